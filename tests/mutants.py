@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-CORE = ("devices", "rules", "pod", "wire")
+CORE = ("devices", "volcano", "rules", "pod", "wire")
 # The tests of the core, those that mostly find a mistake first.
 TESTS = (
     "rules",
@@ -30,7 +30,9 @@ TESTS = (
     "test_review.py",
     "cli/test_oracle.py",
     "render",
-    "offline",
+    "scan",
+    "why",
+    "volcano",
     "cli/test_explain.py",
     "cli/test_usage.py",
     "audit/test_excerpt.py",

@@ -10,12 +10,12 @@ from tests.deploy.calling import called
 from tests.deploy.clusters import USUAL, request
 from webhook import names
 from webhook.audit.replay import Replayer, ReplayVerdict
-from webhook.devices.collections import Collections
-from webhook.devices.queues import Queue, Queues
-from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, review
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queue, Queues
+from webhook.volcano.scheduler import parse_scheduler_conf
 from webhook.wire.codec import to_request
 from webhook.wire.models import Request
 

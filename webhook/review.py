@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from webhook import names
-from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
@@ -38,6 +37,7 @@ from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, MUTATIONS, UP
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 from webhook.texts import COMPACT, shorten_json
+from webhook.volcano.collections import Collections
 from webhook.wire.models import Request
 
 SHOWN = 80  # characters of a value

@@ -9,9 +9,9 @@ import yaml
 
 import webhook.review
 from tests.cases import each_case
-from webhook.offline.rulebook import ENGINE_FINDINGS, rows
 from webhook.render.rules import cell
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 
 RULES = (*MUTATIONS, *VALIDATIONS)
 IDS = [rule.id for rule in RULES]

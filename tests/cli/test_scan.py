@@ -240,7 +240,7 @@ def test_unreadable_files_are_named_and_the_rest_is_reported(run, write, tmp_pat
 
 
 def test_large_json_is_read_up_to_its_error(run, write, monkeypatch):
-    monkeypatch.setattr("webhook.offline.objects.MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr("webhook.inputs.objects.MAX_MANIFEST_BYTES", 1000)
     whole = json.dumps(pods_and_others())
     assert trimmed(run("scan", *SETTINGS, write("all.json", whole)).out) == TABLE
     result = run("scan", *SETTINGS, write("cut.json", whole[: whole.index('"Service"')]))
@@ -258,7 +258,7 @@ def test_standard_input_and_hostile_names():
 
 
 def test_a_large_yaml_file_is_refused_with_advice(run, write, monkeypatch):
-    monkeypatch.setattr("webhook.offline.manifests.MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr("webhook.inputs.manifests.MAX_MANIFEST_BYTES", 1000)
     result = run("scan", write("big.yaml", yaml.safe_dump(pods_and_others())))
     assert result.code == 2
     assert "print it with -o json, which is read piece by piece" in result.err
@@ -304,7 +304,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path, write):
     path = write("all.json", listed(*[bound_pod(f"p{number}") for number in range(300)]))
     script = (
         "import sys; from webhook.cli import progress; progress.EVERY = 0.01; "
-        "from webhook.offline import objects; objects.MAX_MANIFEST_BYTES = 1000; "
+        "from webhook.inputs import objects; objects.MAX_MANIFEST_BYTES = 1000; "
         "from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "scan", *map(str, SETTINGS), "--findings-only", str(path)]

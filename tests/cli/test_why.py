@@ -8,7 +8,7 @@ from tests.cli.test_usage import ITEMS, PODS, pod_with_slice
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
 from webhook import names
-from webhook.offline.waiting import JOBS, PODGROUPS
+from webhook.why.waiting import JOBS, PODGROUPS
 
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)

@@ -13,10 +13,10 @@ from tests.console.pages import Page
 from webhook.console import playground
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.offline.rulebook import rows
 from webhook.outcome import WORDS
 from webhook.policy.policy import parse_policy
 from webhook.settings.files import SAMPLES
+from webhook.suites.rulebook import rows
 
 POD = """apiVersion: v1
 kind: Pod

@@ -16,10 +16,10 @@ from webhook.console import explain
 from webhook.console import review as review_api
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.offline.rulebook import rows
+from webhook.inputs.parse import parse_documents
 from webhook.policy.policy import parse_policy
-from webhook.settings.documents import parse_documents
 from webhook.settings.files import SAMPLES
+from webhook.suites.rulebook import rows
 
 SAME = ("kind", "namespace", "name", "allowed", "findings", "warnings", "patch", "object")
 PODS = sorted(path.name for path in SAMPLES.glob("pod-*.yaml"))

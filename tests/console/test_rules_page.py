@@ -8,8 +8,8 @@ from tests.console.conftest import Fixed, sample_parts
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
-from webhook.offline.rulebook import rows
 from webhook.policy.policy import parse_policy
+from webhook.suites.rulebook import rows
 
 ROWS = rows()
 VALIDATIONS = [row for row in ROWS if row.level != "repair"]

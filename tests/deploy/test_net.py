@@ -23,13 +23,13 @@ from webhook.manifests.net.expressions import BETWEEN
 from webhook.manifests.net.isolation import NOT_READ
 from webhook.manifests.net.pod import MAX_ENTRIES
 from webhook.manifests.net.policies import NETS
-from webhook.offline.rulebook import rows
 from webhook.pod.quantity import whole
 from webhook.policy.policy import Policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.suites.rulebook import rows
 
 ALL_DENY = dict.fromkeys(NETS["static"], "deny")
 STRICT = {"rules": ALL_DENY, "repairs": {"toleration": "off"}}

@@ -3,7 +3,7 @@
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
+from webhook.volcano.target import Target
 
 
 def placement_request(view, family, config, part, *, target=None, allowed=()):

@@ -24,9 +24,9 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.gpushare.fleet import GpushareShape
 from webhook.devices.nodes import Index, read_node
 from webhook.devices.shapes import SAMPLE
-from webhook.devices.target import Target
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.settings.snapshot import default_device_config
+from webhook.volcano.target import Target
 
 CHIPS = ("Ascend910B3", "Ascend310P")
 CONFIG = parse_device_config(

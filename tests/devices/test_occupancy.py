@@ -27,7 +27,7 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import CardAmounts, LedgerRule
 from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import Occupancy, occupancy, read_bound_pod
-from webhook.devices.target import Target
+from webhook.volcano.target import Target
 
 JSON = TypeAdapter(Occupancy)
 VERSIONS = ((1, 14, 3), (1, 15, 1), (1, 16, 0))

@@ -11,12 +11,12 @@ import click
 from webhook.cli.main import program
 from webhook.console.api import PREFIX, openapi_document
 from webhook.console.app import OPERATIONS
-from webhook.offline.rulebook import rows
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.render.policy import json_schema
 from webhook.render.rules import cell, markdown
 from webhook.render.yaml import to_json
 from webhook.server import metrics
+from webhook.suites.rulebook import rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -16,8 +16,8 @@ from tests.docs.commands import BIN, CHINESE, PAGES, README, ROOT, make_checkout
 from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks, headings, prose, slug, spans, tables, targets
 from webhook.devices.ledger import LedgerRule
-from webhook.offline.rulebook import rows
 from webhook.policy.policy import parse_policy
+from webhook.suites.rulebook import rows
 
 GUIDES = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 PATH = re.compile(r"(?<![\w/.-])(?:webhook|tests|deploy|certs|docs)/[\w./<>-]*[\w/>]")

@@ -13,9 +13,9 @@ from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
 from webhook.doctor.registry import results_of
 from webhook.doctor.setup import device_config_in, put_together
+from webhook.inputs.manifests import parse_manifests
 from webhook.manifests.configurations import configurations
 from webhook.manifests.net.policies import admission_policies
-from webhook.offline.manifests import parse_manifests
 from webhook.policy.policy import default_policy
 
 HEALTHY = Path(__file__).parent.parent / "data" / "cluster-healthy"

@@ -120,7 +120,7 @@ def test_an_absent_directory_is_an_error(tmp_path):
 
 
 def test_too_many_files_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("webhook.offline.manifests.MAX_FILES", 2)
+    monkeypatch.setattr("webhook.inputs.manifests.MAX_FILES", 2)
     for number in range(3):
         dump(tmp_path / f"{number}.yaml", {})
     with pytest.raises(ConfigError, match="more than 2 files"):

@@ -27,10 +27,10 @@ from webhook.devices.config_file import parse_device_config
 from webhook.manifests.configurations import Installation
 from webhook.manifests.net.policies import NETS, admission_policies
 from webhook.manifests.net.repairs import repairing_policy
-from webhook.offline.rulebook import rows
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, validate
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.suites.rulebook import rows
 
 SECONDS = 20.0
 NAMESPACE, EXEMPT = "net-held", "net-free"

@@ -29,7 +29,7 @@ from tests.strategies import node_json, register
 from webhook import names
 from webhook.console.why import VERDICTS
 from webhook.names import METRIC_PREFIX
-from webhook.offline.node_reasons import WaitVerdict
+from webhook.why.node_reasons import WaitVerdict
 
 NODE_COUNT, POD_COUNT = 150, 400
 MEMORY, SPLIT, CORES = 81920, 10, 100

@@ -8,7 +8,6 @@ from tests.ported.short_forms import cards, device_config, node_json, pod_json, 
 from tests.reviewing import request
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.families import Role
-from webhook.devices.target import Target
 from webhook.devices.vgpu.eligibility import read_constraints
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
@@ -19,6 +18,7 @@ from webhook.policy.policy import parse_policy
 from webhook.review import review
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.target import Target
 
 Json = dict[str, Any]
 

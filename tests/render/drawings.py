@@ -7,11 +7,11 @@ import yaml
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
-from webhook.devices.target import Target
 from webhook.pod.view import PodView
 from webhook.render.explanation import explain_pods
 from webhook.rules.base import Context, Settings
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.volcano.target import Target
 
 DATA = Path(__file__).parents[1] / "data"
 TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))

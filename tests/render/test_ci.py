@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from tests.reviewing import ALL_FAMILIES, snapshot
-from webhook.offline.documents import parse_documents
-from webhook.offline.reviewed import Reviewed, review_document
+from webhook.document_review import Reviewed, review_document
+from webhook.inputs.documents import parse_documents
 from webhook.render.review import FORMATS
 
 MANIFEST = """\

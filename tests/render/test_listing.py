@@ -6,9 +6,9 @@ from hypothesis import given
 from tests.cases import each_case
 from tests.strategies import json_objects
 from tests.timing import within
-from webhook.offline.rulebook import REPAIR, rows
 from webhook.render.listing import HIDDEN, MAX_LINES, MAX_TEXT, ListedLine, listing
 from webhook.render.yaml import to_yaml
+from webhook.suites.rulebook import REPAIR, rows
 
 GPU = "volcano.sh/vgpu-number"
 POD = {

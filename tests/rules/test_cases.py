@@ -26,17 +26,17 @@ import pytest
 import yaml
 
 from tests.cases import check_each
-from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queue, Queues, read_queue
-from webhook.devices.quotas import Quota, Quotas, read_quota
-from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queue, Queues, read_queue
+from webhook.volcano.quotas import Quota, Quotas, read_quota
+from webhook.volcano.scheduler import parse_scheduler_conf
 from webhook.wire.models import Request
 
 CASES = Path(__file__).parent / "cases"

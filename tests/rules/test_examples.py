@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.cases import each_case
-from webhook.offline.rulebook import REPAIR, RuleEntry, RuleExample, example_suite, rows
 from webhook.outcome import Outcome
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.suites.rulebook import REPAIR, RuleEntry, RuleExample, example_suite, rows
 
 ROOT = Path(str(files("webhook"))).parent
 MAX_LINES, MAX_WIDTH = 20, 120

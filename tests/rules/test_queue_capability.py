@@ -5,13 +5,13 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queue, Queues
-from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.policy.policy import parse_policy
 from webhook.review import validate
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queue, Queues
+from webhook.volcano.scheduler import parse_scheduler_conf
 from webhook.wire.models import Request
 
 CONF = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "proportion"}]}]}, "test")

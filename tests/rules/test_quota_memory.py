@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.reviewing import request
 from webhook import names
-from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
-from webhook.devices.quotas import Quotas, read_quota
 from webhook.policy.policy import parse_policy
 from webhook.review import review
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.collections import Collections
+from webhook.volcano.quotas import Quotas, read_quota
 
 KEY = f"limits.{names.VGPU_MEMORY}"
 SPLIT = 2

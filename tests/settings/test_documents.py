@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import json_objects
 from tests.timing import within
 from webhook.errors import ConfigError
-from webhook.settings.documents import MAX_VALUES, _most_values, parse_documents
+from webhook.inputs.parse import MAX_VALUES, _most_values, parse_documents
 
 
 def parse(text):

@@ -9,9 +9,10 @@ import yaml
 
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
+from webhook.inputs.files import read_bytes
 from webhook.policy.policy import default_policy
 from webhook.settings import files
-from webhook.settings.files import SAMPLES, load_collection, load_device_config, load_nodes, load_policy, read_bytes
+from webhook.settings.files import SAMPLES, load_collection, load_device_config, load_nodes, load_policy
 from webhook.settings.snapshot import default_device_config
 from webhook.settings.sources import QUEUES
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from webhook import names
-from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queues
-from webhook.devices.quotas import Quotas
-from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queues
+from webhook.volcano.quotas import Quotas
+from webhook.volcano.scheduler import SchedulerConf
 
 DATA = Path(__file__).parent.parent / "data"
 DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "memory": 95000}]}]}}

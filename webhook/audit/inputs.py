@@ -9,8 +9,8 @@ from typing import Any
 from webhook import names
 from webhook.devices.nodes import Node
 from webhook.errors import ConfigError
+from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
-from webhook.settings.files import parse_document
 from webhook.settings.snapshot import SnapshotInputs
 
 MAX_SPLIT = 1000

@@ -38,6 +38,7 @@ from webhook.cli.options import (
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import ConfigError
+from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
 from webhook.outcome import WORDS
 from webhook.render.audit import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
@@ -45,7 +46,6 @@ from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
 from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.settings.files import source_name
 
 _EPILOG = """
 FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (gzip, bzip2, xz) are read as they are. Lines

@@ -23,9 +23,9 @@ from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
-from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
+from webhook.why.waiting import ClusterSource, FileSource, WaitingSource
 
 DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page

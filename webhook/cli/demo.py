@@ -24,10 +24,11 @@ from certs import pki as store
 from webhook.cli.options import PORT
 from webhook.cli.program import Command
 from webhook.errors import ConfigError
+from webhook.inputs.files import read_bytes
+from webhook.inputs.parse import parse_documents
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference
-from webhook.settings.documents import parse_documents
-from webhook.settings.files import SAMPLES, read_bytes
+from webhook.settings.files import SAMPLES
 
 STOP_SECONDS = 10.0
 MAX_LOG = 4000  # characters of a log that are looked at, the last ones

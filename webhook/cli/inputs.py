@@ -10,8 +10,8 @@ from webhook import names
 from webhook.cli.options import FILE, NAMESPACED_NAME, Decorator, Parsed, combined, refuse_url
 from webhook.cli.program import bad_usage
 from webhook.errors import ConfigError
-from webhook.offline.label_selector import parse_label_selector
-from webhook.offline.manifests import manifest_files
+from webhook.inputs.label_selector import parse_label_selector
+from webhook.inputs.manifests import manifest_files
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, NODES, ClusterOptions

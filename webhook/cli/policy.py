@@ -8,11 +8,12 @@ from webhook.cli.inputs import FileArguments, files_option
 from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import ExitCode, Group, bad_usage, exit_code, report_error
 from webhook.errors import Mistakes
+from webhook.inputs.files import read_input, source_name
 from webhook.policy.effective import effective_policy
 from webhook.render.policy import commented_default, json_schema, show
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
-from webhook.settings.files import MAX_SETTINGS_BYTES, read_input, read_policy, source_name
+from webhook.settings.files import MAX_SETTINGS_BYTES, read_policy
 
 _EXITS = """
 exit codes:

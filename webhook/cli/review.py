@@ -16,10 +16,10 @@ from webhook.cli.inputs import (
 )
 from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code
+from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
-from webhook.offline.documents import Document, read_documents
-from webhook.offline.label_selector import LabelSelector, selects
-from webhook.offline.reviewed import Reviewed, review_document
+from webhook.inputs.documents import Document, read_documents
+from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.render.explanation import ObjectExplanation, explain_object
 from webhook.render.review import FORMATS, TextReport
 from webhook.render.terminal import Terminal

@@ -8,10 +8,10 @@ from webhook.cli.options import output_option
 from webhook.cli.program import Command
 from webhook.errors import WebhookError
 from webhook.mistakes import unknown_rule
-from webhook.offline.rulebook import ENGINE_FINDINGS, EngineFinding, rows
 from webhook.render.rules import explain_finding, in_full, markdown, markdown_in_full, table, to_value
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
+from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, rows
 
 
 @click.command("rules", cls=Command)

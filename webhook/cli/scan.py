@@ -18,14 +18,14 @@ from webhook.cli.options import output_option, refuse_both, warnings_as_errors_o
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import WebhookError
-from webhook.offline.label_selector import LabelSelector, selects
-from webhook.offline.objects import ClusterObjects, ObjectFiles, ObjectSource
-from webhook.offline.policy_reports import existing_reports, policy_reports, write_reports
-from webhook.offline.scan import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.inputs.label_selector import LabelSelector, selects
+from webhook.inputs.objects import ClusterObjects, ObjectFiles, ObjectSource
 from webhook.render.scan import json_lines, not_reviewed, show_table, unchecked
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_yaml
 from webhook.rules.base import Level
+from webhook.scan.judge import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.scan.policy_reports import existing_reports, policy_reports, write_reports
 from webhook.settings.snapshot import SnapshotInputs
 
 _EPILOG = """

@@ -10,10 +10,10 @@ from webhook.cli.inputs import FileArguments, files_option
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code
 from webhook.errors import ConfigError
-from webhook.offline.suites import CaseResult, Suite, suite_files
+from webhook.inputs.files import STANDARD_INPUT
 from webhook.render.suites import FORMATS, TextResults
 from webhook.render.terminal import Terminal
-from webhook.settings.files import STANDARD_INPUT
+from webhook.suites.suite import CaseResult, Suite, suite_files
 
 _EPILOG = """
 In a directory, suites are suite.yaml and the files whose names end in .suite.yaml.

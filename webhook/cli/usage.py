@@ -24,7 +24,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.usage import UsageReport, report
 from webhook.errors import ClusterError, ConfigError
-from webhook.offline.objects import ObjectFiles
+from webhook.inputs.objects import ObjectFiles
 from webhook.render.terminal import Terminal
 from webhook.render.usage import WAYS, as_json, as_yaml, show
 from webhook.settings.snapshot import SnapshotInputs

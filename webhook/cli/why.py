@@ -12,14 +12,14 @@ from webhook.cli.options import FILE, output_option
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
-from webhook.offline.documents import read_documents
-from webhook.offline.live import LiveCluster
-from webhook.offline.node_reasons import WaitVerdict
-from webhook.offline.waiting import ClusterSource, FileSource, WaitingState, Wanted
-from webhook.offline.why import WaitingObject, explain_objects
+from webhook.inputs.documents import read_documents
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.why.answer import WaitingObject, explain_objects
+from webhook.why.live import LiveCluster
+from webhook.why.node_reasons import WaitVerdict
+from webhook.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 
 MAX_ANSWERS = 100  # documents of a manifest
 

@@ -11,8 +11,8 @@ from webhook.console.texts import MAX_NAME
 from webhook.doctor.check import CheckResult, Status, broken
 from webhook.doctor.checks.certificates import MAX_BYTES, RENEW, check_validity, hosts, load
 from webhook.errors import ConfigError
+from webhook.inputs.files import read_bytes
 from webhook.mistakes import mistake_in_file
-from webhook.settings.files import read_bytes
 from webhook.texts import shorten
 
 MAX_NAMES = 20

@@ -19,9 +19,9 @@ from webhook.console.decision_summary import history, sum_up, to_decision_summar
 from webhook.console.parameters import FilterRequest, wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_TEXT, Name, brief, shallow
-from webhook.offline.rulebook import rows
 from webhook.outcome import WORDS, Violation
 from webhook.rules.base import Level
+from webhook.suites.rulebook import rows
 
 MAX_ENTRIES = 1000
 MAX_NUMBER = 2**53  # of a decision, so that it is exact in JavaScript

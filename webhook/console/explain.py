@@ -13,7 +13,7 @@ from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.fleet import Fleet
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation
-from webhook.offline.reviewed import Reviewed
+from webhook.document_review import Reviewed
 from webhook.render.explanation import explain_pods, gang_of, shape_value
 from webhook.texts import shorten
 

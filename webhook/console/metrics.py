@@ -20,7 +20,7 @@ from webhook.devices.ledger import NOTHING, CardAmounts, LedgerRule
 from webhook.devices.usage import UsageReport, by_namespace, capacity, report
 from webhook.errors import ConfigError
 from webhook.names import METRIC_PREFIX as PREFIX
-from webhook.offline.live import LiveCluster
+from webhook.why.live import LiveCluster
 
 MAX_CARDS = 2_000  # listed one by one, in the order of the nodes
 MAX_NAMESPACES = 500

@@ -27,11 +27,12 @@ from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import ShapeExplanation
 from webhook.errors import WebhookError
-from webhook.offline.rulebook import REPAIR, rows
+from webhook.inputs.files import read_bytes
 from webhook.render.explanation import gang_pods
 from webhook.render.listing import ListedLine
 from webhook.render.yaml import to_json
-from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES, read_bytes
+from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES
+from webhook.suites.rulebook import REPAIR, rows
 
 MAX_DRAWINGS = 40  # on a page; other shapes are described in words
 MAX_OPEN = 6  # shapes of a family that are seen at once

@@ -18,10 +18,10 @@ from webhook.console.parameters import FilterRequest, TriedSettings, setting_lin
 from webhook.console.state import ConsoleState
 from webhook.console.texts import Name, shallow
 from webhook.errors import WebhookError
-from webhook.offline.rulebook import rows
 from webhook.outcome import Violation
 from webhook.render.yaml import to_json, to_yaml
 from webhook.rules.base import Level
+from webhook.suites.rulebook import rows
 from webhook.texts import shorten
 
 

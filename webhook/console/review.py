@@ -14,9 +14,9 @@ from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
 from webhook.doctor.setup import SUFFIX
+from webhook.document_review import Reviewed, review_document
 from webhook.errors import WebhookError
-from webhook.offline.documents import parse_documents
-from webhook.offline.reviewed import Reviewed, review_document
+from webhook.inputs.documents import parse_documents
 from webhook.outcome import Violation
 from webhook.render.listing import MAX_LINES, ListedLine, listing
 from webhook.render.review import note

@@ -9,10 +9,10 @@ from werkzeug.exceptions import NotFound
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
-from webhook.offline.rulebook import REPAIR, RuleEntry, rows
 from webhook.render.yaml import difference
 from webhook.rules.base import Level
 from webhook.rules.levels import LevelTable
+from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 
 
 class RulesRequest(RequestModel):

@@ -9,12 +9,12 @@ from webhook.audit.follower import DecisionSource
 from webhook.audit.inputs import try_out
 from webhook.console.examiner import Examiner
 from webhook.console.usage_watcher import UsageWatcher
-from webhook.offline.waiting import WaitingSource
+from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot
-from webhook.settings.files import parse_document
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.watcher import SettingsWatcher
+from webhook.why.waiting import WaitingSource
 
 MAX_TRIED = 4  # snapshots of tried settings that are kept; one of a large fleet takes some MiB
 

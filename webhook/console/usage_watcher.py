@@ -11,9 +11,9 @@ from webhook.devices import registry
 from webhook.devices.ledger import BoundPod, CardAmounts, LedgerFinding, OccupiedNode
 from webhook.devices.usage import capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
-from webhook.offline.live import LiveCluster
 from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.why.live import LiveCluster
 
 PAUSE_SECONDS = 2.0  # at least, between two computations
 FIRST_SECONDS = 5.0  # for the first one, while a page waits

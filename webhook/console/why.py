@@ -13,13 +13,13 @@ from webhook.console.review import MAX_MANIFEST, SOURCE
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, brief
 from webhook.errors import ConfigError, WebhookError
-from webhook.offline.documents import Document, parse_documents
-from webhook.offline.live import Key
-from webhook.offline.node_reasons import WaitReason, WaitVerdict
-from webhook.offline.waiting import Wanted
-from webhook.offline.why import WaitAnswer, WaitingObject, explain_objects, explain_waiting
+from webhook.inputs.documents import Document, parse_documents
 from webhook.render.why import change_words, holder_words, to_value
 from webhook.texts import shorten
+from webhook.why.answer import WaitAnswer, WaitingObject, explain_objects, explain_waiting
+from webhook.why.live import Key
+from webhook.why.node_reasons import WaitReason, WaitVerdict
+from webhook.why.waiting import Wanted
 
 MAX_LISTED = 500  # waiting pods
 MAX_DOCUMENTS = 5  # of a manifest

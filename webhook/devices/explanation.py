@@ -18,11 +18,11 @@ from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Re
 from webhook.devices.nodes import Index, numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import SAMPLE, AnyShape, FleetPart, NodeShape
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR
 from webhook.texts import shorten
+from webhook.volcano.target import Target
 
 MAX_SHAPES = 50  # explained of one pod, however many the fleet has
 MAX_NAME = 1000  # characters of a node's name

@@ -17,8 +17,8 @@ from webhook.devices.families import Role
 from webhook.devices.ledger import Ledger
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import FleetPart, NodeShape
-from webhook.devices.target import Target
 from webhook.devices.verdict import Verdict
+from webhook.volcano.target import Target
 
 MAX_DECLARED = 1024  # cards of one declared node
 

@@ -16,8 +16,8 @@ from webhook.devices.gpushare.fleet import GpushareFleet
 from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import FleetPart, NodeShape
-from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import VgpuFleet
+from webhook.volcano.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from webhook.devices.config import AscendConfig, DeviceConfig
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart, NodeShape
-from webhook.devices.target import Target
 from webhook.texts import legible
+from webhook.volcano.target import Target
 
 MAX_ENTRIES = 4096  # read of one pod's annotation
 MAX_CARDS = 4096  # of a node that counts its cards and does not list them

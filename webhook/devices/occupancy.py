@@ -21,10 +21,10 @@ from webhook.devices.ledger import (
 from webhook.devices.nodes import Node, numbers_of
 from webhook.devices.requests import DevicePod, total
 from webhook.devices.shapes import NodeShape
-from webhook.devices.target import Target
 from webhook.errors import Malformed
 from webhook.lenient import table, tables, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
+from webhook.volcano.target import Target
 
 REJECTED = "UnexpectedAdmissionError"
 FINISHED = ("Succeeded", "Failed")

@@ -32,9 +32,9 @@ from webhook.doctor.volcano import (
     workload_of,
 )
 from webhook.errors import ClusterError, ConfigError
-from webhook.offline.manifests import flattened, manifest_files, parse_manifests
+from webhook.inputs.files import read_input, source_name
+from webhook.inputs.manifests import flattened, manifest_files, parse_manifests
 from webhook.policy.policy import Policy
-from webhook.settings.files import read_input, source_name
 from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
 
 if TYPE_CHECKING:

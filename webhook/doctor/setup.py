@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.target import Target
 from webhook.doctor.facts import Facts, Object, ObjectKind, Unread
 from webhook.doctor.volcano import (
     SCHEDULER,
@@ -18,11 +17,12 @@ from webhook.doctor.volcano import (
     workload_of,
 )
 from webhook.errors import ConfigError
+from webhook.inputs.files import parse_document
 from webhook.lenient import at, table, tables, text
 from webhook.manifests.configurations import DOMAIN
 from webhook.policy.policy import Policy, default_policy, parse_policy
-from webhook.settings.files import parse_document
 from webhook.settings.snapshot import default_device_config
+from webhook.volcano.target import Target
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
 

@@ -10,13 +10,13 @@ from typing import Any
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf, parse_scheduler_conf
-from webhook.devices.target import Target, Version, parse_version
 from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, place_of
 from webhook.errors import ConfigError
+from webhook.inputs.parse import parse_documents
 from webhook.lenient import table, tables, text, texts
-from webhook.settings.documents import parse_documents
 from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
+from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf, parse_scheduler_conf
+from webhook.volcano.target import Target, Version, parse_version
 
 SCHEDULER = "vc-scheduler"  # the names of images
 VGPU_PLUGIN = "volcano-vgpu-device-plugin"

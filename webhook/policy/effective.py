@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from webhook.devices.target import Version
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
 from webhook.policy.warnings import PolicyWarning, warnings_of
@@ -12,6 +11,7 @@ from webhook.rules.base import Enforcement, Level
 from webhook.rules.levels import Effective, LevelTable, Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS
 from webhook.texts import visible
+from webhook.volcano.target import Version
 
 # What follows from a version: if it holds, and if it does not.
 FACTS = {

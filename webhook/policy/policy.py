@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.shapes import NodeShape
-from webhook.devices.target import Target, parse_version
 from webhook.errors import Mistakes
 from webhook.mistakes import mistake_at
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
 from webhook.policy.schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
 from webhook.rules.levels import LevelTable, NamespaceRule
+from webhook.volcano.target import Target, parse_version
 
 
 @dataclass(frozen=True, slots=True)

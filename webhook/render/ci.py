@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TextIO
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from webhook.offline.positions import Position
-from webhook.offline.reviewed import Reviewed
-from webhook.offline.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows
+from webhook.document_review import Reviewed
+from webhook.inputs.positions import Position
 from webhook.render.yaml import to_json
 from webhook.rules.base import Enforcement, Level
+from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows
 from webhook.texts import visible
 
 SARIF_VERSION = "2.1.0"

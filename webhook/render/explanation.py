@@ -8,7 +8,7 @@ from webhook.devices import registry
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
-from webhook.offline.reviewed import Reviewed
+from webhook.document_review import Reviewed
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import as_value
 from webhook.rules.reviewed_pod import ReviewedPod

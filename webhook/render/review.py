@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from webhook.offline.reviewed import Reviewed, only_pods_reviewed, unknown_kind
+from webhook.document_review import Reviewed, only_pods_reviewed, unknown_kind
 from webhook.outcome import Violation
 from webhook.render import explanation
 from webhook.render.ci import GitHub, JUnit, Sarif

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from webhook.offline.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
 from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import MarkedLine, difference, to_json
 from webhook.rules.base import Level
+from webhook.suites.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
 
 _LEVELS = {REPAIR: Style.REPAIRED, str(Level.OFF): Style.DIM} | {
     str(level): style for level, style in LEVEL_STYLES.items()

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.offline.reviewed import only_pods_reviewed
-from webhook.offline.scan import ScanRow, Tally
+from webhook.document_review import only_pods_reviewed
 from webhook.render.review import FLEET_UNKNOWN
 from webhook.render.terminal import LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import to_json
+from webhook.scan.judge import ScanRow, Tally
 from webhook.texts import counted
 
 MAX_CELL = 60  # characters of all but the message, on a terminal

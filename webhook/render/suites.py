@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 from xml.etree import ElementTree as ET
 
-from webhook.offline.suites import CaseResult
 from webhook.render.ci import GitHub, JUnit
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import MarkedLine, difference, to_json
+from webhook.suites.suite import CaseResult
 from webhook.texts import visible
 
 

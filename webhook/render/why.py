@@ -5,11 +5,11 @@ from typing import Any
 
 from webhook.devices import wording
 from webhook.devices.nearest import LowerAmount, Removal
-from webhook.offline.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
-from webhook.offline.why import WaitAnswer
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import as_value, to_json, to_yaml
 from webhook.texts import shorten
+from webhook.why.answer import WaitAnswer
+from webhook.why.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
 
 MAX_NAME = 80
 MAX_MESSAGE = 1000  # characters of a text from the cluster

@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
-from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.target import Target
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.patch import Edit
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKinds
+from webhook.volcano.collections import Collections
+from webhook.volcano.target import Target
 
 if TYPE_CHECKING:
     from webhook.rules.reviewed_pod import ReviewedPod

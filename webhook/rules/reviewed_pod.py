@@ -13,7 +13,6 @@ from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import among
-from webhook.devices.queues import DEFAULT, Queue, Queues
 from webhook.devices.requests import DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Never, Reason, Verdict
@@ -32,6 +31,7 @@ from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding
+from webhook.volcano.queues import DEFAULT, Queue, Queues
 
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
 

@@ -8,7 +8,6 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import among
-from webhook.devices.queues import DEFAULT
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT, only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
@@ -19,6 +18,7 @@ from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.base import Context
 from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod, computed_once
+from webhook.volcano.queues import DEFAULT
 
 
 class Workload:

@@ -11,14 +11,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
-from webhook.devices.scheduler import SchedulerConf
 from webhook.errors import ClusterError, ConfigError
+from webhook.inputs.files import parse_document
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import ABSENT, WATCH_SECONDS, Reflector
 from webhook.lenient import table
 from webhook.policy.policy import Policy
-from webhook.settings.files import FileSettings, parse_document
+from webhook.settings.files import FileSettings
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import (
     DEVICE_CONFIG,
@@ -33,6 +33,7 @@ from webhook.settings.sources import (
     key_in,
     missing_from,
 )
+from webhook.volcano.scheduler import SchedulerConf
 
 Kept = TypeVar("Kept")
 Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it

@@ -1,6 +1,5 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,77 +8,26 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from webhook import names
-from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
-from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.errors import ConfigError
+from webhook.inputs.files import parse_document, read_bytes
+from webhook.inputs.parse import parse_documents
 from webhook.lenient import at, table
-from webhook.mistakes import mistake_in_file
 from webhook.policy.policy import Policy, default_policy, parse_policy
-from webhook.settings.documents import parse_documents
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
 from webhook.settings.sources import COLLECTIONS, Collection, KubectlFile, key_in
+from webhook.volcano.collections import Collections
+from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
 
 Loaded = TypeVar("Loaded")
 
-STANDARD_INPUT = "-"
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
 MAX_LISTING_BYTES = 64 << 20  # 10,000 queues take some 10 MiB
-MAX_MANIFEST_BYTES = 10 << 20
 SAMPLES = Path(str(files("webhook"))) / "samples"
 SAMPLE_FLEET, SAMPLE_PODS = SAMPLES / "fleet.yaml", SAMPLES / "pods.yaml"
-
-
-def read_bytes(path: str | Path, limit: int) -> bytes:
-    """Read a file.
-
-    Raises:
-        ConfigError: it cannot be read, or is larger than the limit.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        if str(path) == STANDARD_INPUT:
-            raise ConfigError("standard input cannot be read here; name a file") from error
-        raise ConfigError(f"{path}: {mistake_in_file(error)}") from error
-    if len(data) > limit:
-        raise ConfigError(f"{path}: larger than {limit >> 20} MiB")
-    return data
-
-
-def read_input(path: str, limit: int) -> bytes:
-    """Read a file, or standard input for `-`.
-
-    Raises:
-        ConfigError: as `read_bytes`.
-    """
-    if path != STANDARD_INPUT:
-        return read_bytes(path, limit)
-    data = sys.stdin.buffer.read(limit + 1)
-    if len(data) > limit:
-        raise ConfigError(f"{source_name(path)}: larger than {limit >> 20} MiB")
-    return data
-
-
-def source_name(path: str) -> str:
-    """The name of a file in messages."""
-    return "standard input" if path == STANDARD_INPUT else path
-
-
-def parse_document(data: bytes, source: str) -> Any:
-    """Parse one YAML or JSON document; nothing is None.
-
-    Raises:
-        ConfigError: it cannot be read, or there are several.
-    """
-    documents = parse_documents(data, source)
-    if len(documents) > 1:
-        raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
-    return documents[0] if documents else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
-from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import Policy
 from webhook.review import Snapshot
+from webhook.volcano.collections import Collections
+from webhook.volcano.scheduler import SchedulerConf
 
 # What Volcano runs with when there is no ConfigMap: `pkg/scheduler/api/devices/config/config.go`.
 _BUILT_IN = {

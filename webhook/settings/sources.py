@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook import names
-from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queue, Queues, read_queue
-from webhook.devices.quotas import Quota, Quotas, read_quota
-from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queue, Queues, read_queue
+from webhook.volcano.quotas import Quota, Quotas, read_quota
+from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
 
 PROBLEM = "; problem: "  # in `SourceStatus.text`; the doctor looks for it in what /readyz responds
 NODES = "/api/v1/nodes"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.devices.ascend.test_explain import CONFIG, WHOLE, node, pod, requested
 from webhook.devices.ascend.feasibility import HAMI_CORES, assign, judge
 from webhook.devices.fleet import build_fleet
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits
+from webhook.volcano.target import Target
 
 npus = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from([20, 50, 100]), st.sampled_from([8, 20])), min_size=1, max_size=8

@@ -15,9 +15,9 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 WORD, NUMBER, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
 CORES = f"{NUMBER}-core"

@@ -15,10 +15,10 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CHIP = "huawei.com/Ascend910B3"
 TEMPLATES, ALLOCATABLE, CAPACITY = (3, 6), 10, 12

@@ -13,7 +13,7 @@ from webhook.devices.ascend.fleet import Npu, decode_npus
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
-from webhook.devices.target import Target
+from webhook.volcano.target import Target
 
 WORDS = ("Ascend910B3", "Ascend310P")
 NPU = {"id": "NPU-0", "index": 0, "count": 4, "devmem": 65536, "devcore": 20, "type": "Ascend910B3", "health": True}

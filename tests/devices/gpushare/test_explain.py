@@ -17,9 +17,9 @@ from webhook.devices.gpushare.explain import GpushareExplainer, GpushareSlices, 
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
 NAMES = {"number": names.GPUSHARE_NUMBER, "memory": names.GPUSHARE_MEMORY}

@@ -14,10 +14,10 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
 NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY

@@ -8,7 +8,7 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
-from webhook.devices.target import Target
+from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
 NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY

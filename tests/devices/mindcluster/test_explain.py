@@ -10,9 +10,9 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster.explain import MindclusterExplainer, explain, template
 from webhook.devices.nodes import Node
-from webhook.devices.target import Target
 from webhook.devices.verdict import Reason
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
 

@@ -9,7 +9,6 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, Node
-from webhook.devices.target import Target
 from webhook.devices.vgpu.eligibility import (
     UNCONSTRAINED,
     Constraints,
@@ -20,6 +19,7 @@ from webhook.devices.vgpu.eligibility import (
 )
 from webhook.errors import Malformed
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 MASTER, OLDER = Target(volcano=(1, 16, 0)), Target(volcano=(1, 15, 1))
 USE, NOUSE = names.USE_GPUTYPE, names.NOUSE_GPUTYPE

@@ -10,7 +10,6 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
 from webhook.devices.vgpu.explain import VgpuExplainer
@@ -18,6 +17,7 @@ from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.names import NODE_VGPU_REGISTER
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "empty")
 TARGET = Target((1, 16, 0))

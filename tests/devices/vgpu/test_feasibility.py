@@ -8,7 +8,6 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown
 from webhook.devices.vgpu.eligibility import (
     MAX_REMEMBERED,
@@ -21,6 +20,7 @@ from webhook.devices.vgpu.eligibility import (
 from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.devices.vgpu.fleet import Card, declared_shape
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
 MASTER, OLDER = Target(volcano=(1, 16, 0)), Target()

@@ -15,8 +15,8 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Role
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
-from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import Card, declared_shape
+from webhook.volcano.target import Target
 
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 3)), Target(volcano=(1, 16, 0))
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)

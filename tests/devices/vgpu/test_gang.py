@@ -13,13 +13,13 @@ from tests.examples import examples
 from tests.strategies import mig_cards
 from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
-from webhook.devices.scheduler import POLICIES
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.gang import NeverStarts, Starts, StartsTightly, judge_gang
 from webhook.devices.vgpu.slices import Need, SearchBudget
+from webhook.volcano.scheduler import POLICIES
 
 PLENTY = 10**7
 T4 = Card("NVIDIA-T4", 16, 4)

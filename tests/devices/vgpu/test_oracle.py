@@ -8,11 +8,11 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never
 from webhook.devices.vgpu.eligibility import read_constraints
 from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 CASES = Path(__file__).parents[2] / "data" / "oracle" / "cases.jsonl"
 MASTER = Target(volcano=(1, 16, 0))

@@ -21,9 +21,9 @@ from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
 from tests.reviewing import CONFIG
 from webhook.devices.nodes import read_node
-from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.scheduler import parse_scheduler_conf
 
 BINARIES = ("vc-scheduler", "vc-controller-manager")
 ASSETS_HELP = (

@@ -36,9 +36,9 @@ from tests.e2e.volcano.scheduler import (
 )
 from tests.reviewing import request
 from webhook import names
-from webhook.devices.collections import Collections
-from webhook.devices.queues import Queues, read_queue
 from webhook.review import Snapshot, review
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queues, read_queue
 
 PODS = int(os.environ.get("PROOF_QUEUE_PODS", "40"))
 JOBS = int(os.environ.get("PROOF_QUEUE_JOBS", "20"))

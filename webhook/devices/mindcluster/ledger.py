@@ -26,7 +26,7 @@ from webhook.devices.mindcluster.feasibility import TEMPLATE_CORES, served
 from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.target import Target
+from webhook.volcano.target import Target
 
 
 def requested(pod: DevicePod, _config: DeviceConfig) -> int | None:

@@ -7,10 +7,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, count_kinds
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
 
 class Constraints(NamedTuple):  # a key on the path of every review: tuples hash fast

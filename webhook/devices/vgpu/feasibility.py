@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from webhook.devices.families import Role
 from webhook.devices.requests import DeviceRequest
-from webhook.devices.scheduler import POLICIES
-from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need, SearchBudget, enough_slices, takes
 from webhook.pod.selectors import NodeSelector
+from webhook.volcano.scheduler import POLICIES
+from webhook.volcano.target import Target
 
 WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
 MAX_REFUSED = 16  # nodes remembered while others are judged

@@ -12,7 +12,7 @@ from webhook.devices.config import Geometry, VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.nodes import GATE_NAMES, Index, Node
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
-from webhook.devices.target import Target
+from webhook.volcano.target import Target
 
 CARD_CORES = 100  # of every card: cores are a percentage
 Used = tuple[int, int, int]  # slices, memory and cores taken of a card

@@ -31,9 +31,9 @@ from webhook.devices.ledger import (
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import Grouping
-from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import CARD_CORES, EMPTY, Card, VgpuFleet, VgpuShape, decode_register, offering
 from webhook.devices.vgpu.slices import Need, takes
+from webhook.volcano.target import Target
 
 MAX_COMPARED = 256  # cards of a node; with more, an entry must have exactly the UUID of its card
 _UINT32, _INT32 = 2**32 - 1, 2**31 - 1

@@ -15,10 +15,10 @@ from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.lenient import table, tables, text
-from webhook.offline.live import tolerates
 from webhook.pod import quantity
 from webhook.rules.base import Toleration
 from webhook.texts import counted
+from webhook.why.live import tolerates
 
 _RESTART = "restart the device plugin there, and look at its log"
 _RESTART_ASCEND = "restart ascend-device-plugin there, and look at its log"

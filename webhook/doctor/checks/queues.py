@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.devices.queues import DEFAULT, ROOT, Queue, Queues, read_queue
-from webhook.devices.target import Target
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, place_of
 from webhook.doctor.setup import Setup
 from webhook.lenient import tables, text
 from webhook.texts import counted
+from webhook.volcano.queues import DEFAULT, ROOT, Queue, Queues, read_queue
+from webhook.volcano.target import Target
 
 _ALL_STOP = "so the scheduler starts no pod of any queue"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from webhook.devices.scheduler import DEVICESHARE
 from webhook.doctor.check import CheckResult, broken, known, need, ok
 from webhook.doctor.facts import ObjectKind, Unread, listed, name_of
 from webhook.doctor.setup import Setup
@@ -18,6 +17,7 @@ from webhook.doctor.volcano import (
     reads_switch,
     vgpu_nodes,
 )
+from webhook.volcano.scheduler import DEVICESHARE
 
 _RESTART = "then restart the scheduler"
 _EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
-from webhook.devices.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO
 from webhook.doctor.check import CheckResult, broken, known, need, ok, unchecked, warning
 from webhook.doctor.facts import ObjectKind, Unread
 from webhook.doctor.setup import Setup, service
 from webhook.doctor.volcano import ImageWorkload
+from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO
 
 _BEHAVIOURS = {
     "gates_nodes": "whether nodes need the well-known names",

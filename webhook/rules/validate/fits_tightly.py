@@ -9,11 +9,11 @@ On a partly used node the walk may differ, so this is a warning.
 
 from collections.abc import Iterator
 
-from webhook.devices.scheduler import POLICIES
 from webhook.devices.verdict import FitsTightly
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.volcano.scheduler import POLICIES
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:

@@ -10,11 +10,11 @@ as missing, so this is a warning.
 
 from collections.abc import Iterator
 
-from webhook.devices.queues import DEFAULT, ROOT
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
+from webhook.volcano.queues import DEFAULT, ROOT
 
 
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:

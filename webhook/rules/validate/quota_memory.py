@@ -10,10 +10,10 @@ as nothing while the nodes are unknown. What other pods of the namespace have is
 
 from collections.abc import Iterator
 
-from webhook.devices.quotas import PREFIX
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.volcano.quotas import PREFIX
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:

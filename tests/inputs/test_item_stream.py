@@ -1,0 +1,133 @@
+"""A stream reads the objects of a large JSON file one by one, with any chunk size."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from webhook.errors import ConfigError
+from webhook.inputs import objects as item_stream
+from webhook.inputs.objects import ItemStream
+
+
+class SlowReader(io.BytesIO):
+    """A file that returns a few bytes for each read."""
+
+    step = 3
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(self.step, size or 0) if size is None or size > 0 else size)
+
+
+def read(text: str, step: int = 3) -> list[Any]:
+    stream = SlowReader(text.encode())
+    stream.step = step
+    return list(ItemStream(stream, "file"))
+
+
+def to_text(value: Any, indent: int | None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False)
+
+
+documents = st.builds(lambda objects: {**objects, "kind": "Pod"}, strategies.json_objects)
+
+
+@given(st.lists(documents, max_size=3), st.sampled_from([None, 4]), st.integers(1, 9))
+def test_consecutive_documents_are_read(objects: list[Any], indent: int | None, step: int):
+    assert read("\n".join(to_text(one, indent) for one in objects), step) == objects
+
+
+@given(st.lists(documents, max_size=4), st.sampled_from([None, 4]), st.integers(1, 9), st.booleans())
+def test_the_items_of_a_list_are_read(objects: list[Any], indent: int | None, step: int, last: bool):
+    head = {"apiVersion": "v1", "kind": "List"}
+    whole = {"items": objects, **head} if last else {**head, "items": objects}
+    assert read(to_text(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == objects
+
+
+def test_the_items_of_a_pod_list_are_pods():
+    text = '{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}],"metadata":{}}'
+    assert read(text) == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]
+
+
+def test_several_lists_and_a_byte_order_mark_are_read():
+    assert read('\ufeff{"kind":"List","items":[{"kind":"A"}]} {"kind":"B"}\n{"kind":"List","items":[]}') == [
+        {"kind": "A"},
+        {"kind": "B"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind":"List","items":[{"kind":"A"},',
+        '{"kind":"List","items":[{"kind":"A"} {"kind":"B"}]}',
+        '{"kind":"List","items":[{"kind":"A"}]',
+        '{"kind":"List","items":[{"kind":"A"},]}',
+        '{"kind":"A",}',
+        '{"kind" "A"}',
+        '{"kind":"A" "b":1}',
+        "{1:2}",
+        "{",
+        '{"a":NaN}',
+        '{"a":"\\ud800"}',
+        "[1]",
+        '{"a":' + "[" * 100_000 + "]" * 100_000 + "}",
+        "nonsense",
+    ],
+)
+def test_invalid_json_is_refused_with_the_name_of_the_file(text: str):
+    with pytest.raises(ConfigError, match=r"^file: "):
+        read(text, 1000)
+
+
+def test_bytes_that_are_not_utf_8_are_refused():
+    with pytest.raises(ConfigError, match="utf-8"):
+        list(ItemStream(io.BytesIO(b'{"kind":"\xff"}'), "file"))
+
+
+def test_objects_before_an_error_are_read():
+    stream = iter(ItemStream(io.BytesIO(b'{"kind":"List","items":[{"a":1},{"a":2},{"a"'), "file"))
+    assert [next(stream), next(stream)] == [{"a": 1}, {"a": 2}]
+    with pytest.raises(ConfigError):
+        next(stream)
+
+
+def test_an_endless_object_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(item_stream, "CHUNK", 100)
+    monkeypatch.setattr(item_stream, "MAX_OBJECT", 1000)
+
+    class Endless(io.RawIOBase):
+        returned = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.returned += size
+            assert self.returned < 5000
+            return b"x" * size
+
+    text = io.BufferedReader(io.BytesIO(b'{"a":"'))  # type: ignore[arg-type]
+    endless = Endless()
+
+    class Both:
+        def read(self, size: int) -> bytes:
+            return text.read(size) or endless.read(size)
+
+    with pytest.raises(ConfigError, match="a value cannot be read near"):
+        list(ItemStream(Both(), "file"))  # type: ignore[arg-type]
+
+
+def test_the_buffer_does_not_grow_with_the_file():
+    """The buffer has a few chunks at most."""
+    item = to_text({"kind": "Pod", "text": "x" * 10_000}, None)
+    text = '{"items":[' + ",".join([item] * 500) + "]}"
+    stream = ItemStream(io.BytesIO(text.encode()), "file")
+    buffered = [len(stream._text) for _ in stream]
+    assert len(buffered) == 500
+    assert max(buffered) < 3 * item_stream.CHUNK
+
+
+def test_a_number_across_two_chunks_is_one_number():
+    assert read('{"kind":"A","n":1234567,"m":-89}', 1) == [{"kind": "A", "n": 1234567, "m": -89}]

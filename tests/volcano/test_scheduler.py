@@ -1,0 +1,61 @@
+"""The scheduler's configuration is read as Volcano reads it."""
+
+from typing import Any
+
+import pytest
+
+from webhook.errors import ConfigError
+from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
+from webhook.volcano.target import Target
+
+
+def conf(*plugins: Any) -> SchedulerConf:
+    return parse_scheduler_conf({"tiers": [{"plugins": list(plugins)}]}, "test")
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"tiers": []}, {"tiers": "x"}, {"tiers": [1]}, "tiers"])
+def test_a_configuration_without_tiers_is_refused(document: Any):
+    with pytest.raises(ConfigError, match="test: it has no tiers"):
+        parse_scheduler_conf(document, "test")
+
+
+def test_invalid_values_count_as_absent():
+    scheduler_conf = conf(
+        1, {"name": 7, "arguments": []}, {"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": 1}}
+    )
+    assert scheduler_conf.schedule_policy == "default"
+    assert scheduler_conf.facts == ("default", False, False, False, False)
+
+
+@pytest.mark.parametrize(
+    "written, policies",
+    [("binpack", ("binpack",)), ("spread", ("spread",)), ("", ("default",)), ("Binpack", ("default",))],
+)
+def test_the_configured_policy_is_used(written: str, policies: tuple[str, ...]):
+    scheduler_conf = conf({"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": written}})
+    assert Target(scheduler=scheduler_conf).policies == policies
+    assert Target((1, 14, 0), scheduler=scheduler_conf).policies == ("default",)
+
+
+def test_without_the_configuration_every_policy_is_possible():
+    assert Target().policies == Target(scheduler=conf({"name": "gang"})).policies == ("default", "binpack", "spread")
+    assert Target((1, 14, 0)).policies == ("default",)
+
+
+def test_plugins_of_all_tiers_count():
+    scheduler_conf = parse_scheduler_conf(
+        {"tiers": [{"plugins": [{"name": "gang"}]}, {"plugins": [{"name": "capacity"}]}]}, "test"
+    )
+    assert (scheduler_conf.starts_gangs, scheduler_conf.limits_queues, scheduler_conf.nests_queues) == (
+        True,
+        True,
+        False,
+    )
+
+
+def test_plugin_options_are_read():
+    assert not conf({"name": "gang", "enableJobReady": False}).starts_gangs
+    assert conf({"name": "gang", "enablePreemptable": False}).starts_gangs
+    assert conf({"name": "capacity", "enableHierarchy": True}).nests_queues
+    assert not conf({"name": "drf", "enableHierarchy": True}).nests_queues
+    assert conf({"name": "deviceshare", "arguments": {"deviceshare.NodeLockEnable": True}}).locks_nodes

@@ -1,0 +1,161 @@
+"""Reviews a document as the webhook would."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import islice
+
+from webhook import names
+from webhook.errors import RequestError
+from webhook.inputs.documents import Document, shown_name, to_review
+from webhook.lenient import at
+from webhook.outcome import Outcome
+from webhook.pod.templates import Template, find_templates, holds_pods
+from webhook.pod.workload_kinds import POD_GROUP
+from webhook.review import Snapshot, review
+from webhook.rules.base import Level
+from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
+from webhook.wire.models import Request
+
+_OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
+
+
+def is_reviewed_kind(request: Request, snapshot: Snapshot) -> bool:
+    """Whether the object is a pod, its Binding or PodGroup, or a workload whose pod templates the webhook can find."""
+    kind = request.group, request.kind
+    return kind in _OF_PODS or kind in snapshot.settings.workload_kinds
+
+
+def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
+    """Why the webhook does not review an object that has pods.
+
+    Args:
+        request: that would create the object.
+        snapshot: the policy counts.
+        exempt: the namespaces that the webhook configurations leave out.
+
+    Returns:
+        What is exempt or unknown, and what that means; empty if the object is reviewed, or has no pods.
+
+    Raises:
+        RequestError: the kind is one that the webhook reviews, but in other letters, which the API server refuses.
+    """
+    group, kind, namespace = request.group, request.kind, request.namespace
+    if meant := _kind_in_other_letters(request, snapshot):
+        raise RequestError(f"the API server has no kind {kind!r}; did you mean {meant}?")
+    found = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
+    if not found and not holds_pods(request.object or request.old_object or {}):
+        return ""
+    if namespace in exempt:
+        return f"namespace {namespace} is exempt: the webhook configurations leave it out"
+    if snapshot.levels.of(namespace).exempt:
+        return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
+    if not found:
+        return f"{unknown_kind(group, kind)}: only its pods are reviewed, when they are created; to try one, write it as a Pod"
+    if (group, kind) not in _OF_PODS and snapshot.settings.workloads is Level.OFF:
+        return "the policy turns workloads off: only their pods are reviewed, when they are created"
+    return ""
+
+
+def _kind_in_other_letters(request: Request, snapshot: Snapshot) -> str:
+    """The kind that was meant by `kind: pod`; empty unless a known kind differs in upper and lower case only."""
+    known = [kind for group, kind in (*_OF_PODS, *snapshot.settings.workload_kinds) if group == request.group]
+    return next((kind for kind in known if kind != request.kind and kind.lower() == request.kind.lower()), "")
+
+
+def templates_by_shape(request: Request, snapshot: Snapshot) -> list[Template]:
+    """What looks like a pod template in an object of an unknown kind; none if the kind is known."""
+    return [] if is_reviewed_kind(request, snapshot) else find_templates(request.object or {})
+
+
+def unknown_kind(group: str, kind: str) -> str:
+    """An unknown kind, for messages."""
+    return f"unknown kind {kind}{f' of {group}' if group else ''}"
+
+
+def only_pods_reviewed(kind: str, found: str) -> str:
+    """What it means that a kind is unknown, and what to do.
+
+    Args:
+        kind: as `unknown_kind` names it.
+        found: what was reviewed, for people.
+    """
+    return (
+        f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here{found}. "
+        "To have the kind reviewed, add it to workloadKinds of the policy"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A document and its review.
+
+    Attributes:
+        document: the object, and its place.
+        name: the object's name.
+        request, outcome: the review.
+        not_reviewed: why an object that has pods was not reviewed; empty if it was, or has none.
+        known: whether the webhook reviews the kind; else what looked like a pod template was reviewed.
+    """
+
+    document: Document
+    name: str
+    request: Request
+    outcome: Outcome
+    not_reviewed: str = ""
+    known: bool = True
+
+    @property
+    def place(self) -> str:
+        """The file, and where in it, for people."""
+        return self.document.place
+
+    @property
+    def requests_devices(self) -> bool:
+        """Whether a pod of it requests a device."""
+        return any(pod.requested for _, pod in self.outcome.pods)
+
+    @property
+    def not_judged(self) -> list[UnjudgedDevice]:
+        """The devices that its pods request and the webhook does not judge, at most 20."""
+        found = (device for _, pod in self.outcome.pods for device in unjudged_devices(pod))
+        return list(islice(found, MAX_UNJUDGED))
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether it is a pod or describes pods; else there is nothing to review."""
+        return self.known or bool(self.not_reviewed) or bool(self.found_by_shape)
+
+    @property
+    def found_by_shape(self) -> list[str]:
+        """The paths of what looked like a pod template and was reviewed, if the kind is unknown."""
+        return [] if self.known else [template.path for template in self.outcome.templates]
+
+
+def review_document(
+    document: Document,
+    snapshot: Snapshot,
+    namespace: str = "",
+    exempt: Collection[str] = names.EXEMPT_NAMESPACES,
+) -> Reviewed:
+    """Review a document.
+
+    Args:
+        document: an object, or a recorded review, which is reviewed as it was sent.
+        snapshot: the settings.
+        namespace: of an object that names none.
+        exempt: the namespaces that the webhook configurations leave out, unless an API server sent the request.
+
+    Raises:
+        RequestError: it is no object of Kubernetes, or a review that cannot be answered.
+    """
+    request = to_review(document)
+    sent = document.value["kind"] == "AdmissionReview"
+    if namespace and not sent and not at(document.value, "metadata", "namespace"):
+        request = request._replace(namespace=namespace)
+    why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
+    known = is_reviewed_kind(request, snapshot)
+    if why:
+        outcome = Outcome("", object=request.object or {}, touched=False)
+    else:
+        outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
+    return Reviewed(document, shown_name(request), request, outcome, why, known)

@@ -1,0 +1,1 @@
+"""Existing objects, reviewed as if they were created now."""

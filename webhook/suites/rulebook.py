@@ -1,0 +1,187 @@
+"""Every rule, with its documentation and its example."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from webhook.errors import ConfigError
+from webhook.inputs.files import read_bytes
+from webhook.outcome import Outcome
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
+from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
+from webhook.rules.base import Level, Mutation, Validation
+from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.settings.files import MAX_SETTINGS_BYTES
+from webhook.suites.suite import Suite, SuiteCase
+from webhook.wire.codec import MAX_MARKS
+from webhook.wire.models import Request
+
+_ROOT = Path(str(files("webhook"))).parent
+_EXAMPLES = "webhook/rules/examples"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleExample:
+    """A pod for which a rule has a finding or a repair, and its review.
+
+    Attributes:
+        case: the example in the suite of all examples.
+        manifest: the text of the pod.
+        request, outcome: its review.
+    """
+
+    case: SuiteCase
+    manifest: str
+    request: Request
+    outcome: Outcome
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """What differs from the samples, by dotted path: `policy.memoryAboveCard`."""
+        return dict(_paths(self.case.settings))
+
+    @property
+    def messages(self) -> list[tuple[Level, str]]:
+        """The denials and warnings for the pod's author."""
+        denials = [(Level.DENY, f"{denial.rule}: {denial.message}") for denial in self.outcome.denials]
+        return denials + [(Level.WARN, warning) for warning in self.outcome.warnings]
+
+
+@cache
+def example_suite() -> Suite:
+    """The suite with the examples of all rules.
+
+    Raises:
+        ConfigError: it is missing or cannot be read.
+    """
+    return Suite(str(_ROOT / _EXAMPLES / "suite.yaml"))
+
+
+def _paths(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _paths(inner, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", inner
+
+
+REPAIR = "repair"
+
+# A word, a colon, and text that may go on in indented lines.
+_PART = re.compile(r"^(\w+):[ ]+(\S.*(?:\n[ ]+\S.*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEntry:
+    """A rule in the table of rules.
+
+    Attributes:
+        id: the rule's.
+        kind: `mutation` or `validation`.
+        level: the default level of a validation; `repair` for a mutation.
+        what: its summary.
+        module: that defines it.
+    """
+
+    id: str
+    kind: str
+    level: str
+    what: str
+    module: str
+
+    @property
+    def file(self) -> str:
+        """The rule's file, from the root of the source tree."""
+        return self.module.replace(".", "/") + ".py"
+
+    @property
+    def example_file(self) -> str:
+        """The file of its example, likewise."""
+        return f"{_EXAMPLES}/{self.case_name}.yaml"
+
+    @property
+    def case_name(self) -> str:
+        """The name of its example in the suite of all examples."""
+        return f"{self.module.split('.')[-2]}/{self.id}"
+
+    @property
+    def text(self) -> str:
+        """The docstring of the rule's file: what it reads; what it refuses, finds or writes; why."""
+        return (sys.modules[self.module].__doc__ or self.what).strip()
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """The parts of the text by their word, each on one line: Reads; Refuses, Finds or Writes; Why."""
+        return {word: " ".join(part.split()) for word, part in _PART.findall(self.text)}
+
+    @property
+    def why(self) -> str:
+        """Why the rule is there, as the cell of a table."""
+        return self.parts.get("Why", "").removesuffix(".")
+
+    def example(self) -> RuleExample:
+        """The rule's example, reviewed.
+
+        Raises:
+            ConfigError: it is missing or cannot be read.
+        """
+        suite = example_suite()
+        case = next((case for case in suite.cases if case.name == self.case_name), None)
+        if case is None:
+            raise ConfigError(f"{suite.file}: the rule {self.id} has no case; add {self.case_name}")
+        manifest = read_bytes(_ROOT / self.example_file, MAX_SETTINGS_BYTES).decode()
+        reviewed = suite.run(case).reviewed
+        return RuleExample(case, manifest, reviewed.request, reviewed.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFinding:
+    """A finding of the engine itself, under an id that no rule has.
+
+    Attributes:
+        id: in the place of a rule's id.
+        level: `deny` or `warn`; no policy changes it.
+        what: when it is reported.
+        why: the reason, and what to do.
+    """
+
+    id: str
+    level: Level
+    what: str
+    why: str
+
+
+ENGINE_FINDINGS = (
+    EngineFinding(
+        POD_TOO_LARGE,
+        Level.DENY,
+        f"a pod with more than {MAX_CONTAINERS:,} containers, more than {MAX_ENTRIES:,} variables, mounts, volumes, "
+        f"resources, annotations and the like, or more than {MAX_MARKS:,} commas, colons and brackets of JSON",
+        "Reviewing it would take too long, and what is not reviewed could go around a rule. Make several pods of it. The "
+        "level cannot be changed; under `enforcement: warn` or `audit` the pod is admitted and the finding recorded.",
+    ),
+    EngineFinding(
+        NOT_REVIEWED,
+        Level.WARN,
+        f"a workload with more than {MAX_TEMPLATES:,} pod templates, or with a template that is too large",
+        "The warning names the templates that are not reviewed. Their pods are reviewed when they are created.",
+    ),
+)
+
+
+def rows() -> list[RuleEntry]:
+    """Every rule: mutations in the order they run, then validations in the order they are reported."""
+    return [_mutation(rule) for rule in MUTATIONS] + [_validation(rule) for rule in VALIDATIONS]
+
+
+def _mutation(rule: Mutation) -> RuleEntry:
+    return RuleEntry(rule.id, "mutation", REPAIR, rule.summary, rule.propose.__module__)
+
+
+def _validation(rule: Validation) -> RuleEntry:
+    return RuleEntry(rule.id, "validation", rule.level, rule.summary, (rule.check_workload or rule.check).__module__)

@@ -1,0 +1,1 @@
+"""What Volcano itself is in the cluster: its version, its scheduler's configuration, queues and quotas."""

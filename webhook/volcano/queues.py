@@ -1,0 +1,147 @@
+"""Queues: which of them take pods, and how much the pods of one may request in all.
+
+Sources: volcano `pkg/scheduler/plugins/capacity/capacity.go` and `pkg/scheduler/plugins/proportion/proportion.go`.
+"""
+
+import hashlib
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from webhook.lenient import table, text
+from webhook.pod import quantity
+from webhook.volcano.target import Target
+
+ROOT = "root"  # the parent of every queue that names none
+DEFAULT = "default"  # where pods go that name no queue
+OPEN = "Open"
+
+MAX_DEPTH = 100  # of parents that are followed
+COMPARED = 50  # names that may be meant instead of a missing one
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What reviews read of a Queue.
+
+    Attributes:
+        name: of the queue.
+        state: `Open`, `Closed`, `Closing` or `Unknown`; empty until its controller has seen the queue.
+        parent: the name of its parent; empty if it names none.
+        capability: how much its pods may request in all, by resource, in whole units; other resources are unlimited.
+        is_remote: whether its jobs run in another cluster, so that nothing about them is known here.
+    """
+
+    name: str
+    state: str = ""
+    parent: str = ""
+    capability: Mapping[str, int] = field(default_factory=dict)
+    is_remote: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its state lets new pods in; a new queue without a state is about to be open."""
+        return self.is_remote or self.state in ("", OPEN)
+
+
+class Limit(NamedTuple):
+    """How much of a resource the pods of a queue may request in all, and which queue limits them: itself or a parent."""
+
+    queue: str
+    amount: int
+
+
+class Queues:
+    """All queues of a cluster.
+
+    Attributes:
+        by_name: in the order of their names.
+        digest: changes when a queue does.
+    """
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        """Take all of them."""
+        self.by_name = {queue.name: queue for queue in sorted(queues, key=lambda queue: queue.name)}
+        self._names = list(self.by_name)
+        self._children: dict[str, list[str]] = {}
+        for queue in self.by_name.values():
+            if queue.name != ROOT:
+                self._children.setdefault(queue.parent or ROOT, []).append(queue.name)
+        content = [
+            (queue.name, queue.state, queue.parent, queue.is_remote, *queue.capability.items())
+            for queue in self.by_name.values()
+        ]
+        self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+
+    def children(self, name: str) -> Sequence[str]:
+        """The names of the queues below a queue."""
+        return () if self._is_remote(name) else self._children.get(name, ())
+
+    def lineage(self, name: str) -> Iterator[Queue]:
+        """A queue, its parent and so on; ends behind the root, before a parent that is missing, and in a cycle."""
+        seen: set[str] = set()
+        queue = self.by_name.get(name)
+        while queue is not None and queue.name not in seen and len(seen) < MAX_DEPTH:
+            seen.add(queue.name)
+            yield queue
+            queue = None if queue.name == ROOT else self.by_name.get(queue.parent or ROOT)
+
+    def limit(self, name: str, resource: str, target: Target) -> Limit | None:
+        """The lowest limit on a resource of a queue: its own, or with a hierarchy of queues also its parents'."""
+        nested = target.scheduler is not None and target.scheduler.nests_queues
+        found: Limit | None = None
+        if self._is_remote(name):
+            return None
+        for queue in self.lineage(name):
+            amount = queue.capability.get(resource)
+            if nested and queue.name == ROOT:
+                amount = _limit_of_root(queue, resource)
+            if amount is not None and (found is None or amount < found.amount):
+                found = Limit(queue.name, amount)
+            if not nested:
+                break
+        return found
+
+    def _is_remote(self, name: str) -> bool:
+        queue = self.by_name.get(name)
+        return queue is not None and queue.is_remote
+
+    def nearest(self, name: str) -> str | None:
+        """The queue that a misspelt name may mean: only those that begin alike are compared, as there may be thousands."""
+        place = bisect_left(self._names, name)
+        some = self._names[max(0, place - COMPARED // 2) : place + COMPARED // 2]
+        return next(iter(get_close_matches(name[:253], some, 1)), None)
+
+
+def _limit_of_root(root: Queue, resource: str) -> int | None:
+    """An empty capability of the root limits nothing; another one allows 0 of what it does not list."""
+    if not any(amount > 0 for amount in root.capability.values()):
+        return None
+    return root.capability.get(resource, 0)
+
+
+def read_queue(raw: Mapping[str, Any]) -> Queue | None:
+    """Read a Queue as the API server has it; None if it has no name. What is malformed counts as absent."""
+    spec, name = table(raw, "spec"), text(raw, "metadata", "name")
+    if not name:
+        return None
+    capability = _amounts(table(spec, "capability"))
+    for resource, amount in _amounts(table(spec, "guarantee", "resource")).items():
+        if resource in capability:  # Volcano refuses a guarantee above it
+            capability[resource] = max(capability[resource], amount)
+    is_remote = bool(spec.get("extendClusters"))
+    return Queue(name, text(raw, "status", "state"), text(spec, "parent"), capability, is_remote)
+
+
+def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:
+    found = {}
+    for resource, value in raw.items():
+        try:
+            # The scheduler compares thousandths, rounded up; pods request whole units.
+            found[resource] = math.ceil(quantity.parse(value) * 1000) // 1000
+        except ValueError:
+            continue
+    return found

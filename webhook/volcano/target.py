@@ -1,0 +1,78 @@
+"""The versions that run in the cluster, and the facts that follow from them.
+
+Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plugin named at each fact.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from webhook.volcano.scheduler import POLICIES, SchedulerConf
+
+Version = tuple[int, int, int]
+
+OLDEST_VOLCANO: Version = (1, 13, 0)
+OLDEST_DEVICE_PLUGIN: Version = (1, 11, 0)
+
+_NUMBER = r"0|[1-9]\d{0,3}"
+_VERSION = re.compile(rf"v?({_NUMBER})\.({_NUMBER})(?:\.({_NUMBER}))?(?:[-+].*)?")
+
+
+def parse_version(text: str) -> Version:
+    """Read `1.15.1`, `v1.16` or `v1.16.0-alpha.0`; a pre-release counts as its release.
+
+    Raises:
+        ValueError: it is no version.
+    """
+    match = _VERSION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a version; write it like 1.15.1")
+    major, minor, patch = match.groups()
+    return int(major), int(minor), int(patch or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What runs in the cluster.
+
+    Attributes:
+        volcano: the scheduler's version.
+        device_plugin: the version of volcano-vgpu-device-plugin.
+        scheduler: how the scheduler is configured; None if that is not known.
+        gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.14.4, and from 1.15.1).
+        reads_uuids: the UUID annotations are read (from 1.16).
+        follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
+        spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
+        counts_terminating: a pod that is being deleted still occupies its devices (before 1.15).
+        counts_repeats: a second entry of a pod for the same card counts, too (before 1.15).
+        skips_torn: an entry that cannot be read is skipped (from 1.16); before, one with too few fields stops the
+            scheduler, and a number that cannot be read counts as 0.
+        policies: those by which the scheduler may walk the cards; several if its configuration is not known.
+        one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
+    """
+
+    volcano: Version = (1, 15, 1)
+    device_plugin: Version = (1, 12, 0)
+    scheduler: SchedulerConf | None = None
+    gates_nodes: bool = field(init=False)
+    reads_uuids: bool = field(init=False)
+    follows_policy: bool = field(init=False)
+    spreads_groups: bool = field(init=False)
+    policies: tuple[str, ...] = field(init=False)
+    one_container: bool = field(init=False)
+    counts_terminating: bool = field(init=False)
+    counts_repeats: bool = field(init=False)
+    skips_torn: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        derive = object.__setattr__  # the dataclass is frozen
+        derive(self, "gates_nodes", (1, 14, 4) <= self.volcano < (1, 15, 0) or self.volcano >= (1, 15, 1))
+        derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
+        derive(self, "follows_policy", self.volcano >= (1, 15, 0))
+        derive(self, "spreads_groups", self.volcano >= (1, 15, 0))
+        policy = self.scheduler.schedule_policy if self.scheduler is not None else None
+        known = POLICIES if policy is None else (policy,)
+        derive(self, "policies", known if self.follows_policy else POLICIES[:1])
+        derive(self, "one_container", self.device_plugin >= (1, 12, 0))
+        derive(self, "counts_terminating", self.volcano < (1, 15, 0))
+        derive(self, "counts_repeats", self.volcano < (1, 15, 0))
+        derive(self, "skips_torn", self.volcano >= (1, 16, 0))

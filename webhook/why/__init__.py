@@ -1,0 +1,1 @@
+"""Why a pod waits: what refuses it on the nodes as they are now."""

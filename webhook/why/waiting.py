@@ -1,0 +1,223 @@
+"""Pods that wait, with what is needed to explain them: from files, or from the API server."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from webhook import names
+from webhook.devices.ledger import BoundPod
+from webhook.errors import ClusterError, ConfigError
+from webhook.inputs.documents import Document
+from webhook.inputs.objects import ObjectFiles
+from webhook.review import Snapshot
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import NODES, PODS
+from webhook.why.answer import WaitingObject
+from webhook.why.live import (
+    Key,
+    LiveCluster,
+    LiveObjects,
+    NodeStatus,
+    PodGroup,
+    group_of,
+    key_of,
+    read_node_status,
+    read_pod_group,
+)
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
+
+PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
+JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
+PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
+KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions
+
+Settings = Callable[[], tuple[SnapshotInputs, Snapshot]]
+Warn = Callable[[str], None]
+
+
+class Wanted(NamedTuple):
+    """The object to explain: its kind, `Pod` or `Job`, and its namespace and name."""
+
+    kind: str
+    key: Key
+
+
+class WaitingState(NamedTuple):
+    """A cluster at one moment.
+
+    Attributes:
+        live: what live pods leave of the devices.
+        objects: the pods that wait, and the object to explain.
+    """
+
+    live: LiveCluster
+    objects: LiveObjects
+
+    def subject(self, wanted: Wanted) -> WaitingObject:
+        """The object to explain, with the pods that start together with it.
+
+        Raises:
+            ConfigError: it does not exist.
+        """
+        namespace, name = wanted.key
+        raw = self.objects.wanted.get((wanted.kind, *wanted.key))
+        if raw is None and wanted.kind == "Pod":
+            raw = self.objects.waiting.get(wanted.key)
+        if raw is None:
+            kind = "pod" if wanted.kind == "Pod" else "Volcano Job"
+            raise ConfigError(f"there is no {kind} {name} in namespace {namespace}; check the name and the namespace")
+        return self.existing(Document(f"{wanted.kind} {namespace}/{name}", raw))
+
+    def existing(self, document: Document) -> WaitingObject:
+        """An object of the cluster, with the pods that start together with it."""
+        raw = document.value
+        namespace, name = key_of(raw)
+        waiting = self.objects.pods_of_job((namespace, name)) if raw.get("kind") == "Job" else []
+        own = group_of(raw) or next((group_of(pod) for pod in waiting if group_of(pod)), "")
+        group = self.objects.groups.get((namespace, own))
+        if own:
+            waiting = self.objects.siblings((namespace, own))
+        started = self.objects.started[namespace, own] + (group.succeeded if group is not None else 0)
+        return WaitingObject(document, True, waiting, started, group)
+
+
+class WaitingSource(Protocol):
+    """Where waiting pods come from."""
+
+    def waiting(self) -> Sequence[Key]:
+        """The pods that wait for devices.
+
+        Raises:
+            WebhookError: they cannot be read.
+        """
+
+    def read(self, wanted: Wanted | None) -> WaitingState:
+        """The cluster as it is now, with an object, if it exists, and the pods that start together with it.
+
+        Raises:
+            WebhookError: it cannot be read.
+        """
+
+
+class FileSource:
+    """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them.
+
+    Attributes:
+        version, problem: as of pods that change; those of files do not.
+    """
+
+    version = 0
+    problem: str | None = None
+
+    def __init__(self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]]) -> None:
+        """Take the files, the settings in use, and the nodes as they are."""
+        self._paths = [str(path) for path in paths]
+        self._settings = settings
+        self._nodes = nodes
+        self._source: ObjectFiles | None = None
+
+    def share(self) -> float | None:
+        """How much of the files has been read, from 0 to 1; None if that is not known."""
+        return self._source.share if self._source is not None else None
+
+    def pods(self) -> Sequence[BoundPod]:
+        """The pods that hold devices."""
+        return self._objects(self._settings()[1], None).bound
+
+    def waiting(self) -> Sequence[Key]:
+        """The pods that wait for devices."""
+        objects = self._objects(self._settings()[1], None)
+        return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
+
+    def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> WaitingState:
+        """The cluster of the files; `step` is called for each object."""
+        inputs, snapshot = self._settings()
+        objects = self._objects(snapshot, wanted, step)
+        live = LiveCluster(inputs, snapshot, objects.bound)
+        return WaitingState(live.with_statuses(statuses(self._nodes())), objects)
+
+    def _objects(
+        self, snapshot: Snapshot, wanted: Wanted | None, step: Callable[[], None] = lambda: None
+    ) -> LiveObjects:
+        objects = LiveObjects(snapshot, wanted={(wanted.kind, *wanted.key): None} if wanted else {})
+        complaints: list[str] = []
+        self._source = ObjectFiles(self._paths, complaints.append)
+        for _, raw in self._source:
+            step()
+            objects.add(raw)
+        if complaints:
+            raise ConfigError("; ".join(complaints))
+        return objects
+
+
+class ClusterSource:
+    """The waiting pods of an API server, read at each call."""
+
+    def __init__(self, connect: Callable[[], "Client"], live: Callable[[], LiveCluster], warn: Warn) -> None:
+        """Take how to make a client, what live pods leave of the devices now, and what to do with a warning."""
+        self._connect = connect
+        self._live = live
+        self._warn = warn
+        self._statuses: tuple[float, Mapping[str, NodeStatus]] | None = None
+
+    def waiting(self) -> Sequence[Key]:
+        """The pods that wait for devices."""
+        objects = LiveObjects(self._live().snapshot)
+        for raw in self._connect().list(PODS, PENDING):
+            objects.add(raw)
+        return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
+
+    def read(self, wanted: Wanted | None) -> WaitingState:
+        """The cluster as it is now."""
+        live, client = self._live(), self._connect()
+        objects = LiveObjects(live.snapshot)
+        if wanted is not None:
+            self._read_object(client, objects, wanted)
+        if self._statuses is None or time.monotonic() - self._statuses[0] > KEEP_SECONDS:
+            self._statuses = time.monotonic(), statuses(client.list(NODES))
+        return WaitingState(live.with_statuses(self._statuses[1]), objects)
+
+    def _read_object(self, client: "Client", objects: LiveObjects, wanted: Wanted) -> None:
+        """The object, the pods of its namespace, and its PodGroup."""
+        namespace, name = wanted.key
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        try:
+            raw = client.get(f"{path}/{name}" if wanted.kind == "Pod" else JOBS.format(namespace, name))
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return
+        objects.wanted[wanted.kind, *wanted.key] = raw
+        for pod in client.list(path):
+            objects.add(pod)
+        own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of_job(wanted.key)), "")
+        if own and (group := self._pod_group(client, namespace, own)) is not None:
+            objects.groups[namespace, own] = group
+
+    def _pod_group(self, client: "Client", namespace: str, name: str) -> PodGroup | None:
+        try:
+            return read_pod_group(client.get(PODGROUPS.format(namespace, name)))
+        except ConfigError:  # the pod's author chose a name that no PodGroup has
+            return None
+        except ClusterError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self._warn(f"PodGroup {namespace}/{name} may not be read, so its gang is unknown")
+            elif error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+
+def statuses(nodes: Iterable[Any]) -> dict[str, NodeStatus]:
+    """The nodes that take no pods, or not all of them, whatever their devices are."""
+    return dict(_statuses(nodes))
+
+
+def _statuses(nodes: Iterable[Any]) -> Iterator[tuple[str, NodeStatus]]:
+    for raw in nodes:
+        status = read_node_status(raw)
+        if status != NodeStatus():
+            yield key_of(raw)[1], status
