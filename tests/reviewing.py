@@ -6,9 +6,9 @@ from typing import Any
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot
 from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 

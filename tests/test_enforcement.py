@@ -11,8 +11,9 @@ from tests import strategies
 from tests.cases import each_case
 from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, request, snapshot
 from webhook.outcome import MAX_WARNING, Outcome
-from webhook.review import Snapshot, mutate, review, validate
-from webhook.rules.base import Enforcement, Level
+from webhook.review import mutate, review, validate
+from webhook.rules.settings import Enforcement, Level
+from webhook.snapshot import Snapshot
 from webhook.wire import codec
 from webhook.wire.models import Request
 

@@ -1,11 +1,13 @@
 """The modules that the core loads, and names that are unique. `make check` enforces the import layers."""
 
 import ast
+import graphlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
 import certs
@@ -51,6 +53,13 @@ def test_the_core_loads_nothing_from_outside(module: str):
     loaded = set(json.loads(output))
     assert module in loaded
     assert loaded & OUTSIDE_THE_CORE == set()
+
+
+def test_no_two_files_import_each_other():
+    """Nor longer circles. An import for type checkers, or inside a function, counts."""
+    graph = grimp.build_graph("webhook", "certs", cache_dir=None)
+    order = graphlib.TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules})
+    order.prepare()  # raises CycleError, which names the circle
 
 
 def test_names_under_volcano_sh_are_in_one_module():

@@ -11,8 +11,9 @@ from tests.deploy.clusters import USUAL, request
 from webhook import names
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot, review
+from webhook.review import review
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues
 from webhook.volcano.scheduler import parse_scheduler_conf

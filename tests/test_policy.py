@@ -14,7 +14,7 @@ from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
-from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Toleration
+from webhook.rules.settings import Level, MemoryAboveCard, MixedCards, Toleration
 from webhook.settings.snapshot import default_device_config
 
 # The contract: an empty file means these values.

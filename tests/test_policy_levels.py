@@ -3,9 +3,9 @@
 import pytest
 
 from webhook.policy.policy import parse_policy
-from webhook.rules.base import Level
 from webhook.rules.levels import Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.settings import Level
 
 
 def parse(document):

@@ -12,8 +12,9 @@ from tests.workloads import PARTIAL_KINDS, kind_id, workload
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
 from webhook.policy.warnings import CHECKS_OF_REPAIRS
-from webhook.review import Snapshot, mutate, review
+from webhook.review import mutate, review
 from webhook.rules.registry import MUTATIONS
+from webhook.snapshot import Snapshot
 
 
 def sized_pod(**limits: Any) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from webhook.devices.nodes import read_node
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot, mutate, review, validate
+from webhook.review import mutate, review, validate
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 
 USUAL = snapshot("mixed")
 EVERY_FAMILY = snapshot(*ALL_FAMILIES)

@@ -26,8 +26,10 @@ from webhook.outcome import MAX_FINDINGS, MAX_SHOWN, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.review import Snapshot, describe, mutate, review, validate
-from webhook.rules.base import Level
+from webhook.repair import describe
+from webhook.review import mutate, review, validate
+from webhook.rules.settings import Level
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import MAX_MARKS, decode, encode
 
 # --- any JSON -------------------------------------------------------------------------------------------------------

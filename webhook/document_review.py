@@ -11,9 +11,10 @@ from webhook.lenient import at
 from webhook.outcome import Outcome
 from webhook.pod.templates import Template, find_templates, holds_pods
 from webhook.pod.workload_kinds import POD_GROUP
-from webhook.review import Snapshot, review
-from webhook.rules.base import Level
+from webhook.review import review
+from webhook.rules.settings import Level
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
+from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)

@@ -13,7 +13,7 @@
     ├── ClusterError            a request to the API server failed
     └── StoreError              the database of decisions cannot be used
 
-A refused pod is none of these: a denial is a value (webhook.rules.base.Finding), never an exception.
+A refused pod is none of these: a denial is a value (webhook.rules.context.Finding), never an exception.
 """
 
 from collections.abc import Sequence

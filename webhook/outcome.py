@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
-from webhook.rules.base import ENFORCE, Enforcement, Level
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.wire.codec import Answer
 
 WORDS = (  # of which an outcome is one

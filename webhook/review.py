@@ -1,46 +1,32 @@
 """Reviews a request with a snapshot of all settings. Pure: every endpoint and command gets the same outcome."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
 
 from webhook import names
-from webhook.devices.config import DeviceConfig
-from webhook.devices.fleet import Fleet
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed
 from webhook.lenient import text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
-from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
-from webhook.rules.base import (
-    ANY_FAMILY,
-    ENFORCE,
-    EVERY_POD,
-    Context,
-    Enforcement,
-    Finding,
-    Level,
-    Mutation,
-    Settings,
-    Validation,
-)
-from webhook.rules.levels import Active, Effective, LevelTable
-from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, WORKLOAD_RULES
+from webhook.repair import Repair
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.levels import Active, Effective
+from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.rules.workloads import Workload
-from webhook.texts import COMPACT, shorten_json
-from webhook.volcano.collections import Collections
+from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
-SHOWN = 80  # characters of a value
 NOT_REVIEWED = "not-reviewed"  # in the place of a rule's id: templates that are too large
 POD_TOO_LARGE = "pod-too-large"  # likewise: a pod
 
@@ -50,71 +36,6 @@ _RULES_OF_UPDATES = {
     "binding": BINDING_RULES,
     "ephemeralcontainers": EPHEMERAL_RULES,
 }
-
-
-class Repair:
-    """Runs all mutations in order, each on what the ones before it left.
-
-    Attributes:
-        received: the pod before them.
-        draft: the pod, as changed so far.
-        edits: what each rule changed, by its id, in order; not the rules that changed nothing.
-        notices: (rule, sentence) where the author's own words were changed.
-    """
-
-    __slots__ = ("_context", "_pod", "draft", "edits", "notices", "received")
-
-    def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
-        self._context = context
-        pod = ReviewedPod(received, context)
-        self._pod: ReviewedPod | None = pod
-        self.received = received
-        self.draft = Draft(received.raw)
-        self.edits: dict[str, list[Edit]] = {}
-        self.notices: list[tuple[str, str]] = []
-        requested = pod.requested  # no repair changes which families a pod requests
-        for rule in mutations:
-            families = rule.families  # compared here, as a call for each rule would take longer
-            if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
-                self._run(rule)
-
-    @property
-    def pod(self) -> ReviewedPod:
-        """The pod as it is now; read again only when it is needed."""
-        if self._pod is None:
-            self._pod = ReviewedPod(PodView(self.draft.object), self._context)
-        return self._pod
-
-    def _run(self, rule: Mutation) -> None:
-        edits: list[Edit] = []
-        for proposed in rule.propose(self.pod, self._context):
-            if isinstance(proposed, Edit):
-                edits.append(proposed)
-            elif len(self.notices) < MAX_FINDINGS:
-                self.notices.append((rule.id, proposed.detail))
-        if edits:
-            self.draft.apply(edits)
-            self.edits[rule.id] = edits
-            self._pod = None
-
-    def proposals(self) -> Iterator[tuple[str, str]]:
-        """(rule, sentence) of every change, not only of those to the author's own words."""
-        noticed = {rule for rule, _ in self.notices}
-        yield from [(rule, describe(edits)) for rule, edits in self.edits.items() if rule not in noticed]
-        yield from self.notices
-
-
-def describe(edits: Sequence[Edit]) -> str:
-    """Some edits of one rule in a sentence: the first of them, and how many more there are."""
-    first, *more = edits
-    path = field_path(first.path)
-    what = f"{path} is removed"
-    if first.value is not REMOVE:
-        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shorten_json(first.value, SHOWN, COMPACT)}"
-    twin = tuple("requests" if key == "limits" else key for key in first.path)
-    if [edit.path for edit in more] == [twin]:
-        return f"{what}, in requests too"
-    return f"{what}, and {len(more)} more" if more else what
 
 
 Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
@@ -184,45 +105,6 @@ class Violations:
             if template is not None:
                 path, message = template.field(path), f"{template.path}: {message}"
             self.kept.append(Violation(rule, level, path, message))
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Everything that a review depends on besides the request; swapped as a whole when something changes.
-
-    Attributes:
-        config, settings, levels: the device config and the policy.
-        fleet: None if unknown or stale.
-        collections: what else is known of the cluster.
-        digests: of all of these, so that a decision can be replayed.
-        mutations: those that device config and policy enable, in order.
-    """
-
-    config: DeviceConfig
-    settings: Settings
-    levels: LevelTable
-    fleet: Fleet | None
-    digests: Mapping[str, str]
-    collections: Collections = field(default_factory=Collections)
-    mutations: tuple[Mutation, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
-        object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
-
-    @property
-    def knows_nodes(self) -> bool:
-        """Whether the real nodes are known, so that what none of them has can be ruled out."""
-        return self.fleet is not None and self.fleet.complete
-
-    def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
-        """The mutations that the policy enables in a namespace, in order."""
-        off = effective.repairs_off
-        return tuple([rule for rule in self.mutations if rule.id not in off]) if off else self.mutations
-
-    def enforcing(self) -> "Snapshot":
-        """The same, but enforced in every namespace: what it would refuse, and repair."""
-        return replace(self, levels=self.levels.enforcing())
 
 
 def mutate(request: Request, snapshot: Snapshot) -> Outcome:

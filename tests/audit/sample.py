@@ -11,9 +11,10 @@ import yaml
 from tests.reviewing import request
 from webhook.audit import writer as audit
 from webhook.policy.policy import default_policy
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.settings.files import SAMPLES, load_device_config, load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
 LOG = SAMPLES / "audit.jsonl"

@@ -14,8 +14,8 @@ from webhook.audit.writer import MAX_LINE, Exchange, line
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.review import mutate, validate
-from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS
+from webhook.rules.settings import Level
 from webhook.texts import cut
 from webhook.wire import codec
 

@@ -11,7 +11,7 @@ from webhook.audit.inputs import try_out, with_setting, with_split
 from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.settings.files import SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
 

@@ -7,10 +7,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.reviewing import DATA, RECORDED
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.server.metrics import Metrics
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.snapshot import Snapshot
 from webhook.wire import codec
 
 SNAPSHOT = SnapshotInputs(default_device_config(), default_policy(), None).snapshot()

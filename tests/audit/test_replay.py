@@ -23,9 +23,10 @@ from webhook.audit.replay import ENDPOINT_REVIEWS, PASSED_OVER, Direction, Repla
 from webhook.devices.config_file import parse_device_config
 from webhook.pod.templates import changed_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
-from webhook.review import Snapshot, mutate
-from webhook.rules.base import Level
+from webhook.review import mutate
+from webhook.rules.settings import Level
 from webhook.settings.snapshot import default_device_config
+from webhook.snapshot import Snapshot
 from webhook.wire import codec
 
 known = partial(snapshot, *ALL_FAMILIES)

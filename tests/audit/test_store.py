@@ -29,7 +29,7 @@ from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.summary import Summary
 from webhook.errors import ConfigError, StoreError
 from webhook.outcome import Violation
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 
 LINES = list(sample.lines())
 SAMPLE = [decision for line in LINES if (decision := parse_decision(line)) is not None]

@@ -12,13 +12,13 @@ from tests.bench import fleets
 from webhook.audit.writer import AuditLogWriter
 from webhook.devices.nodes import read_node
 from webhook.policy.policy import default_policy
-from webhook.review import Snapshot
 from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 
 DATA = Path(__file__).parents[1] / "data"
 REVIEW = (DATA / "reviews" / "gpu-pod1.json").read_bytes()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.cli.conftest import shell
 from webhook.policy.effective import FACTS, effective_policy
 from webhook.policy.policy import parse_policy
-from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.settings import Level
 from webhook.volcano.target import Target
 
 WIDTH = max(len(rule.id) for rule in VALIDATIONS)

@@ -19,8 +19,8 @@ from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import PolicyFile
 from webhook.render.policy import commented_default, json_schema
-from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.rules.settings import Level
 from webhook.settings.files import load_policy
 
 SCHEMA = json_schema()

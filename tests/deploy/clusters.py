@@ -15,9 +15,10 @@ from webhook.manifests.configurations import configurations
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import decode
 
 DATA = Path(__file__).parents[1] / "data"

@@ -26,9 +26,10 @@ from webhook.manifests.net.policies import NETS
 from webhook.pod.quantity import whole
 from webhook.policy.policy import Policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.suites.rulebook import rows
 
 ALL_DENY = dict.fromkeys(NETS["static"], "deny")

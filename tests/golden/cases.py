@@ -13,9 +13,10 @@ from tests.reviewing import DATA, RECORDED
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import default_policy
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 

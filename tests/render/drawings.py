@@ -9,8 +9,9 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.pod.view import PodView
 from webhook.render.explanation import explain_pods
-from webhook.rules.base import Context, Settings
+from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Settings
 from webhook.volcano.target import Target
 
 DATA = Path(__file__).parents[1] / "data"

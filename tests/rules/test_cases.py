@@ -29,10 +29,11 @@ from tests.cases import check_each
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues, read_queue
 from webhook.volcano.quotas import Quota, Quotas, read_quota

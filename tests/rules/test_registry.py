@@ -9,8 +9,10 @@ import pytest
 import webhook.rules
 from tests.cases import each_case
 from webhook.devices.verdict import Reason
-from webhook.rules.base import EVERY_POD, Level, Mutation, Validation
+from webhook.rules.base import Mutation, Validation
+from webhook.rules.context import EVERY_POD
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
+from webhook.rules.settings import Level
 
 RULES = Path(webhook.rules.__file__).parent
 CASES = Path(__file__).parent / "cases"

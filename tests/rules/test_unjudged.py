@@ -7,10 +7,11 @@ from tests.reviewing import CONFIG, snapshot
 from webhook.devices.nodes import read_node
 from webhook.pod.view import PodView
 from webhook.policy.policy import default_policy
-from webhook.review import Snapshot, context_of
+from webhook.review import context_of
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
 SLICE = "; for a slice of a card write volcano.sh/vgpu-number: 1, and volcano.sh/vgpu-memory in MiB"

@@ -15,10 +15,11 @@ from webhook.devices.nodes import read_node
 from webhook.errors import Malformed
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot, mutate
+from webhook.review import mutate
 from webhook.scan import judge as scan
 from webhook.scan.judge import Judged, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 
 
 def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:

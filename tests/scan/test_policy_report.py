@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from webhook.outcome import Violation
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.scan.judge import ScanRow, Subject
 from webhook.scan.policy_reports import LEFT_OUT, MAX_MESSAGE, MAX_RESULTS, policy_reports, renewed
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from webhook.audit.replay import Direction, Replayed, ReplayVerdict
 from webhook.audit.summary import OTHERS
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 
 MAX_GROUPS = 500
 MAX_NAMES = 500  # of namespaces and of users in each group

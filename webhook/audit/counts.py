@@ -32,7 +32,7 @@ from webhook.audit.filters import Filter
 from webhook.audit.matching import any_name, matching, matching_groups, to_micros, to_moment
 from webhook.audit.summary import Summary, Trend
 from webhook.audit.tables import DAY, SECOND, WIDTHS, counts, decisions, groups, names
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 
 MAX_GROUPS, MAX_GROUP_TEXT = 16_384, 512  # in memory: how many, and the characters of one
 FEW_NAMES = 50_000  # are looked up for sums, which need all of their decisions

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.outcome import Violation, outcome_word, soften
-from webhook.rules.base import Enforcement, Level
+from webhook.rules.settings import Enforcement, Level
 
 ENDPOINTS = ("mutate", "validate")
 

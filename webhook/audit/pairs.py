@@ -16,7 +16,8 @@ from webhook.audit.filters import MAX_GLOB, Filter, exactly
 from webhook.errors import Malformed
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
-from webhook.review import Snapshot, mutate
+from webhook.review import mutate
+from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
 if TYPE_CHECKING:  # the command line needs no SQLite

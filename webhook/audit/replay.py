@@ -10,9 +10,10 @@ from webhook.errors import Malformed, WebhookError
 from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.review import Snapshot, mutate, validate
-from webhook.rules.base import Enforcement, Level
+from webhook.review import mutate, validate
+from webhook.rules.settings import Enforcement, Level
 from webhook.settings.sources import PART_NAMES
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 

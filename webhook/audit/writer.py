@@ -21,7 +21,7 @@ from webhook.pod.excerpt import excerpt, excerpt_workload
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import POD_GROUP
-from webhook.review import Snapshot
+from webhook.snapshot import Snapshot
 from webhook.texts import cut
 from webhook.wire.models import Request
 

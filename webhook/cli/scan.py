@@ -23,7 +23,7 @@ from webhook.inputs.objects import ClusterObjects, ObjectFiles, ObjectSource
 from webhook.render.scan import json_lines, not_reviewed, show_table, unchecked
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_yaml
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.scan.judge import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.scan.policy_reports import existing_reports, policy_reports, write_reports
 from webhook.settings.snapshot import SnapshotInputs

@@ -20,7 +20,7 @@ from webhook.console.parameters import FilterRequest, wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_TEXT, Name, brief, shallow
 from webhook.outcome import WORDS, Violation
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.suites.rulebook import rows
 
 MAX_ENTRIES = 1000

@@ -20,7 +20,7 @@ from webhook.console.texts import Name, shallow
 from webhook.errors import WebhookError
 from webhook.outcome import Violation
 from webhook.render.yaml import to_json, to_yaml
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.suites.rulebook import rows
 from webhook.texts import shorten
 

@@ -20,7 +20,7 @@ from webhook.inputs.documents import parse_documents
 from webhook.outcome import Violation
 from webhook.render.listing import MAX_LINES, ListedLine, listing
 from webhook.render.review import note
-from webhook.review import Snapshot
+from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
 SOURCE = "the manifest"

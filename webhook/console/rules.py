@@ -10,8 +10,8 @@ from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
 from webhook.render.yaml import difference
-from webhook.rules.base import Level
 from webhook.rules.levels import LevelTable
+from webhook.rules.settings import Level
 from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 
 

@@ -11,9 +11,9 @@ from webhook.console.examiner import Examiner
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.watcher import SettingsWatcher
+from webhook.snapshot import Snapshot
 from webhook.why.waiting import WaitingSource
 
 MAX_TRIED = 4  # snapshots of tried settings that are kept; one of a large fleet takes some MiB

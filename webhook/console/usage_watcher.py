@@ -11,8 +11,8 @@ from webhook.devices import registry
 from webhook.devices.ledger import BoundPod, CardAmounts, LedgerFinding, OccupiedNode
 from webhook.devices.usage import capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
-from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.why.live import LiveCluster
 
 PAUSE_SECONDS = 2.0  # at least, between two computations

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
 from webhook.policy.warnings import PolicyWarning, warnings_of
-from webhook.rules.base import Enforcement, Level
 from webhook.rules.levels import Effective, LevelTable, Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS
+from webhook.rules.settings import Enforcement, Level
 from webhook.texts import visible
 from webhook.volcano.target import Version
 

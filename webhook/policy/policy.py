@@ -15,8 +15,8 @@ from webhook.errors import Mistakes
 from webhook.mistakes import mistake_at
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
 from webhook.policy.schema import DeclaredNodes, PolicyFile
-from webhook.rules.base import Level, Settings, Toleration
 from webhook.rules.levels import LevelTable, NamespaceRule
+from webhook.rules.settings import Level, Settings, Toleration
 from webhook.volcano.target import Target, parse_version
 
 

@@ -22,8 +22,8 @@ from pydantic.alias_generators import to_camel
 from webhook import names
 from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
-from webhook.rules.base import Enforcement, Level, MemoryAboveCard, MixedCards
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
+from webhook.rules.settings import Enforcement, Level, MemoryAboveCard, MixedCards
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, parse_version
 
 MAX_PATH = 200  # characters of the path of a pod template

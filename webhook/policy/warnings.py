@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from webhook.policy.policy import Policy
-from webhook.rules.base import Level
 from webhook.rules.levels import LevelTable, NamespaceRule, Source
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.settings import Level
 from webhook.rules.validate import (
     count_missing,
     foreign_scheduler,

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from webhook.document_review import Reviewed
 from webhook.inputs.positions import Position
 from webhook.render.yaml import to_json
-from webhook.rules.base import Enforcement, Level
+from webhook.rules.settings import Enforcement, Level
 from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows
 from webhook.texts import visible
 

@@ -10,8 +10,8 @@ from webhook.policy.effective import CheckLevel, EffectivePolicy, NamespaceEntry
 from webhook.policy.schema import PolicyFile
 from webhook.render.terminal import INDENT, Piece, Style, Terminal
 from webhook.render.yaml import to_yaml
-from webhook.rules.base import Enforcement, Level
 from webhook.rules.levels import Source
+from webhook.rules.settings import Enforcement, Level
 from webhook.texts import shorten
 
 MAX_GLOBS = 60  # characters

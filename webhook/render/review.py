@@ -11,8 +11,9 @@ from webhook.render.ci import GitHub, JUnit, Sarif
 from webhook.render.explanation import ObjectExplanation, gang_value, to_value
 from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import difference, to_json, to_yaml
-from webhook.review import POD_TOO_LARGE, Snapshot
+from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import VALIDATIONS
+from webhook.snapshot import Snapshot
 from webhook.texts import shorten, visible
 
 MAX_LINE = 160  # characters of a line in a diff

@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import MarkedLine, difference, to_json
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.suites.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
 
 _LEVELS = {REPAIR: Style.REPAIRED, str(Level.OFF): Style.DIM} | {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TextIO
 
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.texts import legible, visible
 
 INDENT = "  "

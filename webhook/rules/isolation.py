@@ -12,7 +12,7 @@ from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.pod.environment import PRELOAD, literal
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding
+from webhook.rules.context import Context, Finding
 
 DISABLING = ("CUDA_DISABLE_CONTROL", "CUDA_DISABLE_CONTROL_DP")  # switch HAMi-core off, whatever their value
 PRELOADING = (PRELOAD, "LD_AUDIT")  # load nothing if they are empty

@@ -17,8 +17,9 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from webhook.devices.requests import DevicePod
-from webhook.rules.base import Enforcement, Level, Validation, WorkloadCheck
+from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
+from webhook.rules.settings import Enforcement, Level
 
 Active = tuple[tuple[Validation, Level], ...]
 Value = TypeVar("Value")

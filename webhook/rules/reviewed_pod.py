@@ -30,7 +30,7 @@ from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding
+from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.volcano.queues import DEFAULT, Queue, Queues
 
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit

@@ -11,7 +11,7 @@ from webhook.pod.environment import SHOW_NO_DEVICE, literal
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
-from webhook.rules.base import Finding
+from webhook.rules.context import Finding
 
 __all__ = [
     "PARTS",

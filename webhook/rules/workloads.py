@@ -16,7 +16,7 @@ from webhook.lenient import at, table, text
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
 from webhook.rules import wording
-from webhook.rules.base import Context
+from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod, computed_once
 from webhook.volcano.queues import DEFAULT
 

@@ -21,10 +21,12 @@ from webhook.outcome import Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
 from webhook.pod.workload_kinds import WorkloadKinds
-from webhook.review import Repair, Snapshot, context_of, describe, review, validate
-from webhook.rules.base import Level
+from webhook.repair import Repair, describe
+from webhook.review import context_of, review, validate
+from webhook.rules.settings import Level
 from webhook.rules.unjudged import unjudged_devices
 from webhook.rules.validate.reserved_annotation import is_reserved
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 from webhook.wire.models import Request
 

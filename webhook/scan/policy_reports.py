@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.errors import ClusterError
 from webhook.lenient import text
-from webhook.rules.base import Level
+from webhook.rules.settings import Level
 from webhook.scan.judge import ScanRow, Subject
 from webhook.texts import shorten
 

@@ -14,10 +14,11 @@ from webhook.audit import writer as audit
 from webhook.audit.writer import AuditLogWriter, Exchange
 from webhook.errors import RequestError
 from webhook.outcome import Outcome
-from webhook.review import Snapshot, mutate, validate
+from webhook.review import mutate, validate
 from webhook.server.body import Busy, ClientGone, Receive, check_headers, linger, read_body, read_seconds
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
+from webhook.snapshot import Snapshot
 from webhook.wire import codec
 from webhook.wire.models import Request
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
-from webhook.review import Snapshot
+from webhook.snapshot import Snapshot
 
 
 class ServerState:

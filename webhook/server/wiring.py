@@ -7,7 +7,6 @@ from pathlib import Path
 
 from webhook.audit.writer import KEEP, MAX_BYTES, AuditLogWriter
 from webhook.errors import ConfigError
-from webhook.review import Snapshot
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
@@ -16,6 +15,7 @@ from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import Job, SettingsWatcher
+from webhook.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.policy.policy import Policy
-from webhook.review import Snapshot
+from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.scheduler import SchedulerConf
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from webhook.errors import ConfigError
-from webhook.review import Snapshot
 from webhook.settings.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
 from webhook.settings.files import FileSettings, SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
@@ -32,6 +31,7 @@ from webhook.settings.sources import (
     SettingStatus,
     SourceStatus,
 )
+from webhook.snapshot import Snapshot
 from webhook.texts import counted
 
 if TYPE_CHECKING:

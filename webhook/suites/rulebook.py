@@ -14,8 +14,9 @@ from webhook.inputs.files import read_bytes
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
-from webhook.rules.base import Level, Mutation, Validation
+from webhook.rules.base import Mutation, Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.rules.settings import Level
 from webhook.settings.files import MAX_SETTINGS_BYTES
 from webhook.suites.suite import Suite, SuiteCase
 from webhook.wire.codec import MAX_MARKS

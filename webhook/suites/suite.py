@@ -24,12 +24,13 @@ from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.outcome import WORDS, Outcome
 from webhook.policy.policy import parse_policy
-from webhook.review import NOT_REVIEWED, POD_TOO_LARGE, Snapshot
-from webhook.rules.base import Level
+from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.rules.settings import Level
 from webhook.settings.files import SAMPLES, FileSettings, load_collection, load_document, load_raw_nodes, raw_nodes
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
 from webhook.settings.sources import COLLECTIONS, Collection
+from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.scheduler import parse_scheduler_conf
 

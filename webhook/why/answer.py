@@ -27,11 +27,13 @@ from webhook.outcome import Outcome, Violation
 from webhook.pod.gangs import Gang, read_gang, read_roles
 from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
-from webhook.review import Snapshot, context_of
-from webhook.rules.base import Context, Level
+from webhook.review import context_of
+from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
 from webhook.scan.judge import judge as judge_object
+from webhook.snapshot import Snapshot
 from webhook.texts import shorten
 from webhook.why.live import LiveCluster, PodGroup, key_of
 from webhook.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank

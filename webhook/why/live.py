@@ -26,8 +26,8 @@ from webhook.errors import ConfigError, Malformed
 from webhook.lenient import at, table, tables, text
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import VCJOB_GROUP
-from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 
 MAX_WAITING = 20_000  # pods that are kept; each takes some 10 KiB
 MAX_CONDITIONS = 10  # of a PodGroup

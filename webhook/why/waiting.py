@@ -11,9 +11,9 @@ from webhook.devices.ledger import BoundPod
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.objects import ObjectFiles
-from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import NODES, PODS
+from webhook.snapshot import Snapshot
 from webhook.why.answer import WaitingObject
 from webhook.why.live import (
     Key,

@@ -37,8 +37,9 @@ from tests.e2e.volcano.scheduler import (
 from tests.reviewing import request
 from webhook.devices.verdict import Reason
 from webhook.outcome import Outcome
-from webhook.review import Snapshot, review
-from webhook.rules.base import Level
+from webhook.review import review
+from webhook.rules.settings import Level
+from webhook.snapshot import Snapshot
 
 PODS = int(os.environ.get("PROOF_PODS", "60"))
 GANGS = int(os.environ.get("PROOF_GANGS", "24"))

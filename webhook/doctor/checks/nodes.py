@@ -16,7 +16,7 @@ from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.lenient import table, tables, text
 from webhook.pod import quantity
-from webhook.rules.base import Toleration
+from webhook.rules.settings import Toleration
 from webhook.texts import counted
 from webhook.why.live import tolerates
 

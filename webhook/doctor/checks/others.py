@@ -9,9 +9,10 @@ from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of
 from webhook.doctor.setup import SUFFIX, Setup, own_configurations
 from webhook.errors import WebhookError
 from webhook.lenient import tables, text, texts
-from webhook.review import Snapshot, mutate
-from webhook.rules.base import Enforcement
+from webhook.review import mutate
+from webhook.rules.settings import Enforcement
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
 HAMI = "vgpu.hami.io"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.cel import list_of, sentence, text
-from webhook.rules.base import Settings, Toleration
 from webhook.rules.levels import Effective, LevelTable
+from webhook.rules.settings import Settings, Toleration
 
 BETWEEN = ". "  # two sentences; the API server drops a message with a line break
 

@@ -16,8 +16,8 @@ from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, te
 from webhook.manifests.net.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
 from webhook.pod.environment import ALLOCATORS, PRELOAD
 from webhook.pod.paths import MAX_SLASHES
-from webhook.rules.base import Level
 from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, INJECTS, ISOLATED, PRELOADING, overriding
+from webhook.rules.settings import Level
 from webhook.rules.validate import (
     host_access,
     isolation_env,

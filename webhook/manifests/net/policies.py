@@ -40,9 +40,11 @@ from webhook.manifests.net.pod import (
 from webhook.manifests.net.static import STATIC
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import Policy
-from webhook.rules.base import ANY_FAMILY, EVERY_POD, Enforcement, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import ANY_FAMILY, EVERY_POD
 from webhook.rules.levels import Effective
 from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, VALIDATIONS
+from webhook.rules.settings import Enforcement, Level
 
 NETS = {"isolation": ISOLATION, "static": {**ISOLATION, **STATIC}}
 

@@ -16,7 +16,7 @@ from webhook.pod.patch import pointer
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.pod.view import INIT, REGULAR
 from webhook.policy.policy import Policy
-from webhook.rules.base import Enforcement, Mutation
+from webhook.rules.base import Mutation
 from webhook.rules.levels import Effective
 from webhook.rules.mutate import (
     default_cores,
@@ -26,6 +26,7 @@ from webhook.rules.mutate import (
     scheduler_name,
     toleration,
 )
+from webhook.rules.settings import Enforcement
 from webhook.rules.wording import PARTS
 
 _LISTS = {INIT: "init", REGULAR: "regular"}  # of containers, with the variable that holds each

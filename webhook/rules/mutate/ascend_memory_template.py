@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from webhook.pod.patch import Edit
 from webhook.rules import wording
-from webhook.rules.base import ASCEND_ONLY, Context, Mutation, Notice
+from webhook.rules.base import Mutation
+from webhook.rules.context import ASCEND_ONLY, Context, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import set_amount
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from webhook.devices.families import Role
 from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
-from webhook.rules.base import VGPU_ONLY, Context, Mutation
+from webhook.rules.base import Mutation
+from webhook.rules.context import VGPU_ONLY, Context
 from webhook.rules.wording import set_amount
 
 

@@ -16,7 +16,8 @@ from webhook.devices.requests import DevicePod, requested_families, requests_nat
 from webhook.pod.patch import APPEND, Edit
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.base import EVERY_POD, Context, Mutation, Notice
+from webhook.rules.base import Mutation
+from webhook.rules.context import EVERY_POD, Context, Notice
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from webhook.pod.patch import Edit
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
+from webhook.rules.base import Mutation
+from webhook.rules.context import VGPU_ONLY, Context, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import MemoryAboveCard
 from webhook.rules.wording import set_amount
 
 

@@ -11,8 +11,10 @@ from webhook.devices.families import Role
 from webhook.devices.requests import DeviceRequest
 from webhook.pod.patch import Edit
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
+from webhook.rules.base import Mutation
+from webhook.rules.context import VGPU_ONLY, Context, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import MixedCards
 from webhook.rules.wording import remove_amount, set_amount
 
 PERCENTAGES = range(1, 101)

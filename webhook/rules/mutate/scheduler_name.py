@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
-from webhook.rules.base import Context, Mutation
+from webhook.rules.base import Mutation
+from webhook.rules.context import Context
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:

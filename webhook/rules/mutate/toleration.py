@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.pod.patch import APPEND, Edit
-from webhook.rules.base import VGPU_ONLY, Context, Mutation
+from webhook.rules.base import Mutation
+from webhook.rules.context import VGPU_ONLY, Context
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:

@@ -13,7 +13,9 @@ from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES
 from webhook.devices.mindcluster.fleet import CHIP_CORES
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 

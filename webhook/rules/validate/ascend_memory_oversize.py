@@ -8,8 +8,10 @@ Why:      the scheduler finds no template for it, books nothing, and the contain
 from collections.abc import Iterator
 
 from webhook.rules import wording
-from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import ASCEND_ONLY, Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{who} requests {resource} {memory}, but an NPU has {capacity} MiB and the scheduler would book the smallest template; "

@@ -13,7 +13,9 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import near_mode
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import ASCEND_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
 

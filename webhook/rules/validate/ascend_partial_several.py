@@ -8,8 +8,10 @@ Why:      the scheduler refuses parts of several NPUs on every node, and the pod
 from collections.abc import Iterator
 
 from webhook.rules import wording
-from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import ASCEND_ONLY, Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{who} requests {number} {count} with {resource} {memory} each, but several NPUs are given whole only; write "

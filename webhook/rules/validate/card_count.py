@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 from webhook.devices.families import Family
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.texts import counted
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {CARD_CORES} or less"
 

@@ -12,8 +12,10 @@ from webhook.devices.families import Family, Role
 from webhook.devices.requests import Amount
 from webhook.pod.view import REGULAR, Container
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
 

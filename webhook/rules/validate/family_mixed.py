@@ -15,7 +15,9 @@ from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{first} requests a vGPU and {second} requests {other}, but different device plugins give them out, which do not share "

@@ -14,8 +14,10 @@ from webhook.devices.vgpu.eligibility import Candidate
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import Refusal, ReviewedPod
+from webhook.rules.settings import Level
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:

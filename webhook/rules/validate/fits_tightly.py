@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from webhook.devices.verdict import FitsTightly
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.volcano.scheduler import POLICIES
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = "schedulerName is {scheduler}, but only {allowed} assigns devices; {advice}"
 NAME_IT = "name it"

@@ -11,7 +11,9 @@ rule finds nothing.
 from collections.abc import Iterator
 
 from webhook.devices.vgpu.gang import StartsTightly
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 from webhook.rules.workloads import Workload
 
 

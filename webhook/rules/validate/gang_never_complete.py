@@ -14,7 +14,9 @@ from typing import Any
 from webhook import names
 from webhook.pod.gangs import Gang, group_min_member
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 from webhook.rules.workloads import Workload
 from webhook.texts import counted
 

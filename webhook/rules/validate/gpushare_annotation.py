@@ -11,7 +11,9 @@ from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import EVERY_POD, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it"
 

@@ -15,7 +15,9 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 EFFECTS = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
 

@@ -12,7 +12,9 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -15,8 +15,10 @@ from webhook.devices.requests import DevicePod
 from webhook.pod import paths
 from webhook.pod.view import Container, mapping, sequence
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.isolation import ABOVE_CARDS, above
+from webhook.rules.settings import Level
 
 NAMESPACES = ("hostPID", "hostIPC")
 _POWERS = ("SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "PERFMON", "DAC_READ_SEARCH")

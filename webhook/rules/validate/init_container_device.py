@@ -14,7 +14,9 @@ from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod, requested_families
 from webhook.pod.view import INIT
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{who}{sidecar} requests a device, but Volcano allocates devices to regular containers only; move the request there"

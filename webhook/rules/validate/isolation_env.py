@@ -18,9 +18,11 @@ from collections.abc import Iterator
 
 from webhook.pod.environment import preloads_allocators
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.isolation import DISABLING, ISOLATED, has_no_effect, overriding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 DETAIL = "{who} sets {name}, which overrides the isolation of the device; remove it"
 DISABLES = (

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.isolation import ISOLATED, first_behind
+from webhook.rules.settings import Level
 
 DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys in env, or set a prefix such as APP_"
 

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 EFFECTS = {
     "CUDA_TASK_PRIORITY": "sets the priority of its kernels over those of the card's other tenants",

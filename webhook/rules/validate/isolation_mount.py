@@ -13,8 +13,10 @@ from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.pod import paths
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.isolation import ABOVE_CARDS, CARDS, find_injections
+from webhook.rules.settings import Level
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
 

@@ -12,8 +12,10 @@ from webhook.devices.families import Family
 from webhook.devices.vgpu.feasibility import SliceRequest, memory_suffices
 from webhook.devices.vgpu.fleet import Card
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:

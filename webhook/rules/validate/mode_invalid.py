@@ -12,7 +12,9 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import MODES, near_mode
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = f"{names.VGPU_MODE} is {{mode}}, which equals no node's mode; {{advice}}"
 WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"

@@ -12,8 +12,10 @@ from webhook.devices.families import Family
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import Refusal, ReviewedPod
+from webhook.rules.settings import Level
 from webhook.texts import counted
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = "nodeName is preset to {node}, so no scheduler assigns a card; use nodeSelector: {{kubernetes.io/hostname: …}} instead"
 

@@ -7,8 +7,10 @@ Why:      the pod stays pending until a node gets the labels; the scheduler repo
 
 from collections.abc import Iterator
 
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:

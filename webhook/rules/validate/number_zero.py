@@ -11,7 +11,9 @@ from webhook.devices.families import Role
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import REGULAR
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{who} requests {resource} 0, for which the scheduler books a card that nobody gets; write 1 or more, or remove every "

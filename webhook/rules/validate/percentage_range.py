@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write 1 to 100"
 ABOVE = "but a card has 100 percent"

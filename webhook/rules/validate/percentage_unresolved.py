@@ -8,8 +8,10 @@ Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: 
 from collections.abc import Iterator
 
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write {memory} instead"
 NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"

@@ -16,7 +16,9 @@ from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount, DevicePod
 from webhook.errors import json_type
 from webhook.pod import quantity
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.rules.workloads import Workload
 
 

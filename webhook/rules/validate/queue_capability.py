@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from webhook.devices.families import Role
 from webhook.pod.gangs import Gang, cheapest
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.settings import Level
 from webhook.rules.workloads import Workload
 
 

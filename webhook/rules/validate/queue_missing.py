@@ -11,8 +11,10 @@ as missing, so this is a warning.
 from collections.abc import Iterator
 
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.rules.workloads import Workload
 from webhook.volcano.queues import DEFAULT, ROOT
 

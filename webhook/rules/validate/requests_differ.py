@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{who} has {resource} {requested} in requests and {limit} in limits, and the API server refuses devices where they "

@@ -15,8 +15,10 @@ from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import EVERY_POD, Context, Finding
 from webhook.rules.isolation import injects
+from webhook.rules.settings import Level
 
 ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
 ON_UPDATE = (

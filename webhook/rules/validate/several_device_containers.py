@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = (
     "{first} and {second} request vGPUs: device plugin {version} looks for a pod with the vGPUs of one container only, so the "

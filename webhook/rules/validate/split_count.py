@@ -11,8 +11,10 @@ from webhook.devices.families import Family
 from webhook.devices.vgpu.eligibility import Eligible
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.texts import counted
 
 

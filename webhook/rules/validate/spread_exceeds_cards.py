@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.vgpu.gang import cards_for
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
 from webhook.rules.workloads import Workload
 
 

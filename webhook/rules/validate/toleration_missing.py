@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
 
 DETAIL = (
     "the pod does not tolerate the taint {key}, so no node with that taint takes it; add the toleration {toleration}"

@@ -15,8 +15,10 @@ from collections.abc import Iterable
 from webhook import names
 from webhook.devices.unknown import UnknownName
 from webhook.rules import wording
-from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import EVERY_POD, Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:

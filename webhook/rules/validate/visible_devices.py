@@ -23,8 +23,10 @@ from webhook.pod import paths
 from webhook.pod.environment import literal
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.base import Validation
+from webhook.rules.context import EVERY_POD, Context, Finding
 from webhook.rules.isolation import find_injections
+from webhook.rules.settings import Level
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
 

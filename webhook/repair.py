@@ -1,0 +1,78 @@
+"""The repair of a pod: all mutations, in order."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.outcome import MAX_FINDINGS
+from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
+from webhook.pod.view import PodView
+from webhook.rules.base import Mutation
+from webhook.rules.context import ANY_FAMILY, EVERY_POD, Context
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.texts import COMPACT, shorten_json
+
+SHOWN = 80  # characters of a value
+
+
+class Repair:
+    """Runs all mutations in order, each on what the ones before it left.
+
+    Attributes:
+        received: the pod before them.
+        draft: the pod, as changed so far.
+        edits: what each rule changed, by its id, in order; not the rules that changed nothing.
+        notices: (rule, sentence) where the author's own words were changed.
+    """
+
+    __slots__ = ("_context", "_pod", "draft", "edits", "notices", "received")
+
+    def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
+        self._context = context
+        pod = ReviewedPod(received, context)
+        self._pod: ReviewedPod | None = pod
+        self.received = received
+        self.draft = Draft(received.raw)
+        self.edits: dict[str, list[Edit]] = {}
+        self.notices: list[tuple[str, str]] = []
+        requested = pod.requested  # no repair changes which families a pod requests
+        for rule in mutations:
+            families = rule.families  # compared here, as a call for each rule would take longer
+            if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
+                self._run(rule)
+
+    @property
+    def pod(self) -> ReviewedPod:
+        """The pod as it is now; read again only when it is needed."""
+        if self._pod is None:
+            self._pod = ReviewedPod(PodView(self.draft.object), self._context)
+        return self._pod
+
+    def _run(self, rule: Mutation) -> None:
+        edits: list[Edit] = []
+        for proposed in rule.propose(self.pod, self._context):
+            if isinstance(proposed, Edit):
+                edits.append(proposed)
+            elif len(self.notices) < MAX_FINDINGS:
+                self.notices.append((rule.id, proposed.detail))
+        if edits:
+            self.draft.apply(edits)
+            self.edits[rule.id] = edits
+            self._pod = None
+
+    def proposals(self) -> Iterator[tuple[str, str]]:
+        """(rule, sentence) of every change, not only of those to the author's own words."""
+        noticed = {rule for rule, _ in self.notices}
+        yield from [(rule, describe(edits)) for rule, edits in self.edits.items() if rule not in noticed]
+        yield from self.notices
+
+
+def describe(edits: Sequence[Edit]) -> str:
+    """Some edits of one rule in a sentence: the first of them, and how many more there are."""
+    first, *more = edits
+    path = field_path(first.path)
+    what = f"{path} is removed"
+    if first.value is not REMOVE:
+        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shorten_json(first.value, SHOWN, COMPACT)}"
+    twin = tuple("requests" if key == "limits" else key for key in first.path)
+    if [edit.path for edit in more] == [twin]:
+        return f"{what}, in requests too"
+    return f"{what}, and {len(more)} more" if more else what

@@ -1,0 +1,51 @@
+"""All settings of a review as one value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from webhook.devices.config import DeviceConfig
+from webhook.devices.fleet import Fleet
+from webhook.rules.base import Mutation
+from webhook.rules.levels import Effective, LevelTable
+from webhook.rules.registry import MUTATIONS
+from webhook.rules.settings import Settings
+from webhook.volcano.collections import Collections
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a review depends on besides the request; swapped as a whole when something changes.
+
+    Attributes:
+        config, settings, levels: the device config and the policy.
+        fleet: None if unknown or stale.
+        collections: what else is known of the cluster.
+        digests: of all of these, so that a decision can be replayed.
+        mutations: those that device config and policy enable, in order.
+    """
+
+    config: DeviceConfig
+    settings: Settings
+    levels: LevelTable
+    fleet: Fleet | None
+    digests: Mapping[str, str]
+    collections: Collections = field(default_factory=Collections)
+    mutations: tuple[Mutation, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
+        object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
+
+    @property
+    def knows_nodes(self) -> bool:
+        """Whether the real nodes are known, so that what none of them has can be ruled out."""
+        return self.fleet is not None and self.fleet.complete
+
+    def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
+        """The mutations that the policy enables in a namespace, in order."""
+        off = effective.repairs_off
+        return tuple([rule for rule in self.mutations if rule.id not in off]) if off else self.mutations
+
+    def enforcing(self) -> "Snapshot":
+        """The same, but enforced in every namespace: what it would refuse, and repair."""
+        return replace(self, levels=self.levels.enforcing())
