@@ -92,6 +92,7 @@ PODGROUP_SPREAD = "spread"
 
 MIRROR = "kubernetes.io/config.mirror"  # on the API server's copy of a static pod
 KUBELETS = "system:nodes"  # the group of their users
+SERVICE_ACCOUNT = "system:serviceaccount:"  # before NAMESPACE:NAME: the user name of a service account
 BINDING = "Binding"  # the kind by which a scheduler gives a pod its node; the pod gets its annotations
 
 # --- annotations that only the scheduler and the device plugins write -----------------------------------------------

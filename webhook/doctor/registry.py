@@ -16,6 +16,7 @@ from webhook.doctor.checks import (
     queues,
     scheduler,
     service,
+    trusted_users,
     versions,
 )
 from webhook.doctor.facts import Facts
@@ -38,6 +39,7 @@ CHECKS: Mapping[str, Check] = {
     "plugin-config": device_plugin.plugin_config,
     "plugin-names": device_plugin.plugin_names,
     "plugin-flags": device_plugin.plugin_flags,
+    "trusted-users": trusted_users.trusted_users,
     "ascend-config": device_config.ascend_config,
     "ascend-registers": nodes.ascend_registers,
     "node-registers": nodes.node_registers,

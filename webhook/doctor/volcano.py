@@ -3,14 +3,15 @@
 Source: volcano `pkg/scheduler/framework/arguments.go`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
-from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, place_of
+from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, namespace_of, place_of
 from webhook.errors import ConfigError
 from webhook.inputs.parse import parse_documents
 from webhook.lenient import table, tables, text, texts
@@ -20,6 +21,13 @@ from webhook.volcano.target import Target, Version, parse_version
 
 SCHEDULER = "vc-scheduler"  # the names of images
 VGPU_PLUGIN = "volcano-vgpu-device-plugin"
+
+# What assigns devices, by the image or the name of the workload; `*` matches any text. An image keeps its name in a mirror.
+ASSIGNING = {
+    ObjectKind.DEPLOYMENT: (SCHEDULER, "volcano-scheduler"),
+    ObjectKind.DAEMON_SET: (VGPU_PLUGIN, "volcano-device-plugin", "*ascend-device-plugin*", "ascend-k8sdeviceplugin"),
+}
+HAMI = "hami"  # the image of HAMi's own scheduler, which assigns devices to pods that name it
 
 VGPU = f"{DEVICESHARE}.VGPUEnable"
 SHARING = f"{DEVICESHARE}.GPUSharingEnable"
@@ -94,14 +102,49 @@ class ImageWorkload:
 def workload_of(facts: Facts, kind: ObjectKind, image: str) -> ImageWorkload | Unread:
     """The workload of a kind that runs an image of this name, from any registry; of several the first by name."""
     for raw in sorted(facts.all(kind), key=place_of):
-        for container in tables(raw, "spec", "template", "spec", "containers"):
-            if text(container, "image").partition("@")[0].rpartition("/")[2].partition(":")[0] == image:
+        for container in _containers(raw):
+            if _image_name(container) == image:
                 return ImageWorkload(raw, container)
     gap = facts.gap(kind)
     what = f"{kind} of {image}"
     if gap is None:
         return Unread(what, f"no {kind} runs an image of that name", f"a {kind} whose image is called {image}")
     return Unread(what, gap.why, gap.needs)
+
+
+def assigning_workloads(facts: Facts, kind: ObjectKind, scheduler_names: Sequence[str]) -> list[Object]:
+    """The schedulers or device plugins that write assignments on pods, by name.
+
+    Args:
+        facts: what was read.
+        kind: Deployment for schedulers, DaemonSet for device plugins.
+        scheduler_names: those that a pod with devices may name; HAMi's scheduler assigns only if it is one of them.
+    """
+    return [raw for raw in sorted(facts.all(kind), key=place_of) if _assigns(raw, ASSIGNING[kind], scheduler_names)]
+
+
+def _assigns(workload: Object, patterns: Sequence[str], scheduler_names: Sequence[str]) -> bool:
+    containers = _containers(workload)
+    called = [name_of(workload), *map(_image_name, containers)]
+    hami = [ImageWorkload(workload, container) for container in containers if _image_name(container) == HAMI]
+    return any(fnmatchcase(name, pattern) for name in called for pattern in patterns) or any(
+        container.flag("scheduler-name") in scheduler_names for container in hami
+    )
+
+
+def account_of(workload: Object) -> str:
+    """The user name of the service account of a workload's pods."""
+    spec = table(workload, "spec", "template", "spec")
+    account = text(spec, "serviceAccountName") or text(spec, "serviceAccount") or "default"
+    return f"{names.SERVICE_ACCOUNT}{namespace_of(workload) or 'default'}:{account}"
+
+
+def _containers(workload: Object) -> list[Object]:
+    return tables(workload, "spec", "template", "spec", "containers")
+
+
+def _image_name(container: Object) -> str:
+    return text(container, "image").partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 # --- the configuration of the scheduler ---------------------------------------------------------------------------

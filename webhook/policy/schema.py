@@ -27,15 +27,21 @@ from webhook.rules.settings import Enforcement, Level, MemoryAboveCard, MixedCar
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, parse_version
 
 MAX_PATH = 200  # characters of the path of a pod template
-DEFAULT_TRUSTED_USERS = (
-    "system:serviceaccount:volcano-system:volcano-scheduler",
-    "system:serviceaccount:kube-system:volcano-scheduler",
-    "system:serviceaccount:volcano-system:volcano-device-plugin",
-    "system:serviceaccount:kube-system:volcano-device-plugin",
-    # The accounts of the manifests of ascend-device-plugin of HAMi and of MindCluster's Ascend Device Plugin.
-    "system:serviceaccount:kube-system:hami-ascend",
-    "system:serviceaccount:kube-system:ascend-device-plugin-sa-310p",
-    "system:serviceaccount:kube-system:ascend-device-plugin-sa-910",
+# The accounts in the manifests of Volcano and of the device plugins: tests/data/upstream-accounts.yaml.
+DEFAULT_TRUSTED_USERS = tuple(
+    f"{names.SERVICE_ACCOUNT}{account}"
+    for account in (
+        "volcano-system:volcano-scheduler",
+        "kube-system:volcano-scheduler",
+        "volcano-system:volcano-device-plugin",
+        "kube-system:volcano-device-plugin",
+        "kube-system:hami-ascend",
+        "kube-system:ascend-device-plugin-sa",
+        "kube-system:ascend-device-plugin-sa-npu",
+        "kube-system:ascend-device-plugin-sa-910",
+        "kube-system:ascend-device-plugin-sa-310p",
+        "kube-system:ascend-device-plugin-sa-310",
+    )
 )
 
 

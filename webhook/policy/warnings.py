@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from webhook import names
 from webhook.policy.policy import Policy
 from webhook.rules.levels import LevelTable, NamespaceRule, Source
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
@@ -31,7 +32,6 @@ CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.in
     "scheduler-name": foreign_scheduler.RULE.id,
 }
 _MILDER = list(Level)  # from deny to off
-_SERVICE_ACCOUNT = "system:serviceaccount:"
 _CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; its content is not read
 _FOREIGN = re.compile(r"[^a-z0-9*?-]")
 
@@ -81,11 +81,11 @@ def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Ite
 def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:
     users = policy.settings.trusted_users
     denies = policy.levels.at(None).levels[reserved_annotation.RULE.id] is Level.DENY
-    if denies and not any(user.startswith(_SERVICE_ACCOUNT) for user in users):
+    if denies and not any(user.startswith(names.SERVICE_ACCOUNT) for user in users):
         yield PolicyWarning(
             "trustedUsers",
             "no service account is listed, so what Volcano's scheduler assigns is refused and no vGPU pod starts; add "
-            f"{_SERVICE_ACCOUNT}NAMESPACE:NAME of the scheduler and of the device plugins",
+            f"{names.SERVICE_ACCOUNT}NAMESPACE:NAME of the scheduler and of the device plugins",
         )
 
 

@@ -112,5 +112,5 @@ def _subject(subject: Object) -> str:
     name = text(subject, "name")
     if subject.get("kind") == "ServiceAccount":
         return f"{text(subject, 'namespace')}/{name}"
-    prefix = "system:serviceaccount:"
+    prefix = names.SERVICE_ACCOUNT
     return name.removeprefix(prefix).replace(":", "/") if name.startswith(prefix) else name
