@@ -12,9 +12,10 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices import registry
 from webhook.devices.drawing import UNUSED, DrawnCard, DrawnPart, Usage, draw_node
+from webhook.devices.equal import Devices
 from webhook.devices.explanation import ShapeExplainer, ShapeExplanation
 from webhook.devices.families import Role
-from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.family import DeviceFamily
 from webhook.devices.nearest import amounts_of_regular, reducible
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.verdict import Fits, Never, Reason
@@ -41,7 +42,7 @@ class BoardShape(NodeShape):
         return (self.boards,)
 
 
-def build(nodes, index, _config, _target, _declared):
+def build(nodes, index):
     grouping = Grouping()
     for number, node in enumerate(nodes):
         if node.allocatable.get(BOARDS, 0):
@@ -50,11 +51,7 @@ def build(nodes, index, _config, _target, _declared):
 
 
 def requested(pod):
-    return sum(amount.value or 0 for amount in pod.amounts if amount.family == FAMILY.id)
-
-
-def judge(request, fleet):
-    yield judge_pod(request.pod, fleet)
+    return sum(amount.value or 0 for amount in pod.amounts if amount.family == "boards")
 
 
 def judge_pod(pod, fleet):
@@ -93,7 +90,7 @@ class BoardExplainer(ShapeExplainer):
         return BoardSlices(requested(self.requested))
 
     def reducible(self):
-        amounts = amounts_of_regular(self.requested, FAMILY.id)
+        amounts = amounts_of_regular(self.requested, "boards")
         return [reducible(self.requested, amount, range(1, amount.value)) for amount in amounts]
 
     def fields(self):
@@ -117,25 +114,44 @@ def draw(shape, usage=UNUSED):
     return draw_node(shape.boards, lambda at: DrawnCard(f"board {at}", "X1", 0), usage=usage)
 
 
-FAMILY = DeviceFamily(
-    id="boards",
-    title="Boards of another vendor",
-    nodes="Nodes with boards",
-    device="board",
-    devices="boards",
-    roles=lambda _vgpu, _ascend: {BOARDS: Role.NUMBER},
-    build=build,
-    judge=judge,
-    explain=explain,
-    draw=lambda shape, _config: draw(shape),
-    kinds=lambda shape, _config: [Devices(type="X1", count=shape.boards)],
-    offered=lambda shape, _config: {BOARDS: shape.boards},
-)
+class BoardFamily(DeviceFamily):
+    """Boards, which are given whole."""
+
+    id = "boards"
+    title = "Boards of another vendor"
+    nodes = "Nodes with boards"
+    device = "board"
+    devices = "boards"
+
+    @staticmethod
+    def roles(_vgpu, _ascend):
+        return {BOARDS: Role.NUMBER}
+
+    def build(self, nodes, index, _declared):
+        return build(nodes, index)
+
+    def draw(self, shape):
+        return draw(shape)
+
+    def kinds(self, shape):
+        return [Devices(type="X1", count=shape.boards)]
+
+    def offered(self, shape):
+        return {BOARDS: shape.boards}
+
+    def requests(self, pod, _denies):
+        return (pod,)
+
+    def judge(self, request, part, _nodes, _budget=None):
+        return judge_pod(request, part)
+
+    def explain(self, request, part):
+        return explain(request, part)
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setattr(registry, "FAMILIES", (*registry.FAMILIES, FAMILY))
+    monkeypatch.setattr(registry, "FAMILIES", (*registry.FAMILIES, BoardFamily))
 
 
 def node(name, boards):

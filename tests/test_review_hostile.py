@@ -19,8 +19,7 @@ from tests.timing import within
 from tests.workloads import workload
 from webhook import names
 from webhook.audit.writer import Exchange, line
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.slices import SearchBudget
+from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.errors import Malformed, RequestError
 from webhook.outcome import MAX_FINDINGS, MAX_SHOWN, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit

@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 
 from webhook import names
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.slices import SearchBudget
+from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.errors import Malformed
 from webhook.lenient import text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
@@ -212,6 +211,7 @@ def _context(
         request.namespace,
         request.user,
         snapshot.config,
+        snapshot.families,
         snapshot.fleet,
         snapshot.settings,
         effective.levels,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
+from webhook.devices.registry import Families, bind
 from webhook.rules.base import Mutation
 from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import MUTATIONS
@@ -21,6 +22,7 @@ class Snapshot:
         fleet: None if unknown or stale.
         collections: what else is known of the cluster.
         digests: of all of these, so that a decision can be replayed.
+        families: the device families under these settings.
         mutations: those that device config and policy enable, in order.
     """
 
@@ -30,9 +32,11 @@ class Snapshot:
     fleet: Fleet | None
     digests: Mapping[str, str]
     collections: Collections = field(default_factory=Collections)
+    families: Families = field(init=False, repr=False, compare=False)
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "families", bind(self.config, self.settings.target))
         wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
         object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
 

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from tests import strategies
-from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, shapes_explained, vgpus
+from tests.render.drawings import (
+    CONFIG,
+    SETTINGS,
+    explained,
+    fleet_in,
+    fleet_of,
+    many_cards,
+    pod,
+    shapes_explained,
+    vgpus,
+)
 from tests.timing import within
 from webhook.console.pictures import elements
 from webhook.console.pictures.card import COLOURS
@@ -95,9 +105,9 @@ def test_whatever_is_explained_is_drawn(raw, nodes):
     fleet = fleet_of(nodes)
     for one in shapes_explained(raw, fleet):
         check(ET.fromstring(svg(one.drawing, "n")))
-    for family in registry.FAMILIES:
+    for family in registry.bind(CONFIG, SETTINGS.target).values():
         for shape in fleet.by_family[family.id]:
-            check(ET.fromstring(svg(family.draw(shape, CONFIG), "n")))
+            check(ET.fromstring(svg(family.draw(shape), "n")))
 
 
 @pytest.mark.parametrize("name", ["'" * 10_000, "<&>" * 5000, BIDI * 3000, "\U0001f525" * 5000, "\x00" * 5000])

@@ -22,6 +22,11 @@ def placement_request(view, family, config, part, *, target=None, allowed=()):
     )
 
 
+def selected(part, selector):
+    """The nodes that a selector leaves, as bits; None for all."""
+    return None if selector is None else part.index.selected(selector)
+
+
 def explain_all(make, request, requested, part):
     """The verdict and the explanation of each shape."""
     search = ChangeSearch()

@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 
 from tests.devices.test_occupancy import A100, CONFIG, MIG_NODE, assigned, occupied
 from tests.strategies import node_json, register
+from webhook.devices.budget import SearchBudget
 from webhook.devices.ledger import CardAmounts
 from webhook.devices.usage import by_namespace, report
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Need, SearchBudget
+from webhook.devices.vgpu.slices import Need
 
 NODES = [node_json(f"n{i}", register([A100, A100], prefix=f"GPU-{i}")) for i in range(2)]
 

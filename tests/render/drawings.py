@@ -7,6 +7,7 @@ import yaml
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
+from webhook.devices.registry import bind
 from webhook.pod.view import PodView
 from webhook.render.explanation import explain_pods
 from webhook.rules.context import Context
@@ -34,7 +35,9 @@ def fleet_in(file, config=CONFIG):
 
 
 def explained(pod, fleet, config=CONFIG):
-    context = Context("ns", "user", config=config, fleet=fleet, settings=SETTINGS, levels={})
+    context = Context(
+        "ns", "user", config=config, families=bind(config, SETTINGS.target), fleet=fleet, settings=SETTINGS, levels={}
+    )
     return explain_pods((("", ReviewedPod(PodView(pod), context)),))
 
 

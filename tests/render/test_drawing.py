@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from tests import strategies
 from tests.render.drawings import (
     CONFIG,
+    SETTINGS,
     explained,
     fleet_in,
     fleet_of,
@@ -149,9 +150,9 @@ def test_each_npu_has_one_container_with_its_booked_memory(raw, fleet):
 @given(strategies.mixed_fleets())
 def test_every_shape_has_an_empty_drawing(nodes):
     fleet = fleet_of(nodes)
-    for family in registry.FAMILIES:
+    for family in registry.bind(CONFIG, SETTINGS.target).values():
         for shape in fleet.by_family[family.id]:
-            drawing = family.draw(shape, CONFIG)
+            drawing = family.draw(shape)
             assert not parts_by_container(drawing)
             assert drawing.note == ""
             assert not any(card.refusal for card in drawing.cards)

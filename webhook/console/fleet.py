@@ -19,9 +19,9 @@ from webhook.console.sources import SettingSource, sources
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, mebibytes
 from webhook.devices import registry
-from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import DrawnNode
-from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.equal import Devices
+from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import NodeShape
@@ -193,8 +193,8 @@ def fleet(state: ConsoleState, wanted: FleetRequest) -> FleetResponse:
     found = snapshot.fleet
     families: list[FamilyFleet] = []
     if found is not None:
-        search = _Search(found, snapshot.config, wanted)
-        searched = [family for family in registry.FAMILIES if wanted.family in (None, family.id)]
+        search = _Search(found, wanted)
+        searched = [family for family in snapshot.families.values() if wanted.family in (None, family.id)]
         families = [part for family in searched if (part := search.family(family)) is not None]
     return FleetResponse(
         known=found is not None,
@@ -209,13 +209,13 @@ def fleet(state: ConsoleState, wanted: FleetRequest) -> FleetResponse:
 class _Search:
     """The nodes of a fleet that match a request."""
 
-    def __init__(self, found: Fleet, config: DeviceConfig, wanted: FleetRequest) -> None:
-        self._fleet, self._config, self._wanted = found, config, wanted
+    def __init__(self, found: Fleet, wanted: FleetRequest) -> None:
+        self._fleet, self._wanted = found, wanted
         self._matches_name, self._matches_type = matcher(wanted.name or "*"), matcher(wanted.type or "*")
         names = found.index.names
         self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if wanted.name else _ALL
 
-    def family(self, family: DeviceFamily) -> FamilyFleet | None:
+    def family(self, family: AnyFamily) -> FamilyFleet | None:
         """The matching nodes of one family; None if there are none."""
         matching = [
             (shape, nodes) for shape in self._fleet.by_family[family.id] if (nodes := self._nodes(shape, family))
@@ -241,7 +241,7 @@ class _Search:
             skipped=skipped,
         )
 
-    def _shapes(self, matching: list[tuple[NodeShape, int]], family: DeviceFamily) -> Iterator[FleetShape]:
+    def _shapes(self, matching: list[tuple[NodeShape, int]], family: AnyFamily) -> Iterator[FleetShape]:
         for place, (shape, nodes) in enumerate(matching[: self._wanted.limit]):
             devices = self._devices(shape, family)
             yield FleetShape(
@@ -255,14 +255,14 @@ class _Search:
                 count=shape.devices,
                 memory=_sum((each.memory, each.count) for each in devices),
                 slices=_sum((each.split, each.count) for each in devices),
-                offered=family.offered(shape, self._config),
-                drawing=family.draw(shape, self._config) if place < MAX_DRAWN else None,
+                offered=family.offered(shape),
+                drawing=family.draw(shape) if place < MAX_DRAWN else None,
             )
 
-    def _devices(self, shape: NodeShape, family: DeviceFamily) -> list[Devices]:
-        return [replace(each, type=shorten(each.type, MAX_NAME)) for each in family.kinds(shape, self._config)]
+    def _devices(self, shape: NodeShape, family: AnyFamily) -> list[Devices]:
+        return [replace(each, type=shorten(each.type, MAX_NAME)) for each in family.kinds(shape)]
 
-    def _nodes(self, shape: NodeShape, family: DeviceFamily) -> int:
+    def _nodes(self, shape: NodeShape, family: AnyFamily) -> int:
         """How many nodes of a shape match."""
         if self._wanted.type and not any(self._matches_type(each.type) for each in self._devices(shape, family)):
             return 0
@@ -284,7 +284,7 @@ class _Search:
     def _is_named(self, name: str) -> bool:
         return self._matches_name(name[:MAX_NAME]) is not None
 
-    def _skipped(self, family: DeviceFamily) -> tuple[SkippedNodes, ...]:
+    def _skipped(self, family: AnyFamily) -> tuple[SkippedNodes, ...]:
         lacking: dict[str, list[str]] = {}
         for node, resource in self._fleet.parts[family.id].gated:
             if not self._wanted.type and self._is_named(node):

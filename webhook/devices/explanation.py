@@ -161,6 +161,11 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
         zero = any(a.value == 0 and a.role is Role.NUMBER and a.container.kind == REGULAR for a in amounts)
         return not zero and all(amount.value is not None for amount in amounts)
 
+    @property
+    def members(self) -> int | None:
+        """The nodes that the pod's selector leaves, as bits; None if it has none."""
+        return None if self.nodes is None else self.node_index.selected(self.nodes)
+
     def selected(self, shape: NodeShape) -> Selected | None:
         """The nodes of a shape that the pod's selector leaves; None if it has none, or if they are not known."""
         if self.nodes is None or shape.declared:
@@ -225,8 +230,8 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
     # --- what a family defines -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def judge(self, requested: Requested, nodes: NodeSelector | None) -> Verdict:
-        """The engine's verdict for a request; the selector leaves a node of the shape."""
+    def judge(self, requested: Requested, nodes: int | None) -> Verdict:
+        """The engine's verdict for a request; the selector leaves nodes of the shape, as bits."""
 
     @abstractmethod
     def slices(self) -> Slices:
@@ -321,10 +326,12 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
         return f"not what the pod's {self.request.nodes.words} demands" if self.request.nodes is not None else ""
 
     def _judge(self, requested: Requested, nodes: NodeSelector | None) -> Verdict:
-        if self.shape.node_left(nodes, self.request.node_index) is None:
+        index = self.request.node_index
+        members = None if nodes is None else index.selected(nodes)
+        if self.shape.node_left(members, index) is None:
             return Never(Reason.NODES)
         self.search.spend(VERDICT_STEPS + len(self.request.pod.amounts))
-        return self.judge(requested, nodes)
+        return self.judge(requested, members)
 
     def _advice(self, change: LowerAmount | Removal | None, *, searched: bool) -> str:
         """What would help, or that nothing was found."""

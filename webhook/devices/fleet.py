@@ -95,11 +95,9 @@ def build_fleet(
     """
     known = tuple(nodes or ())
     index = Index(known)
+    families = registry.bind(config, target)
     return Fleet(
-        parts={
-            family.id: family.build(known, index, config, target, declared.get(family.id, ()))
-            for family in registry.FAMILIES
-        },
+        parts={family.id: family.build(known, index, declared.get(family.id, ())) for family in families.values()},
         index=index,
         complete=nodes is not None,
         other_names=frozenset(

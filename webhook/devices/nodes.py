@@ -115,8 +115,6 @@ class Index:
             chosen = self._all(selector.labels)
             if selector.terms:
                 chosen &= reduce(or_, map(self._all, selector.terms))
-            if selector.among is not None:
-                chosen &= selector.among
             self._known[selector] = chosen
         return chosen
 
@@ -161,11 +159,6 @@ class Index:
                 by_name.setdefault(name, []).append(number)  # a file may hold a node twice
             self._by_name = by_name  # in one step: two threads may review
         return bits([number for name in wanted for number in self._by_name.get(name, ())])
-
-
-def among(selector: NodeSelector | None, members: int) -> NodeSelector:
-    """A selector that leaves only some of the nodes that it left before; they are given as bits."""
-    return (selector or NodeSelector())._replace(among=members)
 
 
 def _union(found: Iterable[Holders]) -> int:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
-from webhook.devices.family import DeviceFamily
+from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.ledger import (
     MAKE_ANOTHER,
@@ -142,12 +142,12 @@ class NodeDevices(NamedTuple):
 
     number: int
     node: Node
-    shapes: Sequence[tuple[DeviceFamily, NodeShape]]
+    shapes: Sequence[tuple[type[AnyFamily], NodeShape]]
 
 
 def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevices]:
     """The nodes from which a fleet was built that have devices the scheduler uses, in the same order."""
-    found: dict[int, list[tuple[DeviceFamily, NodeShape]]] = {}
+    found: dict[int, list[tuple[type[AnyFamily], NodeShape]]] = {}
     for family in registry.FAMILIES:
         for shape in fleet.parts[family.id].shapes:
             for number in numbers_of(shape.members):
@@ -171,7 +171,7 @@ def occupy_node(
         _overcommitted(ledger, family)
         for pod in pods:
             _examine(ledger, family, pod, config)
-        idle = {} if shape.doubt else dict(family.offered(shape, config))
+        idle = {} if shape.doubt else dict(family(config, target).offered(shape))
         for pod in live:
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]
@@ -192,7 +192,7 @@ def _by_node(pods: Iterable[BoundPod]) -> dict[str, list[BoundPod]]:
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-def _examine(ledger: NodeLedger, family: DeviceFamily, pod: BoundPod, config: DeviceConfig) -> None:
+def _examine(ledger: NodeLedger, family: type[AnyFamily], pod: BoundPod, config: DeviceConfig) -> None:
     """Find what is wrong with a pod on a node that has devices of the family."""
     read = family.ledger
     if read is None:
@@ -223,14 +223,14 @@ def _examine(ledger: NodeLedger, family: DeviceFamily, pod: BoundPod, config: De
         )
 
 
-def _assigned(pod: BoundPod, family: DeviceFamily, config: DeviceConfig) -> str:
+def _assigned(pod: BoundPod, family: type[AnyFamily], config: DeviceConfig) -> str:
     """The annotation that assigns devices of a family to a pod; empty if there is none."""
     if family.ledger is None:
         return ""
     return next((key for key in family.ledger.assignments(config.ascend) if key in pod.annotations), "")
 
 
-def _overcommitted(ledger: NodeLedger, family: DeviceFamily) -> None:
+def _overcommitted(ledger: NodeLedger, family: type[AnyFamily]) -> None:
     for card in ledger.cards:
         over = [
             f"{promised} of {most} {what}"
@@ -253,7 +253,7 @@ def _overcommitted(ledger: NodeLedger, family: DeviceFamily) -> None:
 
 
 def _unregistered(
-    node: str, families: Iterable[DeviceFamily], pods: Sequence[BoundPod], config: DeviceConfig
+    node: str, families: Iterable[type[AnyFamily]], pods: Sequence[BoundPod], config: DeviceConfig
 ) -> Iterator[LedgerFinding]:
     """Pods with devices of families that have none on the node."""
     for family in families:

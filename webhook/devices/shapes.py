@@ -8,7 +8,6 @@ from operator import or_
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.devices.nodes import Index, bits, lowest
-from webhook.pod.selectors import NodeSelector
 
 SAMPLE = 3  # how many node names a shape remembers for messages
 
@@ -42,18 +41,16 @@ class NodeShape(ABC):
     def content(self) -> tuple[Any, ...]:
         """What placement reads, for the fleet's digest."""
 
-    def node_left(self, selector: NodeSelector | None, index: Index) -> str | None:
+    def node_left(self, nodes: int | None, index: Index) -> str | None:
         """One of the nodes that a selector leaves, for messages; None if it leaves none."""
-        if selector is None or self.declared:  # the labels of a declared node are not known
+        if nodes is None or self.declared:  # the labels of a declared node are not known
             return self.names[0]
-        left = self.members & index.selected(selector)
+        left = self.members & nodes
         return index.names[lowest(left)] if left else None
 
-    def nodes_left(self, selector: NodeSelector | None, index: Index) -> int:
+    def nodes_left(self, nodes: int | None) -> int:
         """How many nodes a selector leaves."""
-        if selector is None or self.declared:
-            return self.nodes
-        return (self.members & index.selected(selector)).bit_count()
+        return self.nodes if nodes is None or self.declared else (self.members & nodes).bit_count()
 
 
 AnyShape = TypeVar("AnyShape", bound=NodeShape)
@@ -90,7 +87,7 @@ class FleetPart(Generic[S_co]):
         """What the fleet's digest covers beside the shapes."""
         return ""
 
-    def selected(self, nodes: NodeSelector | None) -> list[tuple[S_co, str]]:
+    def selected(self, nodes: int | None) -> list[tuple[S_co, str]]:
         """The shapes of which a selector leaves a node, each with the name of such a node."""
         found = [(shape, shape.node_left(nodes, self.index)) for shape in self.shapes]
         return [(shape, node) for shape, node in found if node is not None]

@@ -50,12 +50,10 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
     Attributes:
         labels: from nodeSelector; all must hold.
         terms: from required node affinity; one must hold; empty if there are none.
-        among: only these nodes, as bits: bit i is the fleet's node i; None for all.
     """
 
     labels: Term = ()
     terms: tuple[Term, ...] = ()
-    among: int | None = None
 
     @property
     def words(self) -> str:

@@ -42,10 +42,10 @@ class Policy:
 
     def declared(self, config: DeviceConfig) -> Mapping[str, tuple[NodeShape, ...]]:
         """The shapes of nodes that may be scaled up from zero, by family, with the MIG geometries of the device config."""
+        families = registry.bind(config, self.settings.target)
         found: dict[str, list[NodeShape]] = {}
         for entry in self.declarations:
-            family = next(each for each in registry.FAMILIES if each.id == entry.family)
-            found.setdefault(family.id, []).extend(family.declare(entry, config))
+            found.setdefault(entry.family, []).extend(families[entry.family].declare(entry))
         return {family: tuple(shapes) for family, shapes in found.items()}
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.devices import registry
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
@@ -74,7 +73,7 @@ def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch |
         explained
         for path, pod in pods
         if (fleet := pod.context.fleet) is not None
-        for family in registry.FAMILIES
+        for family in pod.context.families.values()
         if pod.requests_family(family.id)
         for explained in family.explain(
             pod.placement_request(fleet, family.id, path)._replace(search=search), fleet.parts[family.id]

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from webhook.devices.budget import SearchBudget
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.vgpu.slices import SearchBudget
+from webhook.devices.registry import Families
 from webhook.rules.settings import Level, Settings
 from webhook.volcano.collections import Collections
 
@@ -23,6 +24,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     Attributes:
         namespace, user: of the request.
         config: the device config.
+        families: the device families, by their ids.
         fleet: None if unknown or stale; then no rule may refuse because of it.
         settings: the policy.
         levels: the level of each validation in this namespace.
@@ -35,6 +37,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     namespace: str
     user: str
     config: DeviceConfig
+    families: Families
     fleet: Fleet | None
     settings: Settings
     levels: Mapping[str, Level]

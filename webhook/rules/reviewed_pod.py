@@ -1,10 +1,10 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from webhook import names
 from webhook.devices import registry
@@ -12,25 +12,22 @@ from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.nodes import among
 from webhook.devices.requests import DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
     NONE_ELIGIBLE,
-    UNCONSTRAINED,
     Constraints,
     Eligible,
-    corrected,
     eligible,
-    read_constraints,
 )
-from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
+from webhook.devices.vgpu.family import VgpuFamily
+from webhook.devices.vgpu.feasibility import SliceRequest, only_on
 from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
-from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.context import Context, Finding
 from webhook.volcano.queues import DEFAULT, Queue, Queues
 
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
@@ -154,22 +151,20 @@ class ReviewedPod(DevicePod):
     def __init__(self, view: PodView, context: Context, previous: PodView | None = None) -> None:
         super().__init__(view, context.config, previous)
         self.context = context
+        self._requests: dict[str, Sequence[Any]] = {}
 
     @computed_once
     def constraints(self) -> Constraints:
-        """What the annotations demand.
-
-        Where a static rule refuses an annotation, it is read as the author meant it: the one mistake gets one finding,
-        and the fleet rules still report at once what else is wrong.
-        """
-        found = read_constraints(self.view, self.context.settings.target, self.selector_for(Family.VGPU))
-        return found if found is UNCONSTRAINED else corrected(found, self.view, self.context.denies)
+        """What the annotations demand of the cards, beside what the selector demands of the nodes."""
+        family = cast("VgpuFamily", self.context.families[Family.VGPU])
+        found, nodes = family.constraints(self, self.context.denies), self.members_for(Family.VGPU)
+        return found if nodes is None else found._replace(nodes=nodes)
 
     @computed_once
     def slice_request(self) -> SliceRequest | None:
         """What the pod needs of the vGPU nodes; None if a static rule refuses one of its quantities."""
-        found = slice_request(self.vgpu, self.constraints, self.context.settings.target)
-        return None if found is None else capped(found, self.context.denies)
+        found: Sequence[SliceRequest] = self.requests_for(Family.VGPU)
+        return only_on(found[0], self.members_for(Family.VGPU)) if found else None
 
     @property
     def eligible(self) -> Eligible:
@@ -268,13 +263,25 @@ class ReviewedPod(DevicePod):
         selector = self.view.selector
         return selector if selector is None or self.matches(family) else None
 
+    def members_for(self, family: str) -> int | None:
+        """The nodes that this leaves, as bits; None for all."""
+        selector, fleet = self.selector_for(family), self.context.fleet
+        return None if selector is None or fleet is None else fleet.index.selected(selector)
+
+    def requests_for(self, family: str) -> Sequence[Any]:
+        """What the scheduler would serve of a family, each kind of device by itself."""
+        found = self._requests.get(family)
+        if found is None:
+            found = self._requests[family] = self.context.families[family].requests(self, self.context.denies)
+        return found
+
     def matches(self, family: str) -> bool:
         """Whether the pod's selector leaves a node with devices of a family; True if that is not known."""
         fleet, selector = self.context.known_fleet, self.view.selector
         if selector is None or fleet is None:
             return True
-        shapes = fleet.by_family[family]
-        return not shapes or any(shape.node_left(selector, fleet.index) is not None for shape in shapes)
+        shapes, nodes = fleet.by_family[family], fleet.index.selected(selector)
+        return not shapes or any(shape.node_left(nodes, fleet.index) is not None for shape in shapes)
 
     def placement_request(self, fleet: Fleet, family: str, path: str = "") -> PlacementRequest:
         """What a family judges and explains the pod by; `path` is the pod's place in its object."""
@@ -292,26 +299,22 @@ class ReviewedPod(DevicePod):
 
     def _verdicts(self, fleet: Fleet, members: int | None) -> tuple[Judged, ...]:
         """The verdicts on some nodes, given as bits; None for all."""
-        found = self._each(fleet, None if members is None else lambda family: among(self.selector_for(family), members))
+        found = self._each(fleet, members)
         if len(found) > 1 and not _nevers(found) and not self._shares_node(fleet, -1 if members is None else members):
             return (*found, (found[0][0], Never(Reason.APART)))
         return found
 
-    def _each(self, fleet: Fleet, nodes: Callable[[str], NodeSelector] | None) -> tuple[Judged, ...]:
-        """The verdict of each family, on nodes for that family; None for those that the pod's selector leaves."""
-        others = () if VGPU_ONLY.issuperset(self.requested) else tuple(self._verdicts_of_others(fleet, nodes))
-        if Family.VGPU not in self.requested or self.slice_request is None:
-            return others
-        requested = self.slice_request if nodes is None else only_on(self.slice_request, nodes(Family.VGPU))
-        return (*others, (Family.VGPU, judge(requested, fleet.vgpu, self.context.budget)))
-
-    def _verdicts_of_others(self, fleet: Fleet, nodes: Callable[[str], NodeSelector] | None) -> Iterator[Judged]:
-        for family in registry.FAMILIES:
-            if family.judge is not None and family.id in self.requested:
-                request = self.placement_request(fleet, family.id)
-                request = request if nodes is None else request._replace(nodes=nodes(family.id))
-                for verdict in family.judge(request, fleet.parts[family.id]):
-                    yield family.id, verdict
+    def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> tuple[Judged, ...]:
+        """The verdict on each request, on some nodes; of these on those that the pod's selector leaves, if it counts."""
+        return tuple(
+            [
+                (family, self.context.families[family].judge(request, fleet.parts[family], nodes, self.context.budget))
+                for family in self.context.families
+                if family in self.requested
+                for nodes in (_both(members, self.members_for(family) if selected else None),)
+                for request in self.requests_for(family)
+            ]
+        )
 
     def _shares_node(self, fleet: Fleet, members: int) -> bool:
         """Whether one of some nodes may satisfy all that the pod requests; each of its families has a node of its own."""
@@ -319,10 +322,10 @@ class ReviewedPod(DevicePod):
             return True  # refused already
 
         def fits(cell: int) -> bool:
-            return not _nevers(self._each(fleet, lambda _family: among(None, cell)))
+            return not _nevers(self._each(fleet, cell, selected=False))
 
         nonzero = {amount.family for amount in self.amounts if amount.value}
-        without = _nevers(self._each(fleet, lambda _family: among(None, 0)))
+        without = _nevers(self._each(fleet, 0, selected=False))
         demanding = [family for family, _ in without if family in nonzero]
         parts = [fleet.parts[family] for family in dict.fromkeys(demanding)]
         if len(demanding) < 2 or any(shape.declared for part in parts for shape in part.shapes):
@@ -342,16 +345,20 @@ class ReviewedPod(DevicePod):
         fleet = self.context.known_fleet
         if fleet is None or not fleet.parts[family].doubtful:
             return None
-        found = fleet.parts[family].selected(self.selector_for(family))
+        found = fleet.parts[family].selected(self.members_for(family))
         return next(((node, shape.doubt) for shape, node in found if shape.doubt and not shape.devices), None)
 
     def _able_in_doubt(self, fleet: Fleet) -> tuple[str, str] | None:
         """A node in doubt that takes the pod, and why it is in doubt."""
         for family in self.requested:
-            for shape, node in fleet.parts[family].selected(self.selector_for(family)):
+            for shape, node in fleet.parts[family].selected(self.members_for(family)):
                 if shape.doubt and not _nevers(self._verdicts(fleet, shape.members)):
                     return node, shape.doubt
         return None
+
+
+def _both(some: int | None, others: int | None) -> int | None:
+    return some if others is None else others if some is None else some & others
 
 
 def _nevers(verdicts: Iterable[Judged]) -> tuple[tuple[str, Never], ...]:

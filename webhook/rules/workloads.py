@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from webhook import names
+from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.nodes import among
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
-from webhook.devices.vgpu.feasibility import WORK_LIMIT, only_on
+from webhook.devices.vgpu.feasibility import only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
-from webhook.devices.vgpu.slices import SearchBudget
 from webhook.lenient import at, table, text
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
@@ -129,7 +128,7 @@ class Workload:
         return JudgedGang(gang, tuple(roles), request, verdict, doubt)
 
     def _judge(self, request: GangRequest, fleet: Fleet) -> GangVerdict:
-        return judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget(WORK_LIMIT))
+        return judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget())
 
     def _doubt(self, request: GangRequest, fleet: Fleet) -> str:
         """One of the nodes in doubt, and why it is, if the gang cannot start without these nodes; else empty."""
@@ -137,8 +136,9 @@ class Workload:
         if not doubtful or any([pod.doubts for pod in self.pods.values()]):
             return ""
         certain = [
-            replace(role, request=only_on(role.request, among(role.request.constraints.nodes, ~doubtful)))
+            replace(role, request=only_on(role.request, ~doubtful if nodes is None else nodes & ~doubtful))
             for role in request.roles
+            for nodes in (role.request.constraints.nodes,)
         ]
         if not isinstance(self._judge(replace(request, roles=tuple(certain)), fleet), NeverStarts):
             return ""

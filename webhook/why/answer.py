@@ -10,15 +10,14 @@ from typing import Any, NamedTuple, cast
 
 from webhook import names
 from webhook.devices import registry, wording
+from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Family
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.requests import total
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
-from webhook.devices.vgpu.slices import SearchBudget
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.inputs.documents import Document
@@ -432,7 +431,7 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
         (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),
         (left, WaitVerdict.NOT_NOW, "what the running pods leave"),
     ):
-        found = judge_gang(GangRequest(tuple(wanted), needed), cast("VgpuFleet", part), SearchBudget(WORK_LIMIT))
+        found = judge_gang(GangRequest(tuple(wanted), needed), cast("VgpuFleet", part), SearchBudget())
         if not isinstance(found, NeverStarts | StartsTightly):
             continue
         most = found.placed if isinstance(found, StartsTightly) else found.most

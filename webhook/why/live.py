@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from webhook import names
-from webhook.devices.family import DeviceFamily
+from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import Node
@@ -294,7 +294,7 @@ class LiveCluster:
         """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
         return self.statuses.get(node, _FREE).obstacle(pod)
 
-    def remaining(self, family: DeviceFamily, nodes: Iterable[OccupiedNode]) -> FleetPart[Any] | None:
+    def remaining(self, family: type[AnyFamily] | AnyFamily, nodes: Iterable[OccupiedNode]) -> FleetPart[Any] | None:
         """What live pods leave of some nodes; None if the family's engine cannot compute it."""
         if family.ledger is None or family.ledger.remaining is None:
             return None

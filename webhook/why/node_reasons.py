@@ -4,21 +4,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from webhook.devices import registry
 from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.families import Family
-from webhook.devices.family import DeviceFamily
+from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.shapes import SAMPLE, FleetPart
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
-from webhook.devices.vgpu.feasibility import judge
-from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
 from webhook.why.live import LiveCluster
@@ -117,7 +114,9 @@ class PodAnswer:
         self.path = path
         self.pod = pod
         answers = [
-            _FamilyAnswer(path, pod, family, live) for family in registry.FAMILIES if pod.requests_family(family.id)
+            _FamilyAnswer(path, pod, family, live)
+            for family in pod.context.families.values()
+            if pod.requests_family(family.id)
         ]
         parts = [reasons for answer in answers for reasons in answer.reasons()]
         if len(parts) > 1:
@@ -162,7 +161,7 @@ class _FamilyAnswer:
         computes: whether the engine of the family computes what fits now.
     """
 
-    def __init__(self, path: str, pod: ReviewedPod, family: DeviceFamily, live: LiveCluster) -> None:
+    def __init__(self, path: str, pod: ReviewedPod, family: AnyFamily, live: LiveCluster) -> None:
         self.computes = live.remaining(family, ()) is not None
         self._only: int | None = None  # the number of the node that takes the pod
         self._path = path
@@ -297,10 +296,8 @@ class _FamilyAnswer:
 
     def _judge(self, part: FleetPart[Any]) -> Verdict:
         """The verdict of the family's engine on some nodes."""
-        if self._family.judge is None:  # the rules of the vGPU family call its engine themselves
-            requested = self._pod.slice_request
-            return Fits() if requested is None else judge(requested, cast("VgpuFleet", part))
-        verdicts = self._family.judge(self._request, part)
+        requests, nodes = self._pod.requests_for(self._family.id), self._request.members
+        verdicts = (self._family.judge(request, part, nodes) for request in requests)
         return next((verdict for verdict in verdicts if not isinstance(verdict, Fits)), Fits())
 
     def fits_on(self, nodes: Sequence[OccupiedNode]) -> bool:
@@ -346,7 +343,8 @@ class _FamilyAnswer:
     def _explained(self, nodes: Sequence[OccupiedNode]) -> list[tuple[OccupiedNode, ShapeExplanation]]:
         """The pod explained to what live pods leave of some nodes, in their order; of nodes that are alike the first."""
         part = self._live.remaining(self._family, nodes)
-        shapes = [shape for one in self._family.explain(self._request, part) for shape in one.shapes or ()]
+        explained = self._family.explain(self._request, part) if part is not None else ()
+        shapes = [shape for one in explained for shape in one.shapes or ()]
         found = [(node, shape) for node in nodes for shape in shapes if shape.shape.members >> node.number & 1]
         unlike = {id(shape): (node, shape) for node, shape in reversed(found)}
         return list(reversed(unlike.values()))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request
+from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request, selected
 from webhook import names
 from webhook.devices.ascend.explain import AscendExplainer
 from webhook.devices.ascend.feasibility import judge, npu_requests
@@ -63,7 +63,7 @@ def fits(raw, *nodes):
     if not requests[0].hami_core and any((one.memory or 0) > one.chip.capacity for one in requests):
         return False
     fleet = build_fleet(nodes, CONFIG, Target()).ascend
-    verdict = judge(requests, PodView(raw).selector, fleet, parts_refused=False)
+    verdict = judge(requests, selected(fleet, PodView(raw).selector), fleet, parts_refused=False)
     return isinstance(verdict, Fits)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import selected
 from tests.examples import examples
 from tests.strategies import ascend_node
 from tests.timing import within
@@ -53,7 +54,7 @@ def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None
     view = pod(amounts, hami_core)
     requests = npu_requests(DevicePod(view, config), config.ascend)
     fleet = build_fleet(known, config, Target()).ascend
-    return judge(requests, selector, fleet, parts_refused=parts_refused)
+    return judge(requests, selected(fleet, selector), fleet, parts_refused=parts_refused)
 
 
 # --- the scheduler's walk -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request
+from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request, selected
 from webhook import names
 from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
@@ -54,7 +54,7 @@ def explained(raw, *nodes):
 def fits(raw, *nodes):
     view = PodView(raw)
     fleet = build_fleet(nodes, CONFIG, Target()).gpushare
-    return isinstance(judge(DevicePod(view, CONFIG), view.selector, fleet), Fits)
+    return isinstance(judge(DevicePod(view, CONFIG), selected(fleet, view.selector), fleet), Fits)
 
 
 PLAIN = node("n", 4, 400, "1")

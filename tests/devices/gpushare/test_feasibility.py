@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import selected
 from tests.examples import examples
 from tests.strategies import gpushare_node
 from webhook import names
@@ -40,7 +41,8 @@ def pod(containers, init=()):
 
 def verdict(device_pod, *nodes, selector=None):
     known = [node for raw in nodes if (node := read_node(raw, CONFIG)) is not None]
-    return judge(device_pod, selector, build_fleet(known, CONFIG, Target()).gpushare)
+    part = build_fleet(known, CONFIG, Target()).gpushare
+    return judge(device_pod, selected(part, selector), part)
 
 
 # --- a count of cards -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import selected
 from tests.strategies import device_node, mindcluster_node
 from webhook import names
 from webhook.devices.config_file import parse_device_config
@@ -33,7 +34,8 @@ def fleet(*items):
 
 
 def verdict(device_pod, *nodes, selector=None):
-    return judge(device_pod, selector, fleet(*nodes).mindcluster)
+    part = fleet(*nodes).mindcluster
+    return judge(device_pod, selected(part, selector), part)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
+from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Need, SearchBudget
+from webhook.devices.vgpu.slices import Need
 
 
 def decide(cards, wanted):

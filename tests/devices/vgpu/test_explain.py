@@ -45,11 +45,12 @@ def pod(*containers):
     return PodView({"spec": {"containers": raw}})
 
 
-def explained(containers, *nodes, constraints=UNCONSTRAINED, target=TARGET):
+def explained(containers, *nodes, constraints=UNCONSTRAINED, selector=None, target=TARGET):
     """The explanation of each shape for a pod with these constraints."""
     part = build_fleet(nodes, CONFIG, target).vgpu
     request = placement_request(pod(*containers), "vgpu", CONFIG, part, target=target)
-    request = request._replace(written=constraints.nodes, nodes=constraints.nodes)
+    request = request._replace(written=selector, nodes=selector)
+    constraints = constraints._replace(nodes=request.members)
     requested = slice_request(request.pod.vgpu, constraints, target)
     return [explanation for _, explanation in explain_all(VgpuExplainer, request, requested, part)]
 
@@ -128,24 +129,24 @@ def accept_names(*names):
     ],
 )
 def test_the_field_that_excludes_the_node_is_named(nodes, helps):
-    (explanation,) = explained([(1, 10)], PLAIN, constraints=Constraints(nodes=nodes))
+    (explanation,) = explained([(1, 10)], PLAIN, selector=nodes)
     assert refusal_of(explanation) == ("never", Reason.NODES.words, None)
     assert explanation.change.remove == helps
-    (explanation,) = explained([(1, 130)], PLAIN, constraints=Constraints(nodes=nodes))
+    (explanation,) = explained([(1, 130)], PLAIN, selector=nodes)
     assert (explanation.refusal.reason, explanation.change) == (Reason.NODES.words, None)
 
 
 def test_the_mode_is_explained_before_the_labels():
-    constraints = Constraints(mode="mig", nodes=NodeSelector(labels=accept_names("m")))
-    (explanation,) = explained([(1, 10)], PLAIN, constraints=constraints)
+    selector = NodeSelector(labels=accept_names("m"))
+    (explanation,) = explained([(1, 10)], PLAIN, constraints=Constraints(mode="mig"), selector=selector)
     assert (explanation.refusal.reason, explanation.change) == (Reason.MODE.words, None)
 
 
 def test_a_card_is_refused_if_the_only_selected_node_refuses_it():
     """The other node of the shape does not have the card, but the selector excludes that node."""
     nodes = [node("n", "a,10,100,T4"), node("m", "b,10,100,T4")]
-    constraints = Constraints(nouse_uuids=frozenset("a"), nodes=NodeSelector(labels=accept_names("n")))
-    (explanation,) = explained([(1, 10)], *nodes, constraints=constraints)
+    constraints, selector = Constraints(nouse_uuids=frozenset("a")), NodeSelector(labels=accept_names("n"))
+    (explanation,) = explained([(1, 10)], *nodes, constraints=constraints, selector=selector)
     assert refusal_of(explanation) == ("never", Reason.UUID.words, 0)
 
 
@@ -157,10 +158,6 @@ constraints = st.builds(
     use_types=st.sampled_from([None, ("T4",), ("V100",)]),
     use_uuids=some,
     nouse_uuids=some,
-    nodes=st.none()
-    | st.sampled_from([("alike-1",), ("alike-2", "other"), ("elsewhere",)]).map(
-        lambda names: NodeSelector(labels=(Requirement("name", Operator.IN, names),))
-    ),
 )
 FLEET = [
     node("alike-1", "a,10,100,T4", "b,10,100,T4"),
@@ -174,25 +171,32 @@ def is_allowed(uuid, constraints):
     return (not constraints.use_uuids or uuid in constraints.use_uuids) and uuid not in constraints.nouse_uuids
 
 
-@given(constraints=constraints, number=st.integers(1, 3), memory=st.sampled_from([50, 100, 150]))
-def test_explanations_agree_with_the_engine(constraints, number, memory):
-    explanations = explained([(number, memory)], *FLEET, constraints=constraints)
-    requested = slice_request(DevicePod(pod((number, memory)), CONFIG).vgpu, constraints, TARGET)
-    fits = isinstance(judge(requested, build_fleet(FLEET, CONFIG, TARGET).vgpu), Fits)
+@given(
+    constraints=constraints,
+    chosen=st.sampled_from([(), ("alike-1",), ("alike-2", "other"), ("elsewhere",)]),
+    number=st.integers(1, 3),
+    memory=st.sampled_from([50, 100, 150]),
+)
+def test_explanations_agree_with_the_engine(constraints, chosen, number, memory):
+    selector = NodeSelector(labels=(Requirement("name", Operator.IN, chosen),)) if chosen else None
+    explanations = explained([(number, memory)], *FLEET, constraints=constraints, selector=selector)
+    part = build_fleet(FLEET, CONFIG, TARGET).vgpu
+    left = constraints._replace(nodes=None if selector is None else part.index.selected(selector))
+    requested = slice_request(DevicePod(pod((number, memory)), CONFIG).vgpu, left, TARGET)
+    fits = isinstance(judge(requested, part), Fits)
     assert any(explanation.placement == "fits" for explanation in explanations) == fits
     for explanation in explanations:
         assert (explanation.slices is not None) == (explanation.placement == "fits")
         assert (explanation.refusal is None) == (explanation.placement == "fits")
         if explanation.slices:
-            left = constraints.nodes.labels[0].values if constraints.nodes else explanation.shape.names
-            alike = [name for name in explanation.shape.names if name in left]
+            alike = [name for name in explanation.shape.names if name in (chosen or explanation.shape.names)]
             registers = {"alike-1": "ab", "alike-2": "cd", "other": "ef"}
-            chosen = [[registers[name][card] for card in explanation.slices.containers[0].cards] for name in alike]
-            assert any(all(is_allowed(uuid, constraints) for uuid in uuids) for uuids in chosen)
+            taken = [[registers[name][card] for card in explanation.slices.containers[0].cards] for name in alike]
+            assert any(all(is_allowed(uuid, constraints) for uuid in uuids) for uuids in taken)
         if explanation.refusal and explanation.refusal.reason == Reason.MODE.words:
             assert constraints.mode == "mig"
         if explanation.refusal and explanation.refusal.reason == Reason.NODES.words:
-            assert not set(explanation.shape.names) & set(constraints.nodes.labels[0].values)
+            assert not set(explanation.shape.names) & set(chosen)
 
 
 def test_the_card_that_refuses_by_uuid_is_named():

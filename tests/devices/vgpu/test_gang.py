@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from tests.devices.vgpu.test_placement import after, greedy
 from tests.examples import examples
 from tests.strategies import mig_cards
+from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
-from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest
+from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.gang import NeverStarts, Starts, StartsTightly, judge_gang
-from webhook.devices.vgpu.slices import Need, SearchBudget
+from webhook.devices.vgpu.slices import Need
 from webhook.volcano.scheduler import POLICIES
 
 PLENTY = 10**7

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
+from webhook.devices.budget import SearchBudget
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Need, SearchBudget, enough_slices
+from webhook.devices.vgpu.slices import Need, enough_slices
 
 PLENTY = 10**7
 thorough = examples(300)

@@ -27,7 +27,6 @@ from webhook.devices.drawing import (
 from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplainer, ShapeExplanation
 from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
 from webhook.devices.verdict import Fits, Never, Reason, Verdict
-from webhook.pod.selectors import NodeSelector
 from webhook.texts import counted
 
 HARD_SPLIT = "hard split"
@@ -102,7 +101,7 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpuRequests, NpuSlices]):
         """Whether the pod requests NPUs shared in software."""
         return self.requested[0].hami_core
 
-    def judge(self, requested: NpuRequests, nodes: NodeSelector | None) -> Verdict:
+    def judge(self, requested: NpuRequests, nodes: int | None) -> Verdict:
         """The engine's verdict; what the pod's annotation and a static rule refuse is tested before it."""
         hami_core = requested[0].hami_core
         if hami_core and not self.shape.hami_core:
@@ -210,7 +209,7 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpuRequests, NpuSlices]):
                 starts[kind] += number
         return draw(self.shape, Usage(parts, note=CHOOSES), hami_core=self.hami_core)
 
-    def _engine(self, requested: NpuRequests, nodes: NodeSelector | None) -> Verdict:
+    def _engine(self, requested: NpuRequests, nodes: int | None) -> Verdict:
         return judge(requested, nodes, self.alone, parts_refused=False)
 
     def _parts(self) -> Never | None:

@@ -16,7 +16,6 @@ from webhook.devices.config import AscendConfig, Chip
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
-from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container, PodView
 
 
@@ -125,14 +124,12 @@ HAMI_CORES = 100  # in hami-core mode, cores are percent of an NPU
 MAX_KINDS = 8  # different NPUs on one node; with more, the verdict is unknown; no real node has so many
 
 
-def judge(
-    requests: Sequence[NpuRequest], nodes: NodeSelector | None, fleet: AscendFleet, *, parts_refused: bool
-) -> Verdict:
+def judge(requests: Sequence[NpuRequest], nodes: int | None, fleet: AscendFleet, *, parts_refused: bool) -> Verdict:
     """Answer for the whole fleet.
 
     Args:
         requests: of one chip, in the order of the containers; at least one.
-        nodes: what the pod demands of its node's labels.
+        nodes: those that the pod's selector leaves, as bits.
         fleet: the fleet.
         parts_refused: whether a rule already refuses written parts of several NPUs, so that they are not tested here.
     """

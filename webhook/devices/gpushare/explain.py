@@ -24,7 +24,6 @@ from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.requests import DevicePod, total
 from webhook.devices.verdict import Never, Reason, Verdict
-from webhook.pod.selectors import NodeSelector
 from webhook.texts import counted
 
 
@@ -65,7 +64,7 @@ class GpushareExplainer(ShapeExplainer[GpushareShape, DevicePod, GpushareSlices]
 
     made = GpushareExplanation
 
-    def judge(self, requested: DevicePod, nodes: NodeSelector | None) -> Verdict:
+    def judge(self, requested: DevicePod, nodes: int | None) -> Verdict:
         """The engine's verdict."""
         return judge(requested, nodes, self.alone)
 

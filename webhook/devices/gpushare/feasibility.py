@@ -10,10 +10,9 @@ from webhook.devices.families import Family
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.requests import DevicePod, ResourceTotal, total
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
-from webhook.pod.selectors import NodeSelector
 
 
-def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> Verdict:
+def judge(pod: DevicePod, nodes: int | None, fleet: GpushareFleet) -> Verdict:
     """Answer for the whole fleet."""
     if any([amount.value is None for amount in pod.amounts if amount.family is Family.GPUSHARE]):
         return Unknown("a quantity cannot be used")

@@ -29,7 +29,6 @@ from webhook.devices.mindcluster.fleet import MindclusterFleet, MindclusterShape
 from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible, amounts_of_regular, reducible
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Never, Reason, Unknown, Verdict
-from webhook.pod.selectors import NodeSelector
 from webhook.texts import counted
 
 CHIP = "Ascend 310P"
@@ -85,7 +84,7 @@ class MindclusterExplainer(ShapeExplainer[MindclusterShape, DevicePod, Mindclust
     made = MindclusterExplanation
     exact_amounts = True
 
-    def judge(self, requested: DevicePod, nodes: NodeSelector | None) -> Verdict:
+    def judge(self, requested: DevicePod, nodes: int | None) -> Verdict:
         """The engine's verdict on the node's cores; template and label are tested before it."""
         verdict, first = judge(requested, nodes, self.alone), served(requested)
         if isinstance(verdict, Unknown) or first is None or first.value is None:

@@ -8,7 +8,6 @@ from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
-from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR
 
 TEMPLATE_CORES = (1, 2, 4)  # vir01, vir02, vir04
@@ -29,7 +28,7 @@ def has_template(cores: int, chip_cores: int) -> bool:
     return cores in TEMPLATE_CORES or cores % chip_cores == 0
 
 
-def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: MindclusterFleet) -> Verdict:
+def judge(pod: DevicePod, nodes: int | None, fleet: MindclusterFleet) -> Verdict:
     """Answer for the whole fleet."""
     first = served(pod)
     cores = first.value or 0 if first is not None else 0

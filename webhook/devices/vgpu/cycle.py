@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Role
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Used, VgpuFleet
 from webhook.devices.vgpu.placement import ORDERS, Slices, greedy
-from webhook.devices.vgpu.slices import SearchBudget
 
 MAX_PODS = 64  # of a gang that is searched
 
@@ -139,11 +139,10 @@ class Cycle:
 
     def _begin(self) -> CycleProgress:
         nothing = (0,) * len(self.gang.roles)
-        selector = self.gang.roles[0].request.constraints.nodes
         nodes = {
             (number, tuple([card.used for card in shape.cards]), nothing): left
             for number, shape in reversed(list(enumerate(self.fleet.shapes)))
-            if (left := shape.nodes_left(selector, self.fleet.index))
+            if (left := shape.nodes_left(self.gang.roles[0].request.constraints.nodes))
         }
         return CycleProgress(nothing, nothing, nodes)
 

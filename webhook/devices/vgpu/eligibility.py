@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, count_kinds
-from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
@@ -21,7 +20,7 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
         use_types, nouse_types: words matched, ignoring case, as substrings of the card type; `nouse_types` is read only
             without `use_types`. An empty word matches every card.
         use_uuids, nouse_uuids: identities, compared exactly.
-        nodes: what the pod demands of its node's labels.
+        nodes: those that the pod's selector leaves, as bits.
     """
 
     mode: str | None = None
@@ -29,7 +28,7 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
     nouse_types: tuple[str, ...] | None = None
     use_uuids: frozenset[str] = frozenset()
     nouse_uuids: frozenset[str] = frozenset()
-    nodes: NodeSelector | None = None
+    nodes: int | None = None
 
     @property
     def names_uuids(self) -> bool:
@@ -62,10 +61,10 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
 UNCONSTRAINED = Constraints()
 
 
-def read_constraints(pod: PodView, target: Target, nodes: NodeSelector | None = None) -> Constraints:
-    """Read a pod's annotations as the target version of the scheduler does, beside what it demands of its node."""
+def read_constraints(pod: PodView, target: Target) -> Constraints:
+    """Read a pod's annotations as the target version of the scheduler does."""
     if names.AUTHOR_ANNOTATIONS.isdisjoint(pod.annotations):
-        return UNCONSTRAINED if nodes is None else Constraints(nodes=nodes)
+        return UNCONSTRAINED
     use, nouse = pod.annotation(names.USE_GPUTYPE), pod.annotation(names.NOUSE_GPUTYPE)
     return Constraints(
         mode=pod.annotation(names.VGPU_MODE),
@@ -73,7 +72,6 @@ def read_constraints(pod: PodView, target: Target, nodes: NodeSelector | None = 
         nouse_types=None if nouse is None else type_words(nouse),
         use_uuids=_uuids(pod.annotation(names.USE_GPUUUID)) if target.reads_uuids else frozenset(),
         nouse_uuids=_uuids(pod.annotation(names.NOUSE_GPUUUID)) if target.reads_uuids else frozenset(),
-        nodes=nodes,
     )
 
 
@@ -212,13 +210,13 @@ def remainders(
     if not constraints.use_uuids:
         touched = Counter(fleet.shapes[number] for number, _ in refused)
         for shape, node in shapes:
-            if touched[shape] < shape.nodes_left(constraints.nodes, fleet.index):
+            if touched[shape] < shape.nodes_left(constraints.nodes):
                 yield Remainder(shape, node, None)
 
 
 def _named(uuids: Iterable[str], constraints: Constraints, fleet: VgpuFleet) -> dict[tuple[int, int], set[int]]:
     """Where some cards sit, on the nodes that the pod's selector leaves: their positions by shape and node."""
-    selected = None if constraints.nodes is None else fleet.index.selected(constraints.nodes)
+    selected = constraints.nodes
     found: dict[tuple[int, int], set[int]] = {}
     for uuid in sorted(uuids):
         for slot in fleet.slots.get(uuid, ()):

@@ -8,6 +8,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices import wording
+from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import (
     MAX_CARDS,
@@ -29,11 +30,10 @@ from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
 from webhook.devices.shapes import FleetPart
 from webhook.devices.verdict import Fits, Reason, Verdict
 from webhook.devices.vgpu.eligibility import corrected, eligible, read_constraints, remainders
-from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest, capped, judge, slice_request
+from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
-from webhook.devices.vgpu.slices import Need, SearchBudget
-from webhook.pod.selectors import NodeSelector
+from webhook.devices.vgpu.slices import Need
 from webhook.pod.view import Container
 from webhook.texts import shorten
 
@@ -97,7 +97,7 @@ class VgpuExplanation(ShapeExplanation):
 def explain(request: PlacementRequest, fleet: VgpuFleet) -> Iterator[PodExplanation]:
     """Explain a pod to the shapes of a fleet."""
     view, target = request.pod.view, request.target
-    constraints = corrected(read_constraints(view, target, request.nodes), view, request.denies)
+    constraints = corrected(read_constraints(view, target), view, request.denies)._replace(nodes=request.members)
     found = slice_request(request.pod.vgpu, constraints, target)
     explainer = None
     if found is not None and found.needs:
@@ -121,11 +121,11 @@ class VgpuExplainer(ShapeExplainer[VgpuShape, SliceRequest, VgpuSlices]):
         }
         return VgpuFleet((self.shape,), fleet.index, slots=kept)
 
-    def judge(self, requested: SliceRequest, nodes: NodeSelector | None) -> Verdict:
+    def judge(self, requested: SliceRequest, nodes: int | None) -> Verdict:
         """The engine's verdict."""
         steps = self.search.share(WORK_LIMIT)
         budget = SearchBudget(steps)
-        verdict = judge(replace(requested, constraints=requested.constraints._replace(nodes=nodes)), self.alone, budget)
+        verdict = judge(only_on(requested, nodes), self.alone, budget)
         self.search.spend(steps - max(budget.left, 0))
         return verdict
 

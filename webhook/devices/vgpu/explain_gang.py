@@ -8,13 +8,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from webhook.devices.budget import WORK_LIMIT
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import DrawnNode, DrawnPart, Usage
 from webhook.devices.nodes import numbers_of
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.vgpu.cycle import Cycle, State, lay_out
 from webhook.devices.vgpu.explain import draw_shape, parts_of
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts, StartsTightly
 from webhook.texts import shorten
@@ -103,14 +103,14 @@ def explain_gang(judged: JudgedGang, fleet: VgpuFleet, config: DeviceConfig) -> 
 def _nodes(states: dict[State, int], cycle: Cycle, names: Sequence[str], config: DeviceConfig) -> Iterator[GangNodes]:
     """The nodes with pods, by their shape. Nodes of a shape are alike, so any of its names will do."""
     roles, fleet = cycle.gang.roles, cycle.fleet
-    selector = roles[0].request.constraints.nodes
+    nodes_left = roles[0].request.constraints.nodes
     given: Counter[int] = Counter()
     for state, count in sorted(states.items(), key=lambda item: item[0][0]):
         number, _, pods = state
         if not any(pods):
             continue
         shape, first = fleet.shapes[number], given[number]
-        left = shape.members if selector is None else shape.members & fleet.index.selected(selector)
+        left = shape.members if nodes_left is None else shape.members & nodes_left
         known = [fleet.index.names[node] for node in islice(numbers_of(left), first, first + min(count, SAMPLE))]
         given[number] += count
         parts: dict[int, list[DrawnPart]] = {}

@@ -6,18 +6,17 @@ The same engine answers for nodes in use: their cards have `used`.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Role
 from webhook.devices.requests import DeviceRequest
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Need, SearchBudget, enough_slices, takes
-from webhook.pod.selectors import NodeSelector
+from webhook.devices.vgpu.slices import Need, enough_slices, takes
 from webhook.volcano.scheduler import POLICIES
 from webhook.volcano.target import Target
 
-WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
 MAX_REFUSED = 16  # nodes remembered while others are judged
 
 
@@ -63,8 +62,10 @@ def capped(requested: SliceRequest, denies: Callable[[str], bool]) -> SliceReque
     return replace(requested, needs=needs, totals=totals)
 
 
-def only_on(requested: SliceRequest, nodes: NodeSelector) -> SliceRequest:
-    """The request with another selector of nodes."""
+def only_on(requested: SliceRequest, nodes: int | None) -> SliceRequest:
+    """The request for other nodes, as bits; None for all."""
+    if nodes == requested.constraints.nodes:
+        return requested
     return replace(requested, constraints=requested.constraints._replace(nodes=nodes))
 
 
@@ -81,7 +82,7 @@ def judge(requested: SliceRequest, fleet: VgpuFleet, budget: SearchBudget | None
     tight: str | None = None
     unknown = False
     left = eligible(requested.constraints, fleet)
-    for candidate, placement in _placements(requested, left.candidates, budget or SearchBudget(WORK_LIMIT)):
+    for candidate, placement in _placements(requested, left.candidates, budget or SearchBudget()):
         if placement is Placement.FITS:
             return Fits()
         if placement is Placement.TIGHT:

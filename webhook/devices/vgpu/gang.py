@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from webhook.devices.budget import SearchBudget
 from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, GangRequest, RoleRequest, Vector
 from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Need, SearchBudget, takes
+from webhook.devices.vgpu.slices import Need, takes
 from webhook.pod.gangs import Gang, GangRole, cheapest
 
 MAX_ROLES = 3  # that are searched together
@@ -164,7 +165,7 @@ def _nodes(request: SliceRequest, fleet: VgpuFleet) -> Iterator[tuple[Candidate,
     left = eligible(constraints, fleet)
     if constraints.names_uuids or not left.complete:
         return None
-    return ((each, each.shape.nodes_left(constraints.nodes, fleet.index)) for each in left.candidates)
+    return ((each, each.shape.nodes_left(constraints.nodes)) for each in left.candidates)
 
 
 def _pods_on(candidate: Candidate, role: RoleRequest, budget: SearchBudget) -> tuple[int, int] | None:

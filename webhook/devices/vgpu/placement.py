@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from webhook.devices.budget import SearchBudget
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used
 from webhook.devices.vgpu.search import placement_exists
-from webhook.devices.vgpu.slices import Need, SearchBudget, enough_slices, takes
+from webhook.devices.vgpu.slices import Need, enough_slices, takes
 from webhook.volcano.scheduler import POLICIES
 
 Kinds = Sequence[tuple[Card, int]]

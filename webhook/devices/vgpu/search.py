@@ -6,8 +6,9 @@ from itertools import accumulate
 from math import exp
 from typing import NamedTuple
 
+from webhook.devices.budget import SearchBudget
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used
-from webhook.devices.vgpu.slices import Need, SearchBudget, takes
+from webhook.devices.vgpu.slices import Need, takes
 
 Layout = tuple[int, ...]  # slices of each group on one card
 

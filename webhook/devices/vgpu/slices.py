@@ -28,21 +28,6 @@ class Need:
         return card.memory if self.memory is None else self.memory
 
 
-class SearchBudget:
-    """Bounds the work of one request: a pod made to be expensive gets UNKNOWN, never a slow answer."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        """Allow so many steps, each some look at a card: about a microsecond."""
-        self.left = steps
-
-    def spend(self, steps: int) -> bool:
-        """Take steps; False when there are none left."""
-        self.left -= steps
-        return self.left >= 0
-
-
 def takes(card: Card, used: Used, need: Need) -> Used | None:
     """The card's use after one more slice; None if it refuses."""
     slices, memory, cores = used

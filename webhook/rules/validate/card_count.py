@@ -20,7 +20,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name each container that requests more cards than any node has."""
     for refused in pod.refusals(RULE.id):
         if refused.family == Family.VGPU:
-            yield from _cards(pod)
+            yield from _cards(pod, refused.left())
         else:
             never = refused.never
             yield Finding(
@@ -30,7 +30,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
             )
 
 
-def _cards(pod: ReviewedPod) -> Iterator[Finding]:
+def _cards(pod: ReviewedPod, left: str) -> Iterator[Finding]:
     words = pod.constraints
     largest, name_of_largest = max(pod.eligible.shapes, key=lambda found: len(found[0].cards))
     most = len(largest.cards)
@@ -41,7 +41,7 @@ def _cards(pod: ReviewedPod) -> Iterator[Finding]:
             yield Finding(
                 wording.resource_path(request.container, name),
                 f"{wording.container(request.container)} requests {request.number} vGPUs, but "
-                f"{node}{wording.left(words.nodes)} ({name_of_largest}) has {counted(most, 'card')}; request {_at_most(most)}",
+                f"{node}{left} ({name_of_largest}) has {counted(most, 'card')}; request {_at_most(most)}",
             )
 
 

@@ -30,7 +30,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         elif pod.slice_request is not None:
             yield Finding(
                 "spec.containers",
-                f"no node{wording.left(pod.constraints.nodes)} can take the pod even when it is empty: "
+                f"no node{refused.left()} can take the pod even when it is empty: "
                 f"{_why(pod.slice_request, pod.eligible.candidates, context.config)}; request less, or make several pods",
             )
 

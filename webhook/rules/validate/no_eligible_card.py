@@ -56,7 +56,7 @@ def _no_card(pod: ReviewedPod, fleet: VgpuFleet) -> Finding:
     constraints, found = pod.constraints, pod.eligible
     if not fleet.shapes:
         return Finding(pod.vgpu[0].container.where, _no_cards(fleet))
-    mode, nodes = constraints.mode, constraints.nodes
+    mode, nodes = constraints.mode, pod.selector_for(Family.VGPU)
     modes = sorted({shape.mode for shape in fleet.shapes})
     if mode is not None and mode not in modes:
         return Finding(

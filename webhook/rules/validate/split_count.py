@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from webhook.devices.families import Family
 from webhook.devices.vgpu.eligibility import Eligible
 from webhook.devices.vgpu.feasibility import SliceRequest
-from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -29,16 +28,16 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 f"{never.most} NPUs and containers never share one; request fewer, or make several pods",
             )
         elif pod.slice_request is not None:
-            yield _slices(pod.slice_request, pod.eligible)
+            yield _slices(pod.slice_request, pod.eligible, refused.left())
 
 
-def _slices(requested: SliceRequest, eligible: Eligible) -> Finding:
+def _slices(requested: SliceRequest, eligible: Eligible, left: str) -> Finding:
     wanted = sum(need.number for need in requested.needs)
     best = max(eligible.candidates, key=lambda found: sum(card.split for card in found.cards))
     slices = sum(card.split for card in best.cards)
     return Finding(
         "spec.containers",
-        f"the pod's containers together request {wanted} slices, but the best node{wording.left(requested.constraints.nodes)} "
+        f"the pod's containers together request {wanted} slices, but the best node{left} "
         f"({best.node}) has {slices} on {counted(len(best.cards), 'card')}, and a container takes one slice of a card; request "
         "fewer, or make several pods",
     )
