@@ -9,7 +9,7 @@ from webhook.errors import RequestError
 from webhook.inputs.documents import Document, shown_name, to_review
 from webhook.lenient import at
 from webhook.outcome import Outcome
-from webhook.pod.templates import Template, find_templates, holds_pods
+from webhook.pod.templates import Template, find_templates, holds_pods, named_at
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review import review
 from webhook.rules.settings import Level
@@ -17,6 +17,13 @@ from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_device
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
+_WITHOUT_PODS = (
+    "",
+    POD_GROUP[0],
+    "node.k8s.io",
+    "resource.k8s.io",
+    "kueue.x-k8s.io",
+)  # groups of kinds that name devices
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
 
@@ -44,14 +51,20 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
     if meant := _kind_in_other_letters(request, snapshot):
         raise RequestError(f"the API server has no kind {kind!r}; did you mean {meant}?")
     found = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
-    if not found and not holds_pods(request.object or request.old_object or {}):
+    raw = request.object or request.old_object or {}
+    device = "" if found or group in _WITHOUT_PODS else named_at(raw, snapshot.config.roles)
+    if not found and not device and not holds_pods(raw):
         return ""
     if namespace in exempt:
         return f"namespace {namespace} is exempt: the webhook configurations leave it out"
     if snapshot.levels.of(namespace).exempt:
         return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
     if not found:
-        return f"{unknown_kind(group, kind)}: only its pods are reviewed, when they are created; to try one, write it as a Pod"
+        named = f"it names a device at {device}, but " if device else ""
+        return (
+            f"{unknown_kind(group, kind)}: {named}only its pods are reviewed, when they are created; to try one, write it as a "
+            "Pod"
+        )
     if (group, kind) not in _OF_PODS and snapshot.settings.workloads is Level.OFF:
         return "the policy turns workloads off: only their pods are reviewed, when they are created"
     return ""

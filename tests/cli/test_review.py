@@ -296,6 +296,29 @@ def test_objects_that_are_not_reviewed_are_named(raw, reason, run, write):
     assert f"# not reviewed: {reason}: " in run("review", "-o", "yaml", "--policy", policy, path).out
 
 
+@pytest.mark.parametrize(
+    "api,spec,path",
+    [
+        (
+            "example.org/v1",
+            {"worker": {"resources": {"volcano.sh/vgpu-number": 1}}},
+            "spec.worker.resources[volcano.sh/vgpu-number]",
+        ),
+        ("example.org/v1", {"gpu": [{"count": 1}, {"name": "volcano.sh/vgpu-number"}]}, "spec.gpu[1].name"),
+        ("example.org/v1", {"size": "large", "note": "volcano.sh/vgpu-number: 1"}, None),
+        ("v1", {"hard": {"volcano.sh/vgpu-number": 1}}, None),
+        ("scheduling.volcano.sh/v1beta1", {"capability": {"volcano.sh/vgpu-number": 1}}, None),
+    ],
+)
+def test_an_unknown_kind_that_names_a_device_is_named_with_the_path(api, spec, path, run, write):
+    mentioned = {"metadata": {"labels": {"a": "volcano.sh/vgpu-number"}}, "status": {"volcano.sh/vgpu-number": 1}}
+    out = run("review", write("o.yaml", {"apiVersion": api, "kind": "Session", "spec": spec, **mentioned})).out
+    if path is None:
+        assert out == "1 document: 1 with nothing to review: neither a pod nor a workload\n"
+    else:
+        assert f"unknown kind Session of example.org: it names a device at {path}, but only its pods" in out
+
+
 @pytest.mark.parametrize(("version", "kind", "meant"), [("v1", "pod", "Pod"), ("apps/v1", "deployment", "Deployment")])
 def test_a_kind_in_other_letters_is_refused(version, kind, meant, run, write):
     path = write("k.yaml", {"apiVersion": version, "kind": kind, "spec": {"template": template()}})
@@ -352,6 +375,66 @@ def test_other_kinds_pass(run, write):
     assert run("review", write("s.yaml", *several)).out.splitlines()[-1] == (
         "3 documents: 1 allowed, 2 with nothing to review: neither a pod nor a workload"
     )
+
+
+# --- directories ----------------------------------------------------------------------------------------------------
+
+VALUES = "image: cuda\nreplicas: 2\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A repository: one pod, and files of Helm and kustomize."""
+    files = {
+        "app/pod.yaml": yaml.safe_dump(pod("a")),
+        "app/values.yaml": VALUES,
+        "app/patch.json": '[{"op": "remove", "path": "/spec"}]',
+        "chart/templates/pod.yaml": "{{ if .Values.gpu }}\n",
+        "chart/values.yaml": VALUES,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_files_of_a_directory_without_objects_are_passed_over_and_counted(folder, run):
+    result = run("review", "-o", "json", folder / "app")
+    assert (result.code, [line["name"] for line in result.lines]) == (0, ["a"])
+    assert result.err == (
+        f"warning: passed over, without apiVersion and kind: 2, {folder}/app/patch.json, {folder}/app/values.yaml\n"
+    )
+
+
+def test_at_most_five_of_them_are_named(folder, run):
+    for number in range(6):
+        (folder / "app" / f"v{number}.yaml").write_text(VALUES)
+    assert run("review", folder / "app").err.endswith("/app/v3.yaml and 3 more\n")
+
+
+@pytest.mark.parametrize("glob", ["templates", "chart/templates", "chart/t*s", "chart/templates/*", "[!a]*/*/*"])
+def test_globs_leave_files_and_directories_out(glob, folder, run):
+    assert run("review", "-R", folder).code == 2
+    result = run("review", "-o", "json", "-R", folder, "--exclude", glob, "--exclude", "values.yaml")
+    assert (result.code, [line["name"] for line in result.lines]) == (0, ["a"])
+    assert result.err.count("\n") == 1
+    assert "without apiVersion and kind: 1," in result.err
+
+
+def test_a_named_file_is_read_although_a_glob_excludes_it(folder, run):
+    assert run("review", folder / "app" / "pod.yaml", "--exclude", "*").code == 0
+
+
+def test_a_named_file_without_an_object_is_an_error(folder, run):
+    result = run("review", folder / "app" / "pod.yaml", folder / "app" / "values.yaml")
+    assert result.code == 2
+    assert "app/values.yaml: this is not a Kubernetes object: it has no apiVersion and no kind" in result.err
+
+
+def test_a_directory_without_any_object_is_an_error(folder, run):
+    result = run("review", folder / "app", "--exclude", "pod.*")
+    assert result.code == 2
+    assert f"error: no Kubernetes object in {folder}/app\n" in result.err
 
 
 # --- exit codes -----------------------------------------------------------------------------------------------------

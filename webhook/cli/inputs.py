@@ -28,10 +28,12 @@ class FileArguments(NamedTuple):
     Attributes:
         paths: as given; `-` is standard input.
         recursive: whether directories below directories count.
+        exclude: globs of what to leave out of directories.
     """
 
     paths: tuple[str, ...]
     recursive: bool
+    exclude: tuple[str, ...]
 
     @property
     def files(self) -> list[str]:
@@ -40,17 +42,19 @@ class FileArguments(NamedTuple):
         Raises:
             ConfigError: a directory cannot be read, or holds nothing.
         """
-        return [file for path in self.paths for file in manifest_files(path, recursive=self.recursive)]
+        return [
+            file for path in self.paths for file in manifest_files(path, recursive=self.recursive, exclude=self.exclude)
+        ]
 
 
 def files_option(what: str, *, required: bool = True) -> Decorator:
-    """Add FILE…, `-f/--filename` and `-R`; the command gets `given`."""
+    """Add FILE…, `-f/--filename`, `-R` and `--exclude`; the command gets `given`."""
 
-    def make(paths: Sequence[str], filename: Sequence[str], recursive: bool) -> FileArguments:
+    def make(paths: Sequence[str], filename: Sequence[str], recursive: bool, exclude: tuple[str, ...]) -> FileArguments:
         found = tuple(map(refuse_url, (*filename, *paths)))
         if required and not found:
             raise bad_usage("name a file, a directory or - for standard input")
-        return FileArguments(found, recursive)
+        return FileArguments(found, recursive, exclude)
 
     return combined(
         "given",
@@ -64,6 +68,12 @@ def files_option(what: str, *, required: bool = True) -> Decorator:
             help=f"{what} Also a directory, or - for standard input; can be repeated.",
         ),
         click.option("-R", "--recursive", is_flag=True, help="Read the directories below a directory, too."),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="GLOB",
+            help="Files and directories to leave out of a directory, by name or by path below it; can be repeated.",
+        ),
     )
 
 

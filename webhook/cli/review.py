@@ -15,10 +15,10 @@ from webhook.cli.inputs import (
     settings_option,
 )
 from webhook.cli.options import output_option, warnings_as_errors_option
-from webhook.cli.program import Command, Complaints, bad_usage, exit_code
+from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_warning
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
-from webhook.inputs.documents import Document, read_documents
+from webhook.inputs.documents import Document, is_object, read_documents
 from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.render.explanation import ObjectExplanation, explain_object
 from webhook.render.review import FORMATS, TextReport
@@ -31,6 +31,8 @@ exit codes:
   2  bad input or configuration; what could be read is reported all the same
   3  admitted with warnings, under --warnings-as-errors
 """
+
+MAX_NAMED = 5  # documents that are passed over
 
 
 class Report(Protocol):
@@ -81,7 +83,13 @@ def command(
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
     complain = Complaints()
     denied = warned = False
+    passed_over: list[str] = []
+    read = False
     for document in _documents(files, complain):
+        if document.file not in given.paths and not is_object(document.value):
+            passed_over.append(document.place)
+            continue
+        read = True
         try:
             reviewed = review_document(document, snapshot, namespace, exempt_namespaces)
         except WebhookError as error:
@@ -93,6 +101,13 @@ def command(
         denied |= not outcome.allowed or bool(outcome.never_runs)
         warned |= bool(outcome.warnings)
         report.add(reviewed, explain_object(reviewed) if explain else None)
+    if passed_over and not read:
+        complain(f"no Kubernetes object in {', '.join(given.paths)}")
+    if passed_over:
+        more = f" and {len(passed_over) - MAX_NAMED} more" if len(passed_over) > MAX_NAMED else ""
+        report_warning(
+            f"passed over, without apiVersion and kind: {len(passed_over)}, {', '.join(passed_over[:MAX_NAMED])}{more}"
+        )
     report.finish(complain.count)
     return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 

@@ -78,6 +78,16 @@ def parse_documents(data: bytes, source: str) -> list[Document]:
     return [document for outer in documents for document in _flat(outer)]
 
 
+def missing_fields(value: Mapping[str, Any]) -> list[str]:
+    """What an object lacks that every object of Kubernetes has: apiVersion, kind."""
+    return [key for key in ("apiVersion", "kind") if not isinstance(value.get(key), str) or not value[key]]
+
+
+def is_object(value: Any) -> bool:
+    """Whether it looks like an object of Kubernetes; a `values.yaml` of Helm does not."""
+    return isinstance(value, dict) and not missing_fields(value)
+
+
 def to_review(document: Document) -> Request:
     """The request that an API server would send; a recorded review keeps its own.
 
@@ -87,10 +97,9 @@ def to_review(document: Document) -> Request:
     value = document.value
     if not isinstance(value, dict):
         raise RequestError(f"this is {_spelled(value)}, not a Kubernetes object")
-    kind, version = value.get("kind"), value.get("apiVersion")
-    missing = [key for key, text in (("apiVersion", version), ("kind", kind)) if not isinstance(text, str) or not text]
-    if missing or not isinstance(kind, str) or not isinstance(version, str):
+    if missing := missing_fields(value):
         raise RequestError(f"this is not a Kubernetes object: it has no {' and no '.join(missing)}")
+    kind, version = value["kind"], value["apiVersion"]
     if kind == "AdmissionReview":
         return to_request(value)
     namespace = _text(value, "namespace") or DEFAULT_NAMESPACE

@@ -3,7 +3,8 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ MAX_FILES = 10_000  # of a directory
 _MARKED = (b"\xef\xbb\xbf{", b"\xef\xbb\xbf[")  # JSON behind a byte order mark
 
 
-def manifest_files(path: str | Path, *, recursive: bool) -> list[str]:
+def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str] = ()) -> list[str]:
     """A file as it is; a directory as its regular files with YAML or JSON, in order. Reading a pipe in it would block.
 
     Args:
         path: the file or directory; `-` for standard input.
         recursive: take the directories below a directory, too.
+        exclude: globs of files and directories to leave out of a directory: of their names, or of their paths below it.
 
     Raises:
         ConfigError: a directory cannot be read, or holds no such file, or too many.
@@ -37,16 +39,21 @@ def manifest_files(path: str | Path, *, recursive: bool) -> list[str]:
         return [str(path)]
     found: list[str] = []
     for directory, below, names in os.walk(path, onerror=fail):
-        found += [str(file) for name in names if (file := Path(directory, name)).suffix in SUFFIXES and file.is_file()]
+        here = Path(directory)
+        files = (here / name for name in names if not _excluded(here / name, path, exclude))
+        found += [str(file) for file in files if file.suffix in SUFFIXES and file.is_file()]
         if len(found) > MAX_FILES:
             raise ConfigError(f"{path}: more than {MAX_FILES} files; name fewer")
-        if not recursive:
-            below.clear()
+        below[:] = [name for name in below if recursive and not _excluded(here / name, path, exclude)]
     if not found:
         more = "" if recursive else ", or add -R to read the directories below it"
         ends = " or ".join((", ".join(SUFFIXES[:-1]), SUFFIXES[-1]))
         raise ConfigError(f"{path}: no file in this directory ends in {ends}; name a file{more}")
     return sorted(found)
+
+
+def _excluded(path: Path, top: str | Path, globs: Collection[str]) -> bool:
+    return any(fnmatchcase(name, glob) for name in (path.name, path.relative_to(top).as_posix()) for glob in globs)
 
 
 def read_manifests(path: str) -> list[Any]:

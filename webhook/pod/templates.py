@@ -4,7 +4,7 @@ Some kinds hold only parts of their pods, and a controller adds the rest. Such a
 has these parts and demands nothing else, so that what is found in it holds for the pod, whatever is added.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,16 +111,30 @@ def holds_pods(raw: Mapping[str, Any]) -> bool:
     It does if it holds a container somewhere outside of its status: an entry of `containers`, a `container` with an image,
     or `resources` with an extended resource.
     """
-    stack: list[Any] = [value for key, value in raw.items() if key != "status"]
+    return any(isinstance(here, dict) and _holds_container(here) for _, here in _walk(raw))
+
+
+def named_at(raw: Mapping[str, Any], resources: Container[str]) -> str:
+    """Where an object names one of some resources outside of its metadata and status, as a key or a value; empty if nowhere."""
+    for steps, here in _walk({key: raw[key] for key in raw if key not in _NO_TEMPLATES}):
+        named = [key for key in here if key in resources] if isinstance(here, dict) else []
+        if named:
+            return _joined([*steps, _step_of(named[0])])
+        if isinstance(here, str) and here in resources:
+            return _joined(steps)
+    return ""
+
+
+def _walk(raw: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All values in an object outside of its status, in order, with the steps to them."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key != "status"})]
     while stack:
-        here = stack.pop()
+        steps, here = stack.pop()
+        yield steps, here
         if isinstance(here, list):
-            stack.extend(here)
+            stack.extend(((*steps, f"[{index}]"), item) for index, item in reversed(list(enumerate(here))))
         elif isinstance(here, dict):
-            if _holds_container(here):
-                return True
-            stack.extend(here.values())
-    return False
+            stack.extend(reversed([((*steps, _step_of(key)), here[key]) for key in here if len(key) <= MAX_KEY]))
 
 
 _NO_TEMPLATES = frozenset({"status", "metadata", "apiVersion", "kind"})
