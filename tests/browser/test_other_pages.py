@@ -13,11 +13,11 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
     whole = user.text("#result")
     assert "gpu-a" in whole
     assert "gpu-b" in whole
-    drawings = len(user.all("#result svg.drawing"))
+    drawings = len(user.all("#result .drawing"))
     user.write("input[name=name]", "gpu-b")
     user.until(lambda: "gpu-a" not in user.text("#result"))
     assert "gpu-b" in user.text("#result table")
-    assert 1 <= len(user.all("#result svg.drawing")) < drawings
+    assert 1 <= len(user.all("#result .drawing")) < drawings
     user.write("input[name=name]", "nothing-like-it")
     user.sees("No node matches")
     user.follow("Clear the filters")
@@ -26,7 +26,7 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
 
 def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
     user.open("/fleet")
-    titles = user.js("return [...document.querySelectorAll('.node .held title')].map((each) => each.textContent)")
+    titles = user.js("return [...document.querySelectorAll('.node .held [title]')].map((each) => each.title)")
     assert any(title.startswith("team-a/train-0, container worker, 40000 MiB") for title in titles)
     user.js("document.querySelector('#list').scrollIntoView()")
     node = user.driver.find_element("xpath", "//details[.//strong[text()='gpu-b']]")
@@ -44,7 +44,7 @@ def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
     user.until(lambda: user.texts(".node strong")[0].endswith("share-a"))
     assert "sort=fullest" in user.path
     user.follow("Empty nodes")
-    assert user.all("svg.drawing")
+    assert user.all(".drawing")
 
 
 def test_rules_show_their_levels_by_namespace(policy_user: User):

@@ -71,10 +71,10 @@ addEventListener("keyup", (event) => {
 
 # The smallest text of the drawings in pixels of the screen, and whether the whole drawing is visible.
 DRAWN = """
-return [...document.querySelectorAll("svg.drawing")].map((svg) => {
-  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-  const sizes = [...svg.querySelectorAll("text")].map((text) => scale * parseFloat(getComputedStyle(text).fontSize));
-  return [Math.min(...sizes), svg.getBoundingClientRect().right <= innerWidth];
+return [...document.querySelectorAll(".drawing")].map((drawing) => {
+  const all = [...drawing.querySelectorAll("*")];
+  const sizes = all.map((each) => parseFloat(getComputedStyle(each).fontSize));
+  return [Math.min(...sizes), all.every((each) => each.getBoundingClientRect().right <= innerWidth)];
 });
 """
 
@@ -84,7 +84,7 @@ def drawings_are_legible_and_visible(user: User) -> None:
         user.size(width, 900)
         found = user.js(DRAWN)
         assert len(found) >= 4
-        assert min(size for size, _ in found) >= 8.5, f"{width} pixels"
+        assert min(size for size, _ in found) >= 11, f"{width} pixels"
         assert all(seen for _, seen in found), f"{width} pixels"
 
 
@@ -93,7 +93,7 @@ def nodes_are_drawn_above_their_table(user: User) -> None:
     families = user.all("#result .family")
     assert families
     for family in families:
-        drawing = family.find_element("css selector", "svg.drawing")
+        drawing = family.find_element("css selector", ".drawing")
         assert drawing.size["width"] > 100
         assert drawing.location["y"] < family.find_element("css selector", "table").location["y"]
 

@@ -37,6 +37,8 @@ from webhook.console import (
 )
 from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error
 from webhook.console.decision_summary import decisions_summary
+from webhook.console.pictures.held import bar
+from webhook.console.pictures.node import picture
 from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
 from webhook.errors import WebhookError
@@ -92,7 +94,7 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
-    app.jinja_env.globals |= {"version": product_version(), "link": link}
+    app.jinja_env.globals |= {"version": product_version(), "link": link, "picture": picture, "held_bar": bar}
     guard.install(app, hosts)
     app.register_blueprint(api.blueprint(OPERATIONS, state))
     pages = Blueprint("pages", __name__)

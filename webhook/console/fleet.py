@@ -14,7 +14,6 @@ from werkzeug.datastructures import MultiDict
 
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.parameters import wider
-from webhook.console.pictures.node import svg
 from webhook.console.sources import SettingSource, sources
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, mebibytes
@@ -327,7 +326,6 @@ def page(state: ConsoleState, query: MultiDict[str, str]) -> str:
         filtered=bool(wanted.family or wanted.name or wanted.type),
         wider=wider(wanted, ("name", "type")),
         families={family.id: family for family in registry.FAMILIES},
-        svg=svg,
         mebibytes=mebibytes,
         ago=ago,
     )

@@ -13,7 +13,6 @@ from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api import describe_error
 from webhook.console.explain import to_explanation
 from webhook.console.guard import computing
-from webhook.console.pictures.node import svg
 from webhook.console.review import (
     MAX_MANIFEST,
     ReviewedDocument,
@@ -151,8 +150,7 @@ def _render(
         placements=PLACEMENTS,
         families={family.id: family.nodes for family in registry.FAMILIES},
         blocks=blocks,
-        svg=svg,
-        picture=_picture,
+        tidied=_tidied,
         spelled=to_json,
         most_drawings=MAX_DRAWINGS,
         most_sentences=MAX_SENTENCES,
@@ -173,7 +171,7 @@ def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
     return NEVER_STARTS if document.never_starts else VERDICTS[document.outcome]
 
 
-def _picture(shape: ShapeExplanation) -> DrawnNode:
+def _tidied(shape: ShapeExplanation) -> DrawnNode:
     """The drawing, with the cards that the pod gets first, and without a note that a sentence beside it repeats."""
     drawing = shape.drawing
     repeated = any(drawing.note and drawing.note in sentence.text for sentence in shape.sentences)

@@ -13,8 +13,7 @@ from webhook.console import fleet
 from webhook.console.api import ResponseModel, operation
 from webhook.console.fleet import FamilyId, NodeFilter, glob_field, matcher
 from webhook.console.parameters import wider
-from webhook.console.pictures.card import COLOURS
-from webhook.console.pictures.held import bar
+from webhook.console.pictures.node import COLOURS
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, mebibytes
 from webhook.console.usage_watcher import CurrentUsage, NodeUsage
@@ -206,11 +205,10 @@ def page(state: ConsoleState) -> str:
         families={family.id: family for family in registry.FAMILIES},
         colours=colours(found) if found is not None else {},
         most=MAX_HOLDERS,
-        bar=bar,
         mebibytes=mebibytes,
     )
 
 
 def colours(found: CurrentUsage) -> dict[str, str]:
     """The class of each namespace that has a colour of its own: those whose pods hold most."""
-    return {namespace: f"n-{place}" for place, namespace in zip(range(len(COLOURS)), found.namespaces, strict=False)}
+    return {namespace: f"n-{place}" for place, namespace in zip(range(COLOURS), found.namespaces, strict=False)}

@@ -8,7 +8,6 @@ from pydantic import Field, PlainSerializer, WithJsonSchema
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from webhook.console.api import RequestModel, ResponseModel, describe_error, operation
-from webhook.console.pictures.node import svg
 from webhook.console.review import MAX_MANIFEST, SOURCE
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, brief
@@ -195,7 +194,6 @@ def _page(state: ConsoleState, namespace: str, pod: str = "", manifest: str = ""
         rows=_rows,
         change_words=change_words,
         holder_words=holder_words,
-        svg=svg,
         most_drawings=MAX_DRAWINGS,
     )
     return Response(text, status)

@@ -1,4 +1,4 @@
-"""A node as a picture: its cards, and what a pod gets of each. Values only; the console renders them as SVG.
+"""A node as a picture: its cards, and what a pod gets of each. Values only; the console draws them.
 
 Sizes are bounded: a node may register thousands of cards, and a pod may have thousands of containers with long names.
 """

@@ -1,1 +1,1 @@
-"""Charts and drawings as SVG, without styles, scripts or references, so that they need no exception of the content policy."""
+"""Charts and pictures of nodes as values for templates."""

@@ -1,160 +1,178 @@
-"""Draws a node as SVG, with classes that `static/drawing.css` colours."""
+"""A node's cards as boxes for a template (`picture.html`): shares in percent, letters and colours of containers.
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import replace
+The content policy forbids inline styles, so a share is a class: `s37` takes 37 percent.
+"""
 
-from markupsafe import Markup
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from webhook.console.pictures.card import (
-    BAR,
-    BAR_WIDTH,
-    DEPTH,
-    LINE,
-    MARGIN,
-    SMALL,
-    TANK,
-    WIDTH,
-    CardStyle,
-    card_group,
-    height,
-)
-from webhook.console.pictures.elements import element, fit, text, wrapped
-from webhook.console.pictures.words import description, totals
-from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode
+from webhook.console.pictures.words import amount, describe, description, share, totals
+from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 from webhook.texts import legible
 
-MAX_BYTES = 60_000
-COLUMNS = 3  # more would be scaled down until their text is too small
-GAP, PAD = 18, 8
-LEGEND_ROW = 20
+MAX_BLOCKS = 10  # of one card; the other slices are one block
+MAX_SQUARES = 12  # one for each slice into which a card may be cut; with more slices there are none
 MAX_LEGEND = 12
+COLOURS = 8
+NAME, KIND, REASON, NOTE = 20, 17, 120, 400  # characters
 
 
-def svg(drawing: DrawnNode, title: str, columns: int = COLUMNS) -> Markup:
-    """Draw a node.
+class Block(NamedTuple):
+    """What one container gets of a card.
 
-    Args:
-        drawing: what is drawn.
-        title: the node's name, for screen readers.
-        columns: how many cards are in a row.
-
-    Returns:
-        At most 60,000 bytes.
+    Attributes:
+        share, cores: of the card's memory and of its cores, in percent.
+        colour: from 0.
+        letter: of the container.
+        title: all amounts, in words.
+        lines: what the block itself says, the most important line first.
     """
-    shown = len(drawing.cards)
-    while True:
-        cards = drawing.cards[:shown]
-        some = replace(drawing, cards=cards, more=drawing.more + len(drawing.cards) - shown)
-        found = _svg(some, title, columns)
-        if shown <= 1 or len(found.encode()) <= MAX_BYTES:
-            return found
-        shown //= 2
+
+    share: int
+    cores: int
+    colour: int
+    letter: str
+    title: str
+    lines: Sequence[str]
 
 
-def _svg(drawing: DrawnNode, title: str, columns: int) -> Markup:
+class CardPicture(NamedTuple):
+    """One card.
+
+    Attributes:
+        name, size, kind: in words; the kind is empty if all cards of the node are equal.
+        blocks: in the order of giving.
+        more, more_share: how many slices are not among the blocks, and their share.
+        free: what is left, in words; empty if that is not to be shown.
+        squares: whether each slice into which the card may be cut is taken; empty if there are too many.
+        slices, cores: what is taken of both, in words; empty if nothing is counted.
+        has_cores: whether the card has a bar for cores beside that for memory.
+        refusal: why it takes nothing; empty if it would.
+    """
+
+    name: str
+    size: str
+    kind: str
+    blocks: Sequence[Block]
+    more: int
+    more_share: int
+    free: str
+    squares: Sequence[bool]
+    slices: str
+    cores: str
+    has_cores: bool
+    refusal: str
+
+
+class ContainerTotal(NamedTuple):
+    """A container with all that it gets."""
+
+    letter: str
+    colour: int
+    name: str
+    share: str
+
+
+class NodePicture(NamedTuple):
+    """A node.
+
+    Attributes:
+        description: all of it in words, for screen readers.
+        cards: those that are drawn.
+        legend: the containers, the first 12.
+        notes: sentences below the cards.
+    """
+
+    description: str
+    cards: Sequence[CardPicture]
+    legend: Sequence[ContainerTotal]
+    notes: Sequence[str]
+
+
+def picture(drawing: DrawnNode, title: str) -> NodePicture:
+    """Make the picture of a node; `title` is the node's name."""
     present = {part.container for card in drawing.cards for part in card.parts}
     known = dict.fromkeys([*(name for name in drawing.containers if name in present), *sorted(present)])
-    name = _identity(drawing, title)
-    top = 50 if len({card.kind for card in drawing.cards}) > 1 else 36
-    look = CardStyle(drawing, {container: place for place, container in enumerate(known)}, name, top)
-    columns = max(1, min(columns, max(len(drawing.cards), 3)))
-    wide = 2 * PAD + columns * (WIDTH + GAP) - GAP
-    body, high = _rows(look, columns)
-    for lines, step in ((_legend(look, wide), LEGEND_ROW), (_notes(look, wide), LINE + 2)):
-        if lines:
-            high += 14
-        for line in lines:
-            body.append(element("g", {"transform": f"translate(0 {high:g})"}, line))
-            high += step
-    about, ids = legible(title, 120), f"{name}t {name}d"
-    frame = {"class": "drawing", "role": "img", "aria-labelledby": ids, "viewBox": f"0 0 {wide} {high + PAD}"}
-    size = {
-        "width": wide,
-        "height": high + PAD,
-        "fill": "currentColor",
-        "font-size": SMALL,
-        "font-family": "sans-serif",
-    }
-    return element(
-        "svg",
-        {**frame, **size},
-        element("title", {"id": f"{name}t"}, about),
-        element("desc", {"id": f"{name}d"}, description(drawing, about)),
-        _definitions(look),
-        *body,
+    places = {container: place for place, container in enumerate(known)}
+    kinds = len({card.kind for card in drawing.cards}) > 1
+    shares = totals(drawing)
+    legend = [
+        ContainerTotal(_letter(place), place % COLOURS, legible(name, NAME) or "the pod", shares[name])
+        for name, place in places.items()
+    ]
+    return NodePicture(
+        description(drawing, legible(title, 120)),
+        [_card(card, drawing, places, kinds=kinds) for card in drawing.cards],
+        legend[:MAX_LEGEND],
+        list(_notes(drawing, len(legend) - MAX_LEGEND)),
     )
 
 
-def _identity(drawing: DrawnNode, title: str) -> str:
-    """An id that differs from those of other drawings on the page."""
-    parts = [
-        [(part.container[:MAX_TEXT], part.memory, part.cores) for part in card.parts[:MAX_PARTS]]
-        for card in drawing.cards
-    ]
-    cards = [(card.name[:MAX_TEXT], card.memory, card.slots, card.refusal[:MAX_TEXT]) for card in drawing.cards]
-    text = ascii((title[:MAX_TEXT], drawing.note[:MAX_TEXT], drawing.more, cards, parts))
-    return "d" + hashlib.sha256(text.encode()).hexdigest()[:10]
+def percent(amount: int, total: int) -> int:
+    """A share in whole percent; not 0 for what is there, and not above 100."""
+    return min(max(round(100 * amount / max(total, 1)), 1), 100) if amount else 0
 
 
-def _rows(look: CardStyle, columns: int) -> tuple[list[str], int]:
-    """The cards, and the y below them."""
-    cards, y = look.drawing.cards, PAD
-    body: list[str] = []
-    for start in range(0, len(cards), columns):
-        row = cards[start : start + columns]
-        for column, card in enumerate(row):
-            body.append(card_group(card, look, PAD + column * (WIDTH + GAP), y))
-        y += height(row, look.top) + GAP
-    return body, max(y - GAP, PAD)
+def _letter(place: int) -> str:
+    """A to Z, then A1."""
+    turn, letter = divmod(place, 26)
+    return chr(ord("A") + letter) + (str(turn) if turn else "")
 
 
-def _definitions(look: CardStyle) -> Markup:
-    """The hatching of refused cards, and the insides of tanks and bars."""
-    tank = {"x": MARGIN, "y": look.top, "width": TANK, "height": DEPTH, "rx": 6}
-    bar = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
-    line = element("path", {"d": "M0 0V8", "class": "d-hatching", "stroke": "currentColor", "stroke-width": 2})
-    tile = {"width": 8, "height": 8, "patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
-    return element(
-        "defs",
-        {},
-        element("clipPath", {"id": f"{look.name}c{look.top}"}, element("rect", tank)),
-        element("clipPath", {"id": f"{look.name}b{look.top}"}, element("rect", bar)),
-        element("pattern", {"id": f"{look.name}h", **tile}, line),
+def _card(card: DrawnCard, drawing: DrawnNode, places: Mapping[str, int], *, kinds: bool) -> CardPicture:
+    total = card.memory or card.cores
+    sizes = [part.memory if card.memory else part.cores for part in card.parts]
+    more, free = len(sizes) - MAX_BLOCKS + card.hidden, total - sum(sizes)
+    slots, taken = card.slots, len(card.parts) + card.hidden
+    cores = sum(part.cores for part in card.parts) if card.memory and card.cores else 0
+    return CardPicture(
+        legible(card.name, NAME),
+        share(DrawnPart("", card.memory, card.cores), drawing),
+        _end(card.kind) if kinds else "",
+        [
+            Block(
+                percent(size, total),
+                percent(part.cores, card.cores),
+                places[part.container] % COLOURS,
+                _letter(places[part.container]),
+                describe(part, drawing),
+                [
+                    legible(part.container, NAME) or "the pod",
+                    share(part, drawing, cores=not card.memory),
+                    *([legible(part.label, NAME)] if part.label else []),
+                ],
+            )
+            for part, size in zip(card.parts[:MAX_BLOCKS], sizes, strict=False)
+        ],
+        max(more, 0),
+        percent(sum(sizes[MAX_BLOCKS:]), total),
+        f"{amount(free)} free" if sizes and free > 0 and not card.refusal and not card.hidden else "",
+        [place < taken for place in range(slots)] if slots <= MAX_SQUARES else (),
+        f"{taken}/{amount(slots)} slices" if slots and taken else f"{amount(slots)} slices" if slots else "",
+        _cores(cores, card, drawing),
+        bool(card.memory and card.cores),
+        legible(card.refusal, REASON),
     )
 
 
-def _legend(look: CardStyle, wide: int) -> list[str]:
-    """Each container with its letter, colour and share, in two columns if there is room."""
-    shares = totals(look.drawing)
-    columns = 2 if wide > 480 and len(look.places) > 1 else 1
-    room = (wide - 2 * PAD) / columns
-    entries = [
-        _entry(look, container, shares[container], PAD + (place % columns) * room, room)
-        for place, container in enumerate(look.places)
-        if place < MAX_LEGEND
-    ]
-    if len(look.places) > MAX_LEGEND:
-        entries.append(text(PAD + MARGIN, 12, f"and {len(look.places) - MAX_LEGEND} more containers", "muted"))
-    return [Markup("").join(entries[at : at + columns]) for at in range(0, len(entries), columns)]
+def _cores(used: int, card: DrawnCard, drawing: DrawnNode) -> str:
+    if not used:
+        return ""
+    return amount(used, "%") if drawing.core_unit == "%" else f"{amount(used)}/{amount(card.cores)}"
 
 
-def _entry(look: CardStyle, container: str, share: str, x: float, room: float) -> Markup:
-    words = fit(container or "the pod", room * 0.45, SMALL)
-    swatch = element("rect", {"x": x + MARGIN, "y": 0, "width": 16, "height": 16, "rx": 4})
-    letter = text(x + MARGIN + 8, 12, look.letter(container), "block", **{"text-anchor": "middle"})
-    shared = element("tspan", {"class": "d-muted", "dx": 8}, fit(share, room - 40 - len(words) * SMALL * 0.6, SMALL))
-    line = element("text", {"x": x + MARGIN + 23, "y": 12, "class": "d-legend"}, words, shared)
-    return Markup("").join([element("g", look.colour(container), swatch, letter), line])
+def _end(kind: str) -> str:
+    """The end of a model's name, in which models differ."""
+    seen = legible(kind, 120)
+    return seen if len(seen) <= KIND else f"…{seen[1 - KIND :]}"
 
 
-def _notes(look: CardStyle, wide: int) -> list[str]:
-    return [text(PAD + MARGIN, 10, line, "note") for line in _note_lines(look.drawing, wide - 2 * PAD - MARGIN)]
-
-
-def _note_lines(drawing: DrawnNode, room: float) -> Iterator[str]:
+def _notes(drawing: DrawnNode, more_containers: int) -> Iterator[str]:
+    if more_containers > 0:
+        yield f"and {more_containers} more containers"
     if drawing.more:
         yield f"and {drawing.more} more card{'s' if drawing.more > 1 else ''} not drawn"
     if any(card.memory and card.cores for card in drawing.cards):
         yield "The narrow bar beside a card shows its cores."
-    yield from wrapped(drawing.note, room, SMALL, 4)
+    if drawing.note:
+        yield legible(drawing.note, NOTE)

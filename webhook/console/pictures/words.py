@@ -3,12 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from webhook.console.pictures.elements import amount
 from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 from webhook.texts import legible
 
 MAX_SENTENCES = 12
 MAX_WORDS = 1500
+LARGEST = 10**12  # larger numbers are not written out
+
+
+def amount(number: int, unit: str = "") -> str:
+    """A number with its unit."""
+    written = str(number) if number < LARGEST else "over 10¹²"
+    return f"{written} {unit}" if unit else written
 
 
 def share(part: DrawnPart, drawing: DrawnNode, *, cores: bool = False) -> str:
@@ -24,7 +30,7 @@ def describe(part: DrawnPart, drawing: DrawnNode) -> str:
     if part.cores:
         amounts.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
     if part.label:
-        amounts.append(legible(part.label, 40))
+        amounts.append(legible(part.label, 24))
     return f"{legible(part.container, 40) or 'the pod'}: {', '.join(amounts) or 'nothing booked'}"
 
 
