@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import binding, device_pod, namespace_objects, pod, pods
-from tests.golden.cases import RESPONSES
+from tests.golden.cases import recorded, responses_to
 from tests.server.program import Program
 from tests.server.reviews import RECORDED
 from webhook.pod.quantity import parse
@@ -25,6 +25,7 @@ INVALID = {"fractional-number", "requests-differ", "specific-gpu-pod"}  # the AP
 
 LATER = ("update", "ephemeral", "delete")  # these need an earlier request; the tests below send both
 CREATED = [file for file in RECORDED if not file.stem.endswith(LATER)]
+CASES = {case.name: case for case in recorded()}
 
 MUTATE, VALIDATE = {"mutate": 1}, {"validate": 1}
 
@@ -58,7 +59,7 @@ def calls(webhook: Program) -> Calls:
 @pytest.mark.parametrize("file", CREATED, ids=[file.stem for file in CREATED])
 def test_pods_that_request_devices_are_sent(file: Path, api: Api, recorded_namespace: str, calls: Calls):
     request = json.loads(file.read_bytes())["request"]
-    golden = json.loads((RESPONSES / f"{file.stem}.json").read_text())
+    golden = responses_to(CASES[file.stem])
     response = create(api, recorded_namespace, request)
     received = calls()
     if file.stem in NOT_SENT:

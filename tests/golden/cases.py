@@ -21,6 +21,25 @@ from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 
 RESPONSES = Path(__file__).parent / "responses"
+OUTCOMES = Path(__file__).parent / "outcomes.txt"  # of every recorded request, a line each
+
+# The requests whose whole responses are recorded: together they have every part that a response can have.
+WHOLE = {
+    "ascend-inference",
+    "deployment-dep.update",
+    "forged-assignment",
+    "gpu-pod1.delete",
+    "gpu-pod1.dryrun",
+    "gpu-pod1.ephemeral",
+    "gpu-pod1.update",
+    "memory-and-percentage",
+    "percentage-only",
+    "plain-pod",
+    "requests-only",
+    "specific-gpu-pod.compatible",
+    "statefulset-sts",
+    "unicode",
+}
 
 # These pods request nvidia.com/gpu. They are also reviewed with a device config in which this is the vGPU count.
 COMPATIBLE = ("test-vgpu-compatible", "specific-gpu-pod")
@@ -53,6 +72,21 @@ def responses_to(case: Recorded) -> dict[str, Any]:
         "mutate": _response(request, repaired),
         "validate": _response(mutated, validate(mutated, case.snapshot)),
     }
+
+
+def outcome(case: Recorded) -> str:
+    """The name of a request, and the rules that repair it, deny it and warn of it."""
+    mutated, validated = responses_to(case).values()
+    repairs = mutated.get("auditAnnotations", {}).get("rules", "")
+    causes = validated.get("status", {}).get("details", {}).get("causes", [])
+    warnings = [*mutated.get("warnings", []), *validated.get("warnings", [])]
+    found = {
+        "repaired by": repairs.split(","),
+        "denied by": [cause["reason"] for cause in causes],
+        "warned by": [warning.partition(":")[0] for warning in warnings],
+    }
+    texts = [f" {what} {', '.join(rules)};" for what, rules in found.items() if any(rules)]
+    return f"{case.name}:{''.join(texts)}\n"
 
 
 def to_text(responses: dict[str, Any]) -> str:
