@@ -99,35 +99,6 @@ def test_any_object_gets_a_response_or_a_request_error(
     _check_warnings(outcome)
 
 
-mangled = st.fixed_dictionaries(
-    {},
-    optional={
-        "apiVersion": st.just("admission.k8s.io/v1") | any_json,
-        "kind": st.just("AdmissionReview") | any_json,
-        "request": any_json
-        | st.fixed_dictionaries(
-            {"uid": st.just("u"), "kind": st.just({"kind": "Pod"}), "operation": st.just("CREATE")},
-            optional={
-                "object": mutated_pods() | any_json,
-                "userInfo": any_json,
-                "namespace": any_json,
-                "dryRun": any_json,
-            },
-        ),
-    },
-)
-
-
-@given(mangled.map(orjson.dumps) | any_json.map(orjson.dumps) | st.binary(max_size=60))
-def test_any_body_gets_a_response_or_a_request_error(body: bytes):
-    try:
-        admission_request = decode(body)
-        outcome = review(admission_request, USUAL)
-    except RequestError:
-        return
-    assert orjson.loads(encode(admission_request, outcome.answer()))["kind"] == "AdmissionReview"
-
-
 # --- malformed fields -----------------------------------------------------------------------------------------------
 
 VGPU = {"limits": {names.VGPU_NUMBER: "1"}}

@@ -15,39 +15,21 @@ GOOD = json.dumps(review()).encode()
 REST = b',"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'
 MIB = 1 << 20
 
+# One of each way to be refused; tests/wire/test_codec.py has all of them.
 BAD = {
     "empty": b"",
-    "white space": b" \n",
     "truncated": GOOD[:-5],
-    "two documents": GOOD + GOOD,
     "NaN": GOOD.replace(b'"pod"', b"NaN", 1),
-    "Infinity": b'{"request":-Infinity' + REST,
-    "400 digits": b'{"request":' + b"1" * 400 + REST,
     "5,000 digits": b'{"request": ' + b"1" * 5000 + REST,
-    "nested 5,000 deep": b'{"request":' + b"[" * 5000 + b"]" * 5000 + REST,
     "nested 1,000 deep, with spaces": b'{"request": ' + b"[ " * 1000 + b"]" * 1000 + REST,
     "nested 100,000 deep": b'{"a":' * 100_000,
     "lone surrogate": GOOD.replace(b'"alice"', b'"\\ud800"'),
     "bad UTF-8": GOOD.replace(b"alice", b"\xff\xfe"),
-    "UTF-16": GOOD.decode().encode("utf-16"),
-    "a byte order mark": b"\xef\xbb\xbf" + GOOD,
     "a key twice": GOOD.replace(b'"metadata"', b'"spec": {}, "metadata"'),
-    "a key twice, spelled in two ways": GOOD.replace(b'"metadata"', b'"\\u0073pec": {}, "metadata"'),
-    "a list": b"[]",
-    "null": b"null",
     "a pod": json.dumps(review()["request"]["object"]).encode(),
-    "a response": b'{"response":{"uid":"u","allowed":true}' + REST,
-    "no request": b'{"a":1' + REST,
-    "no uid": GOOD.replace(b'"uid"', b'"id"', 1),
-    "an empty uid": GOOD.replace(b'"u-1"', b'""'),
-    "a number as uid": GOOD.replace(b'"u-1"', b"1"),
     "an endless uid": GOOD.replace(b"u-1", b"u" * 5000),
-    "another version": GOOD.replace(b"admission.k8s.io/v1", b"admission.k8s.io/v2"),
-    "an unknown operation": GOOD.replace(b"CREATE", b"create"),
     "no object": GOOD.replace(b'"object"', b'"thing"'),
-    "containers are text": GOOD.replace(b'"containers": [', b'"containers": "x", "others": ['),
     "limits are a list": GOOD.replace(b'"limits": {', b'"limits": [], "more": {'),
-    "a form": b"name=value",
 }
 
 
@@ -68,9 +50,10 @@ def test_another_media_type_is_refused(program: Program, media_type: str | None)
         assert "application/json" in refusal(response, 415)
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_read(program: Program):
+@pytest.mark.parametrize("more", [{}, {"Expect": "100-continue"}], ids=["at once", "after a pause"])
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(program: Program, more: dict[str, str]):
     with program.connect() as connection:
-        declared = JSON | {"Content-Length": str(8 * MIB + 1)}
+        declared = JSON | {"Content-Length": str(8 * MIB + 1)} | more
         connection.send(encode_request("POST", "/validate", headers=declared))
         refusal(connection.receive(), 413)
 

@@ -73,12 +73,6 @@ def test_a_client_may_wait_for_100(connection: Connection):
     assert admission_response(connection.receive())["uid"] == "u-1"
 
 
-def test_a_large_request_that_expects_100_is_refused_before_its_body(connection: Connection):
-    too_much = {"Expect": "100-continue", "Content-Length": str(9 << 20)}
-    connection.send(encode_request("POST", "/validate", headers=JSON | too_much))
-    refusal(connection.receive(), 413)
-
-
 def test_the_connection_is_closed_after_an_http_1_0_request(program: Program):
     with program.connect() as connection:
         head = f"POST /validate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(GOOD)}\r\n\r\n"
@@ -112,14 +106,6 @@ def test_a_missing_body_gets_408_within_the_timeout_of_the_request(program: Prog
             assert response.headers["connection"] == "close"
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["timeout=", "timeout=x", "timeout=-1s", "timeout=1", "timeout=1e9s", "timeout=9999999s", "timeout=0s", "%"],
-)
-def test_an_invalid_timeout_is_ignored(connection: Connection, query: str):
-    assert admission_response(connection.post(f"/validate?{query}", review()))["uid"] == "u-1"
-
-
 CHUNKED = "Transfer-Encoding: chunked\r\n\r\n"
 SMUGGLED = b"POST /mutate HTTP/1.1\r\nHost: h\r\n\r\n"
 AMBIGUOUS = {
@@ -133,6 +119,7 @@ AMBIGUOUS = {
     "a length in hex": f"{POST}Content-Length: 0x5\r\n\r\n",
     "a length of 400 digits": f"{POST}Content-Length: {'9' * 400}\r\n\r\n",
     "a chunk of no size": f"{POST}Transfer-Encoding: chunked\r\n\r\n\r\n\r\n",
+    "a chunk size that is no number": f"{POST}{CHUNKED}zz\r\n",
     "a chunk of negative size": f"{POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
     "a chunk of another size modulo 2 to the 64": f"{POST}{CHUNKED}10000000000000001\r\nx\r\n0\r\n\r\n",
     "a chunk above the limit of a body": f"{POST}{CHUNKED}800001\r\nx\r\n0\r\n\r\n",
@@ -168,14 +155,6 @@ def test_an_ambiguous_request_is_refused_and_the_next_one_is_not_served(program:
         assert 400 <= response.status < 500
         assert b'"allowed"' not in response.body
         assert connection.ended()
-
-
-def test_an_invalid_chunk_size_is_refused(program: Program):
-    with program.connect() as connection:
-        connection.send(
-            encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}) + b"zz\r\n"
-        )
-        assert connection.receive().status == 400
 
 
 def test_an_unknown_coding_is_refused(program: Program):

@@ -140,12 +140,6 @@ def test_silent_and_slow_connections_are_closed(impatient: Program, held: HeldCo
     assert held.all_closed()
 
 
-def test_a_slow_body_gets_408(impatient: Program):
-    with impatient.connect() as connection:
-        connection.send(HEAD + b"Content-Length: 1000\r\n\r\n{")
-        assert connection.receive().status == 408
-
-
 ENDLESS = {
     "one header": (HEAD + b"X-A: ", b"a" * 8192, {431}),
     "many headers": (HEAD, b"X-A: b\r\n" * 1024, {400, 431}),

@@ -1,7 +1,5 @@
 """While the API server is down, refuses or throttles, reviews continue, and no pod is refused for unknown nodes."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,17 +105,6 @@ def test_sigterm_ends_the_threads_that_watch(start: Start, api: ApiServer, tmp_p
     until(lambda: len(list(threads.iterdir())) <= before - 4)  # of three ConfigMaps and the nodes
     assert live.refused(5) == ["card-count"], "pods are still reviewed while it drains"
     live.program.process.kill()
-
-
-def test_a_killed_worker_is_replaced_by_one_that_watches(start: Start, api: ApiServer, tmp_path: Path):
-    live = Live(start, api, tmp_path / "kubeconfig")
-    until(lambda: live.refused(5) == ["card-count"])
-    killed = live.program.worker
-    os.kill(killed, signal.SIGKILL)
-    until(lambda: live.program.children and live.program.worker != killed and live.program.is_ready())
-    until(lambda: live.refused(5) == ["card-count"])
-    api.put(NODES, gpu_node("a", 8))
-    until(lambda: live.refused(5) == [])
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: Ap
     os.kill(killed, signal.SIGKILL)
     until(lambda: killed not in live.program.children)
     assert live.refused(5, COUNT) == ["card-count"], "the request was sent while there was no worker"
+    api.put(NODES, gpu_node("a", 8, COUNT))
+    until(lambda: live.refused(5, COUNT) == [])
     missing = [line for line in live.page().splitlines() if "(there is no" in line]
     assert [line.partition(":")[0] for line in missing] == ["scheduler configuration"]
 

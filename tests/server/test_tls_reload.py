@@ -1,10 +1,8 @@
 """When the certificate changes on disk, new connections get the new one, no request fails, and a bad pair is not used."""
 
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -15,8 +13,6 @@ from certs.pki import Pair, replace
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import admission_response, review
-
-CONNECTIONS = 3
 
 
 @pytest.fixture(scope="module")
@@ -135,52 +131,6 @@ def test_the_type_of_the_key_may_change(reloading: Program, authority: Authority
     authority.key.write_bytes(other.key)
     wait_for_certificate(reloading, other)
     wait_for_certificate(reloading, authority.renew())
-
-
-def test_no_request_fails_while_pairs_change(reloading: Program, authority: Authority):
-    stop = threading.Event()
-    counts = [0] * CONNECTIONS
-    failures: list[BaseException] = []
-
-    def send_reviews(index: int) -> None:
-        try:
-            with reloading.connect() as kept:
-                while not stop.is_set():
-                    admission_response(kept.post("/mutate", review()))
-                    admission_response(reloading.post("/validate", review()))
-                    counts[index] += 1
-                    time.sleep(0.005)
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-
-    threads = [threading.Thread(target=send_reviews, args=(index,)) for index in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(3):
-            replace(authority.certificate, authority.leaf().certificate, 0o644)  # the pair does not match for a while
-            time.sleep(0.3)
-            wait_for_certificate(reloading, authority.renew())
-        until(lambda: failures or min(counts) > 20)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert not failures
-
-
-def test_a_change_of_a_mounted_secret_is_served(start: Start, tmp_path: Path):
-    """Kubernetes changes a mounted secret by replacing a symbolic link to a directory."""
-    volumes = [Authority(tmp_path / name) for name in ("first", "second")]
-    volumes[1].ca = volumes[0].ca
-    fresh = volumes[1].renew()
-    link = tmp_path / "..data"
-    link.symlink_to("first")
-    volumes[0].directory = link
-    program = start("--audit-log", "", tls=volumes[0])
-    (tmp_path / "next").symlink_to("second")
-    (tmp_path / "next").rename(link)
-    wait_for_certificate(program, fresh)
 
 
 def rsa_leaf(authority: Authority) -> Pair:
