@@ -2,7 +2,7 @@
 
 Every ratio compares figures of the same run, measured in turn, so that it does not depend on the machine. Three parts run
 only on request: `--only memory` (memory after many connections, and stalled clients) and `--only decisions` (a million
-decisions in the store of the console) take minutes; `--only net` needs an API server.
+decisions in the store of the console) take minutes; `--only fallback` needs an API server.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import decisions, engine, hostile, live, memory, net, siege, throughput
+from tests.bench import decisions, engine, fallback, hostile, live, memory, siege, throughput
 
 
 def main() -> int:
@@ -22,7 +22,9 @@ def main() -> int:
         "--rounds", type=int, default=3, help="of load, in which the minimal server and the webhook take turns"
     )
     parser.add_argument(
-        "--only", choices=("engine", "hostile", "server", "live", "memory", "decisions", "net"), help="one part alone"
+        "--only",
+        choices=("engine", "hostile", "server", "live", "memory", "decisions", "fallback"),
+        help="one part alone",
     )
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
@@ -40,8 +42,8 @@ def main() -> int:
             missing = siege.report(Path(directory)) | memory.report(Path(directory))
         if chosen.only == "decisions":
             decisions.report(Path(directory))
-        if chosen.only == "net":
-            missing = net.report(Path(directory))
+        if chosen.only == "fallback":
+            missing = fallback.report(Path(directory))
     return missing
 
 

@@ -15,8 +15,8 @@ from tests.kube.faults import status
 from webhook.doctor.registry import CHECKS
 
 HOSTILE = "x\x1b]0;owned\x07\u202e\r\n"
-# Checks that need a live cluster. Files without the objects of the net do not prove that the net is missing.
-OFFLINE = {"webhook-ready", "net", "failed-open"}
+# Checks that need a live cluster. Files without fallback policies do not prove that there are none.
+OFFLINE = {"webhook-ready", "fallback-policies", "failed-open"}
 OK_LINES = len(CHECKS) + 1 - len(OFFLINE)  # webhook-configurations has a line for each of the two
 
 
@@ -52,7 +52,11 @@ def test_a_healthy_cluster_ends_with_0(run, directory):
     *lines, empty, total = result.out.splitlines()
     assert empty == ""
     assert total == f"{OK_LINES} ok, {len(OFFLINE)} not checked"
-    assert [line.split()[1] for line in lines if line.startswith("?")] == ["net", "webhook-ready", "failed-open"]
+    assert [line.split()[1] for line in lines if line.startswith("?")] == [
+        "fallback-policies",
+        "webhook-ready",
+        "failed-open",
+    ]
     assert all(line.startswith(("ok ", "? ")) for line in lines)
     assert run("doctor", "--from", directory, "--warnings-as-errors").code == 0
 

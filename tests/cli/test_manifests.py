@@ -134,22 +134,25 @@ def test_every_entry_fails_closed_except_those_that_could_block_other_pods(print
         assert entry.get("reinvocationPolicy") == ("IfNeeded" if mutates else None)
 
 
-def test_the_net_repair_component_contains_the_default_output(run):
-    printed = run("manifests", "--net-repair").out
-    assert printed == (DEPLOY / "components" / "net-repair" / "policies.yaml").read_text()
-    documents = list(yaml.safe_load_all(run("manifests", "--net", "static", "--net-repair").out))
+def test_the_fallback_repair_component_contains_the_default_output(run):
+    printed = run("manifests", "--fallback-repair").out
+    assert printed == (DEPLOY / "components" / "fallback-repair" / "policies.yaml").read_text()
+    documents = list(yaml.safe_load_all(run("manifests", "--fallback", "static", "--fallback-repair").out))
     assert documents[-2:] == list(yaml.safe_load_all(printed))
 
 
-@pytest.mark.parametrize(("net", "component"), [("isolation", "net"), ("static", "net-static")])
-def test_the_net_components_contain_the_default_output(run, net, component):
-    assert run("manifests", "--net", net).out == (DEPLOY / "components" / component / "policies.yaml").read_text()
+@pytest.mark.parametrize(("fallback", "component"), [("isolation", "fallback"), ("static", "fallback-static")])
+def test_the_fallback_components_contain_the_default_output(run, fallback, component):
+    assert (
+        run("manifests", "--fallback", fallback).out
+        == (DEPLOY / "components" / component / "policies.yaml").read_text()
+    )
 
 
-def test_the_net_denies_where_the_policy_denies(run, tmp_path):
+def test_the_fallback_policies_deny_where_the_policy_denies(run, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: {isolation-env: warn}\nnamespaces: [{match: [team-*], rules: {host-access: deny}}]\n")
-    result = run("manifests", "--net", "isolation", "--failure-policy", "Ignore", "--policy", str(policy))
+    result = run("manifests", "--fallback", "isolation", "--failure-policy", "Ignore", "--policy", str(policy))
     assert (result.code, result.err) == (0, "")
     documents = list(yaml.safe_load_all(result.out))
     assert [document["kind"] for document in documents] == [
@@ -166,12 +169,12 @@ def test_the_net_denies_where_the_policy_denies(run, tmp_path):
 
 
 @pytest.mark.parametrize(("enforcement", "action"), [("warn", "Warn"), ("audit", "Audit")])
-def test_the_net_only_warns_or_records_where_the_policy_enforces_nowhere(run, write, enforcement, action):
+def test_the_fallback_policies_only_warn_or_record_where_the_policy_enforces_nowhere(run, write, enforcement, action):
     policy = write("policy.yaml", {"enforcement": enforcement})
-    softened = run("manifests", "--net", "static", "--policy", policy).out
-    assert softened == run("manifests", "--net", "static").out.replace("- Deny", f"- {action}")
+    softened = run("manifests", "--fallback", "static", "--policy", policy).out
+    assert softened == run("manifests", "--fallback", "static").out.replace("- Deny", f"- {action}")
     some = {"enforcement": enforcement, "namespaces": [{"match": ["a"], "enforcement": "enforce"}]}
-    assert "- Deny" in run("manifests", "--net", "static", "--policy", write("policy.yaml", some)).out
+    assert "- Deny" in run("manifests", "--fallback", "static", "--policy", write("policy.yaml", some)).out
 
 
 @pytest.mark.parametrize("options", [["-n", ""], ["-n", "a/b"], ["--name", "A"]])
@@ -181,8 +184,8 @@ def test_invalid_object_names_are_refused(run, options):
     assert f"{options[1]!r} is not a name" in result.err
 
 
-@pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--net", "isolation", "--all-pods"]])
+@pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--fallback", "isolation", "--all-pods"]])
 def test_options_that_do_not_go_together(run, options):
     result = run("manifests", *options)
     assert result.code == 2
-    assert "--net" in result.err
+    assert "--fallback" in result.err

@@ -27,9 +27,9 @@ VALUES: dict[str, Json] = {
     "console": {"console": {"enabled": True}},
     "high-availability": {"highAvailability": True},
     "monitoring": {"monitoring": {"enabled": True}},
-    "net": {"net": "isolation"},
-    "net-static": {"net": "static"},
-    "net-repair": {"net": "static", "netRepair": True},
+    "fallback": {"fallback": "isolation"},
+    "fallback-static": {"fallback": "static"},
+    "fallback-repair": {"fallback": "static", "fallbackRepair": True},
     "store": {"store": {"enabled": True}},
     "store-pods": {"store": {"enabled": True, "readPods": True}},
 }

@@ -12,8 +12,8 @@ import yaml
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, rendered
 from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
-from webhook.manifests.net.policies import admission_policies
-from webhook.manifests.net.repairs import repairing_policy
+from webhook.manifests.fallback.policies import admission_policies
+from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.render.policy import json_schema
 from webhook.settings.snapshot import default_device_config
@@ -22,8 +22,8 @@ helm = pytest.importorskip("helm_python", reason="there is no Helm library for t
 
 CA = "-----BEGIN CERTIFICATE-----\n…\n"
 SECRET = {"certificates": {"source": "secret", "secret": {"name": "team-tls", "caBundle": CA}}}
-NET = (DEPLOY / "components" / "net-repair" / "policies.yaml").read_text() + "---\n"
-NET += (DEPLOY / "components" / "net-static" / "policies.yaml").read_text()
+FALLBACK = (DEPLOY / "components" / "fallback-repair" / "policies.yaml").read_text() + "---\n"
+FALLBACK += (DEPLOY / "components" / "fallback-static" / "policies.yaml").read_text()
 SOME_ENFORCED: Json = {
     "enforcement": "audit",
     "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
@@ -235,11 +235,11 @@ def test_webhook_configurations_can_be_replaced():
     assert '"gpu.example/"' in entries(found)["repair"]["matchConditions"][0]["expression"]
 
 
-def test_the_policies_of_the_net_can_be_replaced():
-    printed = (DEPLOY / "components" / "net" / "policies.yaml").read_text().replace("volcano.sh/", "gpu.example/")
+def test_the_fallback_policies_can_be_replaced():
+    printed = (DEPLOY / "components" / "fallback" / "policies.yaml").read_text().replace("volcano.sh/", "gpu.example/")
     values = {
-        "net": "isolation",
-        "netPolicies": printed,
+        "fallback": "isolation",
+        "fallbackPolicies": printed,
         "excludedNamespaces": ["infra"],
         "commonLabels": {"team": "a"},
     }
@@ -265,12 +265,12 @@ def test_the_policies_of_the_net_can_be_replaced():
         ({"enforcement": "audit"}, ["Audit"], False),
         ({"policy": "enforcement: audit"}, ["Audit"], False),
         ({"policy": {"enforcement": "warn", "fleet": {"autoscaled": True}, "namespaces": []}}, ["Warn"], False),
-        ({"enforcement": "audit", "netPolicies": NET}, ["Audit"], False),
-        ({"policy": SOME_ENFORCED, "netPolicies": NET}, ["Deny"], True),
+        ({"enforcement": "audit", "fallbackPolicies": FALLBACK}, ["Audit"], False),
+        ({"policy": SOME_ENFORCED, "fallbackPolicies": FALLBACK}, ["Deny"], True),
     ],
 )
-def test_the_net_does_no_more_than_the_enforcement(values: Json, actions: list[str], repairs: bool):
-    found = objects(values | {"net": "static", "netRepair": True})
+def test_the_fallback_policies_do_no_more_than_the_enforcement(values: Json, actions: list[str], repairs: bool):
+    found = objects(values | {"fallback": "static", "fallbackRepair": True})
     bindings = [d["spec"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"]
     assert [spec["validationActions"] for spec in bindings] == [actions] * len(bindings) != []
     assert ("MutatingAdmissionPolicyBinding" in [d["kind"] for d in found]) is repairs
@@ -297,21 +297,21 @@ FOLLOWED = {"percentage", "memoryAboveCard", "workloads", "workloadKinds", "flee
 
 
 @pytest.mark.parametrize("key", sorted(json_schema()["properties"].keys() - {"enforcement"}))
-def test_a_policy_that_the_net_of_the_chart_does_not_follow_is_refused(key: str):
-    values = {"net": "static", "netRepair": True, "policy": {key: POLICIES[key]}}
+def test_a_policy_that_the_fallback_policies_of_the_chart_do_not_follow_is_refused(key: str):
+    values = {"fallback": "static", "fallbackRepair": True, "policy": {key: POLICIES[key]}}
     if key in FOLLOWED:
         policy = parse_policy({key: POLICIES[key]}, key)
-        assert printed_net(policy) == printed_net(default_policy())
+        assert printed_fallback(policy) == printed_fallback(default_policy())
         assert objects(values)
         return
     more = {"schedulerNames": ["volcano", "gpu"]} if key == "schedulerName" else {}
     values["policy"] |= more
-    with pytest.raises(helm.HelmRenderError, match="which the net of the chart does not follow"):
+    with pytest.raises(helm.HelmRenderError, match="which the fallback policies of the chart do not follow"):
         objects(values)
-    assert objects(values | {"netPolicies": NET})
+    assert objects(values | {"fallbackPolicies": FALLBACK})
 
 
-def printed_net(policy: Policy) -> list[Json]:
+def printed_fallback(policy: Policy) -> list[Json]:
     config = default_device_config()
     return [*admission_policies(config, policy, "static"), *repairing_policy(config, policy)]
 
@@ -319,7 +319,7 @@ def printed_net(policy: Policy) -> list[Json]:
 def test_an_enforcement_that_the_printed_net_does_not_follow_is_refused():
     policy = {"namespaces": SOME_ENFORCED["namespaces"]}
     with pytest.raises(helm.HelmRenderError, match="set enforcement in the policy"):
-        objects({"net": "static", "netPolicies": NET, "policy": policy, "enforcement": "audit"})
+        objects({"fallback": "static", "fallbackPolicies": FALLBACK, "policy": policy, "enforcement": "audit"})
 
 
 def test_the_policy_and_the_enforcement_are_merged():

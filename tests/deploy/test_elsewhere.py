@@ -13,8 +13,8 @@ from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-NET = {f"{kind}AdmissionPolicy{part}" for kind in ("Validating", "Mutating") for part in ("", "Binding")}
-CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS, *NET}
+FALLBACK = {f"{kind}AdmissionPolicy{part}" for kind in ("Validating", "Mutating") for part in ("", "Binding")}
+CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS, *FALLBACK}
 
 # What keeps its name wherever the webhook is installed.
 CONSTANT = re.compile(
@@ -85,8 +85,8 @@ def test_the_parts_agree(tmp_path: Path):
     assert bound == accounts == {(NAMESPACE, pod["serviceAccountName"]) for pod in pods.values()}
 
 
-def test_the_bindings_of_the_net_name_its_policies(tmp_path: Path):
-    found = rendered(tmp_path, DEPLOY / "overlays" / "net-repair", namePrefix=PREFIX)
+def test_the_bindings_of_the_fallback_policies_name_its_policies(tmp_path: Path):
+    found = rendered(tmp_path, DEPLOY / "overlays" / "fallback-repair", namePrefix=PREFIX)
     policies = {d["metadata"]["name"] for d in found if d["kind"].endswith("AdmissionPolicy")}
     names = ("pods", "assignments", "bindings", "ephemeral-containers", "repair")
     assert policies == {f"{PREFIX}vgpu-webhook-{name}" for name in names}

@@ -33,13 +33,13 @@ from tests.deploy.drawing import (
     pod_with,
     pods,
 )
-from tests.deploy.net import Net
+from tests.deploy.fallback import FallbackPolicies
 from webhook import names
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.review import validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
-USUAL_NET = Net("isolation", USUAL.snapshot.config, default_policy())
+USUAL_FALLBACK = FallbackPolicies("isolation", USUAL.snapshot.config, default_policy())
 
 
 @st.composite
@@ -95,7 +95,7 @@ def test_a_binding_is_sent_if_and_only_if_it_is_refused(
     admission_request = request(binding, resource=of, subResource=resource[1], userInfo={"username": user})
     refused = not outcome_of(validate, admission_request, USUAL.snapshot).allowed
     assert called(USUAL.entries, admission_request, "/validate") == ({"bindings"} if refused else set())
-    assert bool(USUAL_NET.refusal(admission_request)) == refused
+    assert bool(USUAL_FALLBACK.refusal(admission_request)) == refused
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from webhook.doctor.registry import results_of
 from webhook.doctor.setup import device_config_in, put_together
 from webhook.inputs.manifests import parse_manifests
 from webhook.manifests.configurations import configurations
-from webhook.manifests.net.policies import admission_policies
+from webhook.manifests.fallback.policies import admission_policies
 from webhook.policy.policy import default_policy
 
 HEALTHY = Path(__file__).parent.parent / "data" / "cluster-healthy"
@@ -52,17 +52,17 @@ def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
 
 
 def installed():
-    """The configurations and the net as the API server returns them, with its defaults."""
+    """The configurations and the fallback policies as the API server returns them, with its defaults."""
     objects = copy.deepcopy(configurations(_config(), default_policy()))
     for raw in objects:
         raw["metadata"]["creationTimestamp"] = "2026-08-01T00:00:00Z"
         for entry in raw["webhooks"]:
             entry["clientConfig"]["caBundle"] = base64(authority().certificate)
             entry["objectSelector"] = {}
-    net = copy.deepcopy(admission_policies(_config(), default_policy(), "isolation"))
-    for raw in net[::2]:
+    fallback = copy.deepcopy(admission_policies(_config(), default_policy(), "isolation"))
+    for raw in fallback[::2]:
         raw["spec"]["matchConstraints"]["objectSelector"] = {}
-    return [*objects, *net]
+    return [*objects, *fallback]
 
 
 @cache

@@ -44,7 +44,7 @@ def test_it_is_installed_and_removed(overlay: Path, bare_cluster: Cluster):
     }
     with bare_cluster.api() as api:
         created = device_pod("p")
-        if overlay.name == "net-static":  # it refuses pods that the webhook would repair
+        if overlay.name == "fallback-static":  # it refuses pods that the webhook would repair
             created["spec"] |= {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
         assert api.post(f"{pods('volcano-system')}?dryRun=All", created).status == 201, (
             "entries without rules block no pod"

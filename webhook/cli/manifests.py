@@ -9,8 +9,8 @@ from webhook.cli.inputs import device_config_option, policy_option
 from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations
-from webhook.manifests.net.policies import NETS, admission_policies
-from webhook.manifests.net.repairs import repairing_policy
+from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
+from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.settings.files import SettingsPaths
 
 _EPILOG = """
@@ -18,8 +18,8 @@ The API server sends the webhook only the requests that concern it. Which ones f
 device config, and from trustedUsers, workloads, workloadKinds and target of the policy. When they change:
   kubectl get configmap -n kube-system volcano-vgpu-device-config -o yaml > device-config.yaml
   vgpu-webhook manifests --device-config device-config.yaml > deploy/base/webhook-configurations.yaml
-The net (--net) follows from rules, namespaces and enforcement of the policy, too. When one of them changes, print and apply
-it again.
+The fallback policies (--fallback) also follow from rules, namespaces and enforcement of the policy. When one changes, print and
+apply them again.
 """
 
 
@@ -39,24 +39,24 @@ it again.
     "--name",
     type=LABEL_NAME,
     default=names.WEBHOOK,
-    help="The name of the Service, the two configurations and the net.",
+    help="The name of the Service, the two configurations and the fallback policies.",
 )
 @click.option("--all-pods", is_flag=True, help="Send every new pod to be repaired, as overwriteEnv: true requires.")
 @click.option(
-    "--net",
-    type=click.Choice(list(NETS)),
+    "--fallback",
+    type=click.Choice(list(FALLBACKS)),
     help="Print admission policies instead, which the API server evaluates itself while the webhook is away: with the rules "
     "that keep tenants apart (isolation), or with every rule that needs no nodes (static).",
 )
 @click.option(
-    "--net-repair",
+    "--fallback-repair",
     is_flag=True,
-    help="Print an admission policy that makes the repairs which need no nodes; it needs Kubernetes 1.36. With --net, both.",
+    help="Print an admission policy that makes the repairs that need no nodes, for Kubernetes 1.36. With --fallback, both.",
 )
 @click.option(
     "--failure-policy",
     type=click.Choice(["Fail", "Ignore"]),
-    help="What follows if an expression of the net fails, for example because it costs too much. Default: Fail.",
+    help="What follows if an expression of the fallback policies fails, for example because it costs too much. Default: Fail.",
 )
 @output_option("yaml", "json", more=" JSON is one List.")
 def command(
@@ -65,29 +65,29 @@ def command(
     namespace: str,
     name: str,
     all_pods: bool,
-    net: str | None,
-    net_repair: bool,
+    fallback: str | None,
+    fallback_repair: bool,
     failure_policy: str | None,
     output: str,
 ) -> None:
-    """Print the mutating and the validating webhook configuration, or the admission policies of the net."""
+    """Print the mutating and the validating webhook configuration, or the fallback policies."""
     inputs = SettingsPaths(device_config, policy).load().inputs()
     config = inputs.config
     installation = Installation(namespace, name)
-    if net or net_repair:
+    if fallback or fallback_repair:
         if all_pods:
-            raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --net")
+            raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --fallback")
         found: list[Object] = []
         after_failure = failure_policy or "Fail"
-        if net:
+        if fallback:
             found += admission_policies(
-                config, inputs.policy, net, failure_policy=after_failure, installation=installation
+                config, inputs.policy, fallback, failure_policy=after_failure, installation=installation
             )
-        if net_repair:
+        if fallback_repair:
             found += repairing_policy(config, inputs.policy, failure_policy=after_failure, installation=installation)
     else:
         if failure_policy:
-            raise bad_usage("--failure-policy belongs to the net: add --net")
+            raise bad_usage("--failure-policy belongs to the fallback policies: add --fallback")
         if inputs.config.vgpu.overwrite_env and not all_pods:
             report_warning("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods")
         found = configurations(config, inputs.policy, all_pods=all_pods, installation=installation)

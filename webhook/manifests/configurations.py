@@ -26,8 +26,8 @@ PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap 
 _API = "admissionregistration.k8s.io/v1"
 LABELS = {"app.kubernetes.io/name": names.WEBHOOK, "app.kubernetes.io/part-of": names.WEBHOOK}
 
-_NET_HEADER = """\
-# Printed by `vgpu-webhook manifests --net`. Print it again when the device config changes, or the policy: the API server
+_FALLBACK_HEADER = """\
+# Printed by `vgpu-webhook manifests --fallback`. Print it again when the device config changes, or the policy: the API server
 # evaluates what is written here.
 """
 _HEADER = """\
@@ -80,7 +80,7 @@ def as_yaml(objects: list[Object]) -> str:
     text: str = yaml.dump_all(
         found, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True, allow_unicode=True
     )
-    return (_HEADER if "webhooks" in objects[0] else _NET_HEADER) + text
+    return (_HEADER if "webhooks" in objects[0] else _FALLBACK_HEADER) + text
 
 
 def hide_devices(config: DeviceConfig) -> Object:

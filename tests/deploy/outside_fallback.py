@@ -1,0 +1,54 @@
+"""The rules and repairs that the fallback policies leave out, with the reason. A test finds all others in them."""
+
+from collections.abc import Mapping
+
+_FLEET = "it depends on the nodes, which an expression cannot read"
+_WORKLOAD = "it depends on a whole workload or on other objects, and an expression reads one pod"
+_API_SERVER = "the API server refuses such a pod itself, before it evaluates admission policies"
+
+_REASONS: Mapping[str, tuple[str, ...]] = {
+    _FLEET: (
+        "card-count",
+        "no-eligible-card",
+        "memory-above-card",
+        "split-count",
+        "fits-no-node",
+        "fits-tightly",
+        "gputype-unknown",
+        "node-selector-unmatched",
+        "ascend-core-invalid",
+        "unknown-resource",
+    ),
+    _WORKLOAD: (
+        "gang-never-complete",
+        "gang-too-large",
+        "gang-fits-tightly",
+        "spread-exceeds-cards",
+        "queue-annotation-misplaced",
+        "queue-missing",
+        "queue-not-leaf",
+        "queue-closed",
+        "queue-capability",
+        "quota-memory",
+    ),
+    _API_SERVER: ("limits-missing", "requests-differ"),
+}
+OUTSIDE: Mapping[str, str] = {rule: reason for reason, rules in _REASONS.items() for rule in rules}
+
+_WARNS = "it changes what the author wrote and warns of it, and a MutatingAdmissionPolicy cannot warn"
+NOT_IN_FALLBACK: Mapping[str, str] = {
+    "percentage-to-memory": _FLEET,
+    "memory-above-card": _FLEET,
+    "ascend-memory-template": _WARNS,
+    "hide-devices": _WARNS,
+}
+REPAIRS = frozenset(
+    {
+        "limits-from-requests",
+        "default-number",
+        "default-memory",
+        "default-cores",
+        "scheduler-name",
+        "toleration",
+    }
+)  # the repairs of the fallback policies

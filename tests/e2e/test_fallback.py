@@ -1,0 +1,268 @@
+"""The fallback policies on a real API server: they refuse the same pods as the engine, with and without the webhook."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.clusters import DATA, outcome_of, request
+from tests.deploy.drawing import pod_with
+from tests.deploy.fallback import OTHER_WORDS, shown
+from tests.deploy.outside_fallback import NOT_IN_FALLBACK
+from tests.e2e.api import Api, Response
+from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import Run, Serve
+from tests.e2e.objects import KUBELETS, USER, Object, binding, device_pod, namespace_objects, pod, pods, service_account
+from tests.e2e.shipped import is_configuration, render
+from tests.e2e.test_live import POLICY
+from tests.server.program import Authority, until
+from webhook.devices.config_file import parse_device_config
+from webhook.manifests.configurations import Installation
+from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
+from webhook.manifests.fallback.repairs import repairing_policy
+from webhook.policy.policy import parse_policy
+from webhook.review import mutate, validate
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.suites.rulebook import rows
+
+SECONDS = 20.0
+NAMESPACE, EXEMPT = "fallback-held", "fallback-free"
+EXCLUDED = "kube-system"  # the API server does not evaluate the fallback policies here
+DENYING = {
+    "rules": dict.fromkeys(FALLBACKS["static"], "deny"),
+    "namespaces": [{"match": ["fallback-f*"], "exempt": True}],
+}
+PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
+SENTENCE = 'privileged-device: container "main" is privileged and so sees every card of the node, not its slice; '
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
+
+
+@pytest.fixture(scope="module")
+def fallback(cluster: Cluster) -> Iterator[list[Object]]:
+    """The static fallback policies of this policy and its repairs are in effect, and the API server calls no webhook."""
+    for configuration in filter(is_configuration, render(cluster)):
+        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    policy = parse_policy(DENYING, "policy")
+    config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
+    policies = admission_policies(config, policy, "static") + repairing_policy(config, policy)
+    cluster.apply(*namespace_objects(NAMESPACE), *namespace_objects(EXEMPT), service_account(EXCLUDED), *policies)
+    with cluster.api() as api:
+        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
+        until(lambda: "foreign-scheduler" not in dry_run(api, PRIVILEGED).message, SECONDS)
+    yield policies
+    for document in policies:
+        cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
+
+
+def dry_run(api: Api, manifest: Object, namespace: str = NAMESPACE) -> Response:
+    return api.post(f"{pods(namespace)}?dryRun=All", manifest)
+
+
+def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float, Response]:
+    """The seconds of CPU that the API server spends, which other load on the machine does not change, and its response."""
+    start = cpu_seconds(api)
+    response = dry_run(api, manifest, namespace)
+    return cpu_seconds(api) - start, response
+
+
+def cpu_seconds(api: Api) -> float:
+    found = re.search(r"^process_cpu_seconds_total (\S+)$", api.get("/metrics").body, re.MULTILINE)
+    assert found
+    return float(found[1])
+
+
+def corpus() -> Iterator[Object]:
+    """Every pod of the recorded reviews and of the examples of the rules."""
+    for file in sorted((DATA / "reviews").glob("*.json")):
+        request_json = json.loads(file.read_bytes())["request"]
+        if request_json["kind"]["kind"] == "Pod" and request_json["operation"] == "CREATE":
+            yield as_manifest(request_json["object"])
+    for row in rows():
+        example = row.example().request
+        if example.kind == "Pod" and example.object:
+            yield as_manifest(dict(example.object))
+
+
+def as_manifest(manifest: Object) -> Object:
+    """A pod that can be created in the namespace of the test."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key in ("labels", "annotations")}
+    return manifest | {"metadata": metadata | {"name": "tried"}}
+
+
+def denials(manifest: Object) -> list[str]:
+    """The denials of the engine for a pod after its repairs, by the rules of the fallback policies."""
+    config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
+    policy = parse_policy(DENYING | {"repairs": dict.fromkeys(NOT_IN_FALLBACK, "off")}, "policy")
+    snapshot = SnapshotInputs(config, policy, None).snapshot()
+    repaired = outcome_of(mutate, request(manifest), snapshot).object
+    violations = [
+        violation
+        for violation in outcome_of(validate, request(dict(repaired)), snapshot).denials
+        if violation.rule in FALLBACKS["static"]
+    ]
+    return [
+        f"{violation.rule}: {'' if violation.rule in OTHER_WORDS else violation.message}" for violation in violations
+    ]
+
+
+def test_the_fallback_policies_agree_with_the_engine(api: Api, fallback: list[Object]):
+    refused = passed = rejected = 0
+    for manifest in corpus():
+        response, expected = dry_run(api, manifest), denials(manifest)
+        if response.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+            rejected += 1  # the API server itself rejects it
+            continue
+        assert (REFUSES in response.message) == bool(expected), (response.message, expected)
+        assert all(shown(sentence) in shown(response.message) for sentence in expected), (response.message, expected)
+        assert response.status == (HTTPStatus.FORBIDDEN if expected else HTTPStatus.CREATED), response.message
+        refused, passed = refused + bool(expected), passed + (not expected)
+    assert refused >= 45
+    assert passed >= 40
+
+
+def test_exempt_namespaces_are_not_checked(api: Api, fallback: list[Object]):
+    assert dry_run(api, PRIVILEGED, EXEMPT).status == HTTPStatus.CREATED
+
+
+def test_updates_bindings_mirror_pods_and_ephemeral_containers(cluster: Cluster, api: Api, fallback: list[Object]):
+    assert api.post(pods(NAMESPACE), device_pod("old")).status == HTTPStatus.CREATED
+    forged = {"metadata": {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}}
+    containers = [{"name": "debug", "image": "x", "env": [{"name": "LD_PRELOAD", "value": "x"}]}]
+    debug = {"spec": {"ephemeralContainers": containers}}
+    mirror = device_pod("mirror", securityContext={"privileged": True})
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "6f1c0b"}
+    mirror["spec"] |= {"nodeName": "gpu-a", "enableServiceLinks": False}
+    writes = 'reserved-annotation: user "alice" may not add, change or remove the annotation'
+    refused = [
+        (writes, "PATCH", pods(NAMESPACE, "old"), forged),
+        (writes, "PATCH", pods(NAMESPACE, "old", "status"), {"status": {"message": "x"}} | forged),
+        (writes, "POST", f"/api/v1/namespaces/{NAMESPACE}/bindings", binding(forged["metadata"]["annotations"])),
+        ("isolation-env: ", "PATCH", pods(NAMESPACE, "old", "ephemeralcontainers"), debug),
+        ("node-name-set: ", "POST", pods(NAMESPACE), mirror),
+    ]
+    with cluster.api(USER) as ordinary:
+        for message, method, path, document in refused:
+            kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+            send = partial(ordinary.send, method, f"{path}?dryRun=All", document, kind)
+            until(lambda: message in send().message, SECONDS)  # noqa: B023  # policies take effect one by one
+        allowed = ordinary.merge(pods(NAMESPACE, "old"), {"metadata": {"annotations": {"a": "b"}}})
+        assert allowed.status == HTTPStatus.OK, allowed.message
+    with cluster.api("system:node:gpu-a", KUBELETS) as kubelet:
+        created = kubelet.post(pods(NAMESPACE), mirror)
+        assert created.status == HTTPStatus.CREATED, created.message
+
+
+LIMITS = {"resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}
+LARGE = {
+    "12,000 containers": [{"name": f"c{i}", "image": "x", **LIMITS} for i in range(12_000)],
+    "20,000 variables": [{"name": "c", "image": "x", "env": [{"name": "A"}] * 20_000, **LIMITS}],
+    "4,000 variables": [{"name": "c", "image": "x", "env": [{"name": "A"}] * 4_000, **LIMITS}],
+    "45,000 characters of paths": [
+        {"name": "c", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/" + "a" * 900}] * 50, **LIMITS}
+    ],
+    "300 containers": [{"name": f"c{i}", "image": "x", **LIMITS} for i in range(300)],
+}
+
+
+@pytest.mark.parametrize("containers", LARGE.values(), ids=LARGE)
+def test_large_pods_are_checked_in_time(api: Api, fallback: list[Object], containers: list[Any]):
+    manifest = pod_with() | {"spec": {"containers": containers}}
+    assert "cost" not in dry_run(api, manifest).message
+    # The API server alone needs more than a second for 12,000 containers, so only the additional time counts.
+    without = min(timed(api, manifest, EXCLUDED)[0] for _ in range(3))
+    seconds = min(timed(api, manifest)[0] for _ in range(3))
+    assert seconds - without < 3, f"{seconds:.2f} s of CPU, and {without:.2f} s without the fallback policies"
+
+
+def test_a_long_annotation_is_checked_in_time(api: Api, fallback: list[Object]):
+    manifest = device_pod("long")
+    manifest["metadata"]["annotations"] = {"nvidia.com/nouse-gputype": "a," * 125_000}
+    seconds, response = timed(api, manifest)
+    assert "gputype-malformed: " in response.message
+    assert seconds < 2  # a split of the whole annotation takes ten
+
+
+def test_renamed_resources(cluster: Cluster, api: Api, fallback: list[Object]):
+    document = yaml.safe_load(DEVICE_CONFIG.read_text())
+    document["nvidia"]["resourceCountName"] = "gpu.example/slices"
+    config, policy = parse_device_config(document, "device-config.yaml"), parse_policy({}, "policy")
+    names = Installation("vgpu-webhook", "renamed")
+    policies = [
+        *admission_policies(config, policy, "static", installation=names),
+        *repairing_policy(config, policy, installation=names),
+    ]
+    cluster.apply(*policies)
+    renamed = pod("renamed", {"gpu.example/slices": "0"})
+    until(lambda: "'renamed-pods'" in dry_run(api, renamed).message, SECONDS)
+    until(lambda: "number-zero: " in dry_run(api, renamed).message, SECONDS)
+    until(lambda: "foreign-scheduler: " not in dry_run(api, renamed).message, SECONDS)
+    for document in policies:
+        cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
+
+
+def test_the_doctor_compares_the_fallback_policies_with_the_policy(fallback: list[Object], run: Run, tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(DENYING))
+
+    def results() -> list[tuple[str, str]]:
+        lines = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
+        return [(line["status"], line["message"]) for line in lines if line["check"] == "fallback-policies"]
+
+    assert results() == [("ok", "as it should be: 10 objects")]
+    policy.write_text(yaml.safe_dump(DENYING | {"trustedUsers": []}))
+    assert {status for status, _ in results()} == {"broken"}
+
+
+def test_repairs(api: Api, fallback: list[Object]):
+    manifest = pod("repaired", {})
+    manifest["spec"]["containers"][0]["resources"] = {"requests": {"volcano.sh/vgpu-number": "1"}}
+    response = dry_run(api, manifest)
+    assert response.status == HTTPStatus.CREATED, response.message
+    spec = response.body["spec"]
+    assert spec["schedulerName"] == "volcano"
+    assert {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+    assert spec["containers"][0]["resources"]["limits"] == {"volcano.sh/vgpu-number": "1"}
+
+
+def test_the_fallback_policies_change_no_verdict_of_the_webhook(
+    cluster: Cluster, api: Api, fallback: list[Object], serve: Serve, authority: Authority
+):
+    with changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(DENYING)):
+        program = serve("--audit-log", "")
+        attach(cluster, program.port, authority.ca.certificate, program)
+        responses = [dry_run(api, manifest) for manifest in corpus()]
+        bindings = [document for document in fallback if document["kind"] == "ValidatingAdmissionPolicyBinding"]
+        cluster.apply(*(as_audit(binding) for binding in bindings))
+        until(lambda: REFUSES not in dry_run(api, PRIVILEGED).message, SECONDS)
+        for manifest, with_fallback in zip(corpus(), responses, strict=True):
+            without_fallback = dry_run(api, manifest)
+            assert without_fallback.status == with_fallback.status, (without_fallback.message, with_fallback.message)
+            if REFUSES not in with_fallback.message:
+                assert without_decision_id(without_fallback) == without_decision_id(with_fallback)
+        cluster.apply(*bindings)
+        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
+        program.close()
+        for document in filter(is_configuration, render(cluster)):
+            entries = api.get(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook").body["webhooks"]
+            ignoring = {"webhooks": [entry | {"failurePolicy": "Ignore"} for entry in entries]}
+            assert api.merge(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook", ignoring).status == 200
+        until(lambda: dry_run(api, pod("plain", {"volcano.sh/vgpu-number": "99"})).status == 201, SECONDS)
+        assert SENTENCE in dry_run(api, PRIVILEGED).message
+
+
+def without_decision_id(response: Response) -> tuple[str, tuple[str, ...]]:
+    """Message and warnings without the id of the decision."""
+    return re.sub(r"\(decision \w+\)", "", response.message), response.warnings
+
+
+def as_audit(binding: Object) -> Object:
+    """The binding with the action Audit, which refuses nothing."""
+    return binding | {"spec": binding["spec"] | {"validationActions": ["Audit"]}}
