@@ -6,8 +6,8 @@ from typing import Any
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node
 from webhook.policy.policy import parse_policy
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
@@ -15,13 +15,13 @@ from webhook.wire.models import Request
 DATA = Path(__file__).parent / "data"
 RECORDED = sorted((DATA / "reviews").glob("*.json"))
 assert RECORDED, "without reviews the tests that loop over them cannot fail"
-CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
+CONFIG = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
 ALL_FAMILIES = ("every-family", "npu-core")  # fleets that have nodes of all families together
 
 
 def nodes_in(*fleets: str, config: DeviceConfig = CONFIG) -> list[Node]:
     """The nodes of files in tests/data/fleets."""
-    return [node for name in fleets for node in load_nodes(DATA / "fleets" / f"{name}.yaml", config)]
+    return [node for name in fleets for node in read_nodes(FLEET.load(DATA / "fleets" / f"{name}.yaml"), config)]
 
 
 def snapshot(*fleets: str, config: DeviceConfig = CONFIG, **policy: Any) -> Snapshot:

@@ -21,8 +21,8 @@ from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.verdict import Fits, Never, Reason
 from webhook.policy.policy import default_policy
 from webhook.render.yaml import to_json
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET
 
 BOARDS = "example.com/boards"
 
@@ -209,8 +209,8 @@ def test_the_placement_is_explained(files, capsys):
 @pytest.fixture
 def client(files):
     _, config, _, fleet, _ = files(1)
-    loaded = load_device_config(config)
-    inputs = SnapshotInputs(loaded, default_policy(), load_nodes(fleet, loaded))
+    loaded = DEVICE_CONFIG.load(config)
+    inputs = SnapshotInputs(loaded, default_policy(), read_nodes(FLEET.load(fleet), loaded))
     return create_app(ConsoleState(Fixed(inputs))).test_client()
 
 

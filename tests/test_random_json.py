@@ -18,8 +18,8 @@ from webhook.policy.policy import default_policy
 from webhook.server.admission import ENDPOINTS, Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings import table
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 
 FLEET, CONFIG = DATA / "fleets" / "every-family.yaml", DATA / "config" / "device-config.yaml"
 RECORDED_REVIEWS = [json.loads(path.read_bytes()) for path in RECORDED]
@@ -27,9 +27,9 @@ RECORDED_REVIEWS = [json.loads(path.read_bytes()) for path in RECORDED]
 
 @pytest.fixture(scope="module")
 def admission():
-    config = load_device_config(CONFIG)
+    config = table.DEVICE_CONFIG.load(CONFIG)
     metrics = Metrics()
-    snapshot = SnapshotInputs(config, default_policy(), load_nodes(FLEET, config)).snapshot()
+    snapshot = SnapshotInputs(config, default_policy(), read_nodes(table.FLEET.load(FLEET), config)).snapshot()
     return Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
 
 

@@ -12,8 +12,9 @@ from tests.reviewing import request
 from webhook.audit import writer as audit
 from webhook.policy.policy import default_policy
 from webhook.review import mutate, validate
-from webhook.settings.files import SAMPLES, load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.files import SAMPLES
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
@@ -37,8 +38,8 @@ _REQUESTS = (
 
 def lines() -> Iterator[bytes]:
     """The lines that the webhook would write, with a fixed duration."""
-    config = load_device_config(SAMPLES / "device-config.yaml")
-    used = SnapshotInputs(config, default_policy(), load_nodes(SAMPLES / "fleet.yaml", config)).snapshot()
+    config = DEVICE_CONFIG.load(SAMPLES / "device-config.yaml")
+    used = SnapshotInputs(config, default_policy(), read_nodes(FLEET.load(SAMPLES / "fleet.yaml"), config)).snapshot()
     for minute, namespace, user, name in _REQUESTS:
         admission_request = request(_pod(name), namespace=namespace, name="", user=user)
         at = _BEGIN + timedelta(minutes=minute)

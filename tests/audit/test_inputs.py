@@ -12,7 +12,7 @@ from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy
 from webhook.rules.settings import Level
-from webhook.settings.files import SettingsPaths
+from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
 
 FLEET = DATA / "fleets" / "every-family.yaml"
@@ -76,12 +76,12 @@ def test_a_setting_changes_a_key_of_the_policy(document: Any, setting: str, foun
 )
 def test_an_invalid_setting_is_refused(settings: list[str], message: str):
     with pytest.raises(ConfigError) as raised:
-        try_out(SettingsPaths().load().inputs(), settings, None)
+        try_out(SnapshotInputs.of({}), settings, None)
     assert message in str(raised.value)
 
 
 def test_a_setting_changes_nothing_else():
-    inputs = SettingsPaths(fleet=FLEET).load().inputs()
+    inputs = SnapshotInputs.of(load({"fleet": FLEET}))
     base, changed = inputs.snapshot(), try_out(inputs, ["rules.card-count=warn"], None).snapshot()
     assert base.levels.of("a").levels["card-count"] is Level.DENY
     assert changed.levels.of("a").levels["card-count"] is Level.WARN
@@ -92,7 +92,7 @@ def test_a_setting_changes_nothing_else():
 
 def test_a_split_count_needs_a_fleet():
     with pytest.raises(ConfigError, match="with --fleet FILE"):
-        try_out(SettingsPaths().load().inputs(), [], 4)
+        try_out(SnapshotInputs.of({}), [], 4)
 
 
 def test_a_node_with_a_split_count_equals_what_the_device_plugin_registers():

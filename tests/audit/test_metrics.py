@@ -9,8 +9,8 @@ from tests.reviewing import DATA, RECORDED
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.review import mutate, validate
 from webhook.server.metrics import Metrics
-from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
+from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
 from webhook.wire import codec
 
@@ -103,7 +103,7 @@ def test_other_events_are_counted():
 def test_the_fleet_is_counted_by_family():
     metrics = Metrics()
     config = default_device_config()
-    nodes = load_nodes(DATA / "fleets" / "mixed.yaml", config)
+    nodes = read_nodes(FLEET.load(DATA / "fleets" / "mixed.yaml"), config)
     metrics.fleet(SnapshotInputs(config, default_policy(), nodes).snapshot().fleet)
     sizes = [value(metrics, f"fleet_{name}", family="vgpu") for name in ("nodes", "shapes", "cards")]
     assert sizes == [4, 4, 18]

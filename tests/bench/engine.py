@@ -16,8 +16,8 @@ from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.snapshot import Snapshot
 
 DATA = Path(__file__).parents[1] / "data"
@@ -41,11 +41,11 @@ def report() -> None:
     """Print the engine's part of the table."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    config = load_device_config(DATA / "config" / "device-config.yaml")
+    config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
     policy = default_policy()
     snapshots = {
         "5 nodes, 4 shapes (mixed.yaml)": SnapshotInputs(
-            config, policy, load_nodes(DATA / "fleets" / "mixed.yaml", config)
+            config, policy, read_nodes(FLEET.load(DATA / "fleets" / "mixed.yaml"), config)
         ).snapshot()
     }
     for size in (5_000, 50_000):
@@ -68,7 +68,7 @@ def report() -> None:
         print(f"  {name:<34}{'':>9}{_median(_endpoints(snapshot)[1], GANG, calls=100):>10.1f}")
     print("\nengine, other reviews against every-family.yaml (µs, median)")
     endpoints = _endpoints(
-        SnapshotInputs(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config)).snapshot()
+        SnapshotInputs(config, policy, read_nodes(FLEET.load(DATA / "fleets" / "every-family.yaml"), config)).snapshot()
     )
     for path in OTHERS:
         body = (DATA / "reviews" / f"{path}.json").read_bytes()

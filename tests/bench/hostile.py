@@ -13,8 +13,8 @@ from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET
 
 SHOWN = 12
 TICK = 0.001
@@ -22,9 +22,9 @@ TICK = 0.001
 
 def report() -> None:
     """Print the slowest bodies."""
-    config = load_device_config(DATA / "config" / "device-config.yaml")
+    config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
     snapshot = SnapshotInputs(
-        config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config)
+        config, default_policy(), read_nodes(FLEET.load(DATA / "fleets" / "every-family.yaml"), config)
     ).snapshot()
     metrics = Metrics()
     admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)

@@ -10,7 +10,7 @@ from tests.cli.conftest import pod, vgpus
 from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
 from webhook.settings.files import SAMPLES
-from webhook.settings.sources import COLLECTIONS
+from webhook.settings.table import COLLECTIONS
 
 QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
 FILES = {

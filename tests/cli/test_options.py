@@ -7,8 +7,8 @@ import click
 import pytest
 
 from webhook.cli.inputs import settings_option
-from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions
+from webhook.settings.table import SETTING_NAMES
 from webhook.settings.watcher import SettingsWatcher
 
 
@@ -22,25 +22,25 @@ def read(*argv: str) -> Any:
 
 
 def test_no_options():
-    assert read() == (SettingsPaths(), None)
+    assert read() == ({}, None)
 
 
 def test_file_options():
     options = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q", "quotas": "r"}
     files, cluster = read(*[word for key, value in options.items() for word in (f"--{key}", value)])
-    assert files == SettingsPaths(*map(Path, "cpfs"), {"queues": Path("q"), "quotas": Path("r")})
-    assert files.paths == tuple(map(Path, "cpfsqr"))
+    assert files == dict(zip(SETTING_NAMES, map(Path, "cpfsqr"), strict=True))
     assert cluster is None
 
 
 def test_cluster_defaults():
-    assert read("--cluster", "--policy", "p") == (SettingsPaths(policy=Path("p")), ClusterOptions())
+    assert read("--cluster", "--policy", "p") == ({"policy": Path("p")}, ClusterOptions())
 
 
 def test_all_cluster_options():
     options = ("--device-config-namespace", "a", "--device-config-namespace", "b", "--policy-map", "c/d")
     _, cluster = read("--cluster", "--kubeconfig", "k", "--context", "x", "--device-config-map", "m", *options)
-    assert cluster == ClusterOptions(Path("k"), "x", "m", ("a", "b"), ("c", "d"))
+    places = ClusterOptions().places | {"config": (("a", "m"), ("b", "m")), "policy": (("c", "d"),)}
+    assert cluster == ClusterOptions(Path("k"), "x", places)
 
 
 @pytest.mark.parametrize("value", ["", "/", "a/", "/a", "a/b/c"])
@@ -51,16 +51,16 @@ def test_a_malformed_policy_map(value: str):
 
 def test_samples_replace_only_missing_files():
     files, _ = read("--sample", "--policy", "p")
-    assert files.policy == Path("p")
+    assert files["policy"] == Path("p")
     files, _ = read("--sample")
     assert SettingsWatcher(files, None).snapshot.fleet.nodes > 0
     files, _ = read("--sample", "--fleet", "f")
-    assert files.fleet == Path("f")
-    assert files.device_config.is_file()
+    assert files["fleet"] == Path("f")
+    assert files["config"].is_file()
 
 
 def test_a_cluster_takes_precedence_over_samples():
-    assert read("--sample", "--cluster") == (SettingsPaths(), ClusterOptions())
+    assert read("--sample", "--cluster") == ({}, ClusterOptions())
 
 
 def test_a_kubeconfig_or_a_context_is_enough():

@@ -21,7 +21,7 @@ from webhook.policy.schema import PolicyFile
 from webhook.render.policy import commented_default, json_schema
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level
-from webhook.settings.files import load_policy
+from webhook.settings.table import POLICY
 
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -57,8 +57,8 @@ def objects(node=SCHEMA):
 
 def test_default_prints_the_default_policy(run, write):
     printed = run("policy", "default").out
-    assert load_policy(write("policy.yaml", printed)) == default_policy()
-    assert load_policy(write("policy.yaml", printed)).digest == default_policy().digest
+    assert POLICY.load(write("policy.yaml", printed)) == default_policy()
+    assert POLICY.load(write("policy.yaml", printed)).digest == default_policy().digest
 
 
 def test_the_default_has_every_key_and_every_rule():

@@ -11,7 +11,8 @@ from tests.cli.conftest import Result
 from tests.reviewing import request
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
-from webhook.settings.files import SAMPLES, SettingsPaths
+from webhook.settings.files import SAMPLES, load
+from webhook.settings.snapshot import SnapshotInputs
 
 LOG = SAMPLES / "audit.jsonl"
 INPUTS = ("--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml")
@@ -51,7 +52,7 @@ def test_what_if_for_one_namespace(run):
 
 
 def test_what_if_the_split_count_changes(run, write):
-    base = SettingsPaths(INPUTS[3], fleet=INPUTS[1]).load().inputs().snapshot()
+    base = SnapshotInputs.of(load({"config": INPUTS[3], "fleet": INPUTS[1]})).snapshot()
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
     containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(60)]
     spec = {"schedulerName": "volcano", "containers": containers}

@@ -14,9 +14,10 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.policy.policy import Policy
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
+from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.table import FLEET
 from webhook.why.waiting import FileSource
 
 OPEN: list[LogFollower] = []  # logs of a test, closed behind it
@@ -62,12 +63,12 @@ class Fixed:
 
 
 def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
-    inputs = SettingsPaths().or_samples().load().inputs()
+    inputs = SnapshotInputs.of(load(or_samples({})))
     return replace(inputs, policy=policy) if policy else inputs
 
 
 def sample_pods(settings: Fixed) -> FileSource:
-    return FileSource([SAMPLE_PODS], lambda: settings.current, lambda: load_raw_nodes(SAMPLE_FLEET))
+    return FileSource([SAMPLE_PODS], lambda: settings.current, lambda: FLEET.load(SAMPLE_FLEET))
 
 
 def sample_state() -> ConsoleState:

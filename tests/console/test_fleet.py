@@ -15,9 +15,10 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import ago, mebibytes
 from webhook.devices.nodes import Node
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.settings.files import SAMPLES, load_device_config
+from webhook.settings.files import SAMPLES
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.table import DEVICE_CONFIG
 
 GATES = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: 16_000, names.VGPU_CORES: 100}
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -32,7 +33,7 @@ def vgpu_node(name, *cards, offered=None):
 
 
 def console(nodes, policy=None, settings=Fixed):
-    inputs = SnapshotInputs(load_device_config(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
+    inputs = SnapshotInputs(DEVICE_CONFIG.load(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
     return create_app(ConsoleState(settings(inputs))).test_client()
 
 

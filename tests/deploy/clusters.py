@@ -16,8 +16,8 @@ from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
 from webhook.review import mutate, validate
-from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
+from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import decode
 
@@ -37,7 +37,7 @@ def cluster(nvidia: dict[str, Any] | None = None, policy: Policy | None = None, 
     document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
     document["nvidia"].update(nvidia or {})
     config = parse_device_config(document, "device-config.yaml")
-    nodes = load_nodes(DATA / "fleets" / "every-family.yaml", config)
+    nodes = read_nodes(FLEET.load(DATA / "fleets" / "every-family.yaml"), config)
     snapshot = SnapshotInputs(config, policy, nodes).snapshot()
     return Cluster(snapshot, entries(configurations(snapshot.config, policy, all_pods=all_pods)))
 

@@ -14,8 +14,8 @@ from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import default_policy
 from webhook.review import mutate, validate
-from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
@@ -109,4 +109,6 @@ def _snapshot(fleet: str, **nvidia: str) -> Snapshot:
     document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
     document["nvidia"].update(nvidia)
     config = parse_device_config(document, "device-config.yaml")
-    return SnapshotInputs(config, default_policy(), load_nodes(DATA / "fleets" / f"{fleet}.yaml", config)).snapshot()
+    return SnapshotInputs(
+        config, default_policy(), read_nodes(FLEET.load(DATA / "fleets" / f"{fleet}.yaml"), config)
+    ).snapshot()

@@ -16,8 +16,8 @@ from webhook.outcome import Outcome
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
 from webhook.review import review
-from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import FLEET
 from webhook.volcano.target import Target
 
 Json = dict[str, Any]
@@ -57,7 +57,7 @@ def _review(row: Json, directory: Path) -> Outcome:
     if "node" in row:
         file = directory / "fleet.json"
         file.write_text(json.dumps(node_json(row["node"], config)))
-        nodes = load_nodes(file, config)
+        nodes = read_nodes(FLEET.load(file), config)
     policy = parse_policy(row.get("policy"), "the row's policy")
     return review(request(pod_json(row["pod"])), SnapshotInputs(config, policy, nodes).snapshot())
 

@@ -31,8 +31,8 @@ from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues, read_queue
@@ -88,7 +88,7 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     document = {**DEVICE_CONFIG, "nvidia": {**DEVICE_CONFIG["nvidia"], **case.get("deviceConfig", {})}}
     document["vnpus"] = {**document["vnpus"], **case.get("vnpus", {})}
     config = parse_device_config(document, "the case's device config")
-    nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config) if "fleet" in case else None
+    nodes = read_nodes(FLEET.load(DATA / "fleets" / f"{case['fleet']}.yaml"), config) if "fleet" in case else None
     tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None
     conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
     queues = Queues([_queue(**queue) for queue in case["queues"]]) if "queues" in case else None

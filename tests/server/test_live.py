@@ -10,7 +10,7 @@ from tests.kube.apiserver import NODES, ApiServer, config_maps
 from tests.server.conftest import Start
 from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, lists, put_device_config, put_policy
 from tests.server.program import DATA, Authority, until
-from webhook.settings.sources import COLLECTIONS
+from webhook.settings.table import COLLECTIONS
 
 QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
 NVIDIA = "nvidia: {resourceCountName: volcano.sh/vgpu-number, resourceMemoryName: volcano.sh/vgpu-memory}"

@@ -11,7 +11,7 @@ from webhook.kube.credentials import Credentials
 from webhook.policy.policy import default_policy
 from webhook.settings.cluster_sources import ConfigMapSource
 from webhook.settings.snapshot import default_device_config
-from webhook.settings.sources import DEVICE_CONFIG, POLICY
+from webhook.settings.table import DEVICE_CONFIG, POLICY
 
 LOCATIONS = [("kube-system", "config"), ("volcano-system", "config")]
 GOOD = {"device-config.yaml": "nvidia: {defaultMemory: 7}"}
@@ -64,8 +64,8 @@ def test_only_one_name_is_requested(device_config: FakeCluster):
 
 def test_only_one_key_is_kept(device_config: FakeCluster):
     keep = device_config.source.reflectors[0].keep
-    assert keep(config_map("config", GOOD | {"other": "x" * 1000})) == GOOD
-    assert keep({"metadata": {"name": "config"}}) == keep({"data": None}) == keep({"data": []}) == {}
+    assert keep(config_map("config", GOOD | {"other": "x" * 1000})) == (GOOD["device-config.yaml"],)
+    assert keep({"metadata": {"name": "config"}}) == keep({"data": None}) == keep({"data": []}) == (None,)
 
 
 def test_nothing_is_settled_before_the_first_config_map_is_known(device_config: FakeCluster):

@@ -1,7 +1,6 @@
 """Device config, policy, fleet and queues from files."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.policy.policy import default_policy
-from webhook.settings import files
-from webhook.settings.files import SAMPLES, load_collection, load_device_config, load_nodes, load_policy
-from webhook.settings.snapshot import default_device_config
-from webhook.settings.sources import QUEUES
+from webhook.settings.files import SAMPLES
+from webhook.settings.snapshot import default_device_config, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET, MAX_SETTINGS_BYTES, POLICY, QUEUES
 
 DATA = Path(__file__).parent.parent / "data"
 CONFIG = default_device_config()
@@ -30,9 +28,9 @@ def write(tmp_path):
     return write_file
 
 
-def error_of(load, path, *more):
+def error_of(load, path):
     with pytest.raises(ConfigError) as raised:
-        load(path, *more)
+        load(path)
     message = str(raised.value)
     assert str(path) in message
     return message.removeprefix(f"{path}: ")
@@ -42,7 +40,7 @@ def error_of(load, path, *more):
 def test_a_device_config_as_text_or_configmap(write, name):
     path = DATA / "config" / name
     text = path.read_text()
-    config = load_device_config(path)
+    config = DEVICE_CONFIG.load(path)
     assert config == parse_device_config(yaml.safe_load(text), "test")
     config_map = {
         "apiVersion": "v1",
@@ -50,8 +48,8 @@ def test_a_device_config_as_text_or_configmap(write, name):
         "metadata": {"name": "x"},
         "data": {"device-config.yaml": text},
     }
-    assert load_device_config(write(yaml.safe_dump(config_map))) == config
-    assert load_device_config(write(json.dumps(config_map))) == config
+    assert DEVICE_CONFIG.load(write(yaml.safe_dump(config_map))) == config
+    assert DEVICE_CONFIG.load(write(json.dumps(config_map))) == config
 
 
 @pytest.mark.parametrize(
@@ -71,13 +69,13 @@ def test_a_device_config_as_text_or_configmap(write, name):
     ],
 )
 def test_a_device_config_that_cannot_be_used(write, content, message):
-    assert error_of(load_device_config, write(content)).startswith(message)
+    assert error_of(DEVICE_CONFIG.load, write(content)).startswith(message)
 
 
 def test_a_policy_is_loaded(write):
-    assert load_policy(write("")) == default_policy()
-    assert load_policy(write("workloads: off\nrules: {card-count: off}")).settings.workloads == "off"
-    assert load_policy(write('{"fleet": {"staleAfterSeconds": 5}}')).stale_after == 5
+    assert POLICY.load(write("")) == default_policy()
+    assert POLICY.load(write("workloads: off\nrules: {card-count: off}")).settings.workloads == "off"
+    assert POLICY.load(write('{"fleet": {"staleAfterSeconds": 5}}')).stale_after == 5
 
 
 @pytest.mark.parametrize(
@@ -90,23 +88,23 @@ def test_a_policy_is_loaded(write):
     ],
 )
 def test_a_policy_that_cannot_be_used(write, content, message):
-    assert error_of(load_policy, write(content)).startswith(message)
+    assert error_of(POLICY.load, write(content)).startswith(message)
 
 
 @pytest.mark.parametrize("name", ["mixed", "compatible", "every-family", "rtx4090"])
 def test_fleets_as_yaml_and_json_are_equal(write, name):
     path = DATA / "fleets" / f"{name}.yaml"
-    nodes = load_nodes(path, CONFIG)
+    nodes = read_nodes(FLEET.load(path), CONFIG)
     assert nodes
     document = yaml.safe_load(path.read_text())
-    assert load_nodes(write(json.dumps(document), "fleet.json"), CONFIG) == nodes
+    assert read_nodes(FLEET.load(write(json.dumps(document), "fleet.json")), CONFIG) == nodes
     one_by_one = yaml.safe_dump_all(document["items"])
-    assert load_nodes(write(one_by_one), CONFIG) == nodes
-    assert load_nodes(write(json.dumps({**document, "kind": "NodeList"})), CONFIG) == nodes
+    assert read_nodes(FLEET.load(write(one_by_one)), CONFIG) == nodes
+    assert read_nodes(FLEET.load(write(json.dumps({**document, "kind": "NodeList"}))), CONFIG) == nodes
 
 
 def test_nodes_without_cards_are_left_out():
-    assert [node.name for node in load_nodes(DATA / "fleets" / "mixed.yaml", CONFIG)] == [
+    assert [node.name for node in read_nodes(FLEET.load(DATA / "fleets" / "mixed.yaml"), CONFIG)] == [
         "gpu-a", "gpu-b", "gpu-c", "gpu-mig",
     ]  # fmt: skip
 
@@ -114,21 +112,21 @@ def test_nodes_without_cards_are_left_out():
 @pytest.mark.parametrize("content", ["", "\n---\n", "kind: List\nitems: []", '{"kind": "NodeList", "items": []}'])
 def test_a_fleet_without_nodes_is_refused(write, content):
     message = "there is no node in it; write all that `kubectl get nodes -o yaml` prints"
-    assert error_of(load_nodes, write(content), CONFIG) == message
+    assert error_of(FLEET.load, write(content)) == message
 
 
 @pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
 def test_a_truncated_fleet_is_refused(write, dump):
     text = dump(yaml.safe_load((DATA / "fleets" / "mixed.yaml").read_text()), sort_keys=True)  # as kubectl sorts them
     for end in range(0, text.index("List"), 61):
-        assert error_of(load_nodes, write(text[:end]), CONFIG)
+        assert error_of(FLEET.load, write(text[:end]))
 
 
 @pytest.mark.parametrize(
     "text", [b'{"kind": "List", "items": [{"kind": "Node"}', b"kind: List\nitems:\n- kind: Node\n  meta"]
 )
 def test_a_fleet_that_ends_within_a_node_is_refused(write, text):
-    assert error_of(load_nodes, write(text), CONFIG)
+    assert error_of(FLEET.load, write(text))
 
 
 @pytest.mark.parametrize(
@@ -152,39 +150,36 @@ def test_a_fleet_that_ends_within_a_node_is_refused(write, text):
     ],
 )
 def test_a_file_that_is_not_a_fleet(write, content, message):
-    assert error_of(load_nodes, write(content), CONFIG).startswith(message)
+    assert error_of(FLEET.load, write(content)).startswith(message)
 
 
-LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,))]
+LOADS = [DEVICE_CONFIG.load, POLICY.load, FLEET.load]
 
 
-@pytest.mark.parametrize("load, more", LOADS)
-def test_files_that_cannot_be_read(tmp_path, load, more):
-    assert error_of(load, tmp_path / "absent", *more) == "No such file or directory"
-    assert error_of(load, tmp_path, *more) == "Is a directory; name a file in it"
+@pytest.mark.parametrize("load", LOADS)
+def test_files_that_cannot_be_read(tmp_path, load):
+    assert error_of(load, tmp_path / "absent") == "No such file or directory"
+    assert error_of(load, tmp_path) == "Is a directory; name a file in it"
 
 
 def test_a_symlink_loop_is_refused(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert error_of(load_policy, loop).startswith("Too many levels of symbolic links")
+    assert error_of(POLICY.load, loop).startswith("Too many levels of symbolic links")
 
 
-@pytest.mark.parametrize("load", [load_device_config, load_policy])
+@pytest.mark.parametrize("load", [DEVICE_CONFIG.load, POLICY.load])
 def test_a_settings_file_that_is_too_large(write, load):
-    exact = b"#" * files.MAX_SETTINGS_BYTES
+    exact = b"#" * MAX_SETTINGS_BYTES
     assert error_of(load, write(exact + b"#")) == "larger than 1 MiB"
-    assert read_bytes(write(exact), files.MAX_SETTINGS_BYTES) == exact
-
-
-load_queues = partial(load_collection, collection=QUEUES)
+    assert read_bytes(write(exact), MAX_SETTINGS_BYTES) == exact
 
 
 def test_queues_are_loaded(write):
     names = ["root", "default", "research", "research-vision", "archive"]
-    assert list(load_queues(SAMPLES / "queues.yaml").by_name) == sorted(names)
+    assert list(QUEUES.load(SAMPLES / "queues.yaml").by_name) == sorted(names)
     one = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}}
-    assert list(load_queues(write(json.dumps(one))).by_name) == ["a"]
+    assert list(QUEUES.load(write(json.dumps(one))).by_name) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -197,4 +192,4 @@ def test_queues_are_loaded(write):
     ],
 )
 def test_a_file_without_queues(write, content, message):
-    assert error_of(load_queues, write(content)).startswith(message)
+    assert error_of(QUEUES.load, write(content)).startswith(message)

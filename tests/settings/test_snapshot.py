@@ -10,8 +10,8 @@ import pytest
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
+from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queues
 from webhook.volcano.quotas import Quotas
@@ -22,8 +22,8 @@ DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "
 
 
 def mixed():
-    config = load_device_config(DATA / "config" / "device-config.yaml")
-    return config, load_nodes(DATA / "fleets" / "mixed.yaml", config)
+    config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
+    return config, read_nodes(FLEET.load(DATA / "fleets" / "mixed.yaml"), config)
 
 
 def test_the_built_in_config_is_that_of_volcano():
@@ -123,7 +123,7 @@ def test_every_setting_changes_the_digest_of_the_policy(document):
 def test_digests_are_the_same_in_every_process():
     """Replicas must report the same digests for the same inputs; the order of a set differs between processes."""
     program = (
-        "from webhook.settings.snapshot import SnapshotInputs, default_device_config\n"
+        "from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes\n"
         "from webhook.policy.policy import default_policy\n"
         "print(dict(SnapshotInputs(default_device_config(), default_policy(), []).snapshot().digests))"
     )

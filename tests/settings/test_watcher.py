@@ -22,8 +22,9 @@ from webhook.kube import reflector
 from webhook.kube.client import QUIET_SECONDS
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
-from webhook.settings.files import SettingsPaths
-from webhook.settings.sources import COLLECTIONS, ClusterOptions, SettingStatus
+from webhook.settings.files import Paths
+from webhook.settings.sources import ClusterOptions, SettingStatus
+from webhook.settings.table import COLLECTIONS
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
 QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
@@ -51,11 +52,11 @@ def switch_interval() -> Iterator[None]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> SettingsPaths:
-    found = SettingsPaths(tmp_path / "config", tmp_path / "policy", tmp_path / "fleet")
-    write(found.device_config, (DATA / "config" / "device-config.yaml").read_text())
-    write(found.policy, "{}")
-    write(found.fleet, (DATA / "fleets" / "mixed.yaml").read_text())
+def files(tmp_path: Path) -> Paths:
+    found = {part: tmp_path / part for part in ("config", "policy", "fleet")}
+    write(found["config"], (DATA / "config" / "device-config.yaml").read_text())
+    write(found["policy"], "{}")
+    write(found["fleet"], (DATA / "fleets" / "mixed.yaml").read_text())
     return found
 
 
@@ -96,19 +97,19 @@ def source(watcher: SettingsWatcher, name: str) -> SettingStatus:
     return found[name]
 
 
-def test_files_are_read_before_the_watcher_runs(files: SettingsPaths):
+def test_files_are_read_before_the_watcher_runs(files: Paths):
     watcher = SettingsWatcher(files, None)
     assert watcher.snapshot.fleet is not None
     assert watcher.snapshot.fleet.nodes == 4
     assert (tuple(watcher.lines()), watcher.age(), watcher.problems) == ((), None, {})
     origins = [(state.source.origin, state.source.problem, state.source.age) for state in watcher.statuses()]
-    assert origins == [(str(path), None, None) for path in files.paths]
+    assert origins == [(str(path), None, None) for path in files.values()]
     digests = watcher.snapshot.digests
     assert [state.digest for state in watcher.statuses()] == [digests[part] for part in ("config", "policy", "fleet")]
 
 
 def test_default_settings_have_an_origin(tmp_path: Path):
-    watcher = SettingsWatcher(SettingsPaths(), None)
+    watcher = SettingsWatcher({}, None)
     assert [state.source.origin for state in watcher.statuses()] == [
         "Volcano's built-in defaults",
         "the default policy",
@@ -116,22 +117,22 @@ def test_default_settings_have_an_origin(tmp_path: Path):
     ]
     assert source(watcher, "fleet").digest == "unknown"
     write(tmp_path / "policy", "fleet: {declared: [{name: h100, cards: [{type: H100, memory: 95000}]}]}")
-    declared = SettingsWatcher(SettingsPaths(policy=tmp_path / "policy"), None)
+    declared = SettingsWatcher({"policy": tmp_path / "policy"}, None)
     assert source(declared, "fleet").source.origin == "the shapes that the policy declares"
 
 
-def test_a_bad_file_at_the_start_is_an_error(files: SettingsPaths):
-    write(files.policy, "rules: {no-such-rule: deny}")
+def test_a_bad_file_at_the_start_is_an_error(files: Paths):
+    write(files["policy"], "rules: {no-such-rule: deny}")
     with pytest.raises(ConfigError, match="no-such-rule"):
         SettingsWatcher(files, None)
 
 
-def test_a_changed_file_is_loaded_and_only_its_date_changes(files: SettingsPaths):
+def test_a_changed_file_is_loaded_and_only_its_date_changes(files: Paths):
     used, read = [], []
     watcher = SettingsWatcher(files, None, used.append, lambda *report: read.append(report))
     before, started = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
     with running(watcher):
-        write(files.policy, "schedulerName: other\nschedulerNames: [other]")
+        write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
         until(lambda: watcher.snapshot.settings.scheduler_name == "other")
     after = {state.name: state for state in watcher.statuses()}
     assert after["policy"].digest != before["policy"].digest
@@ -144,15 +145,13 @@ def test_a_changed_file_is_loaded_and_only_its_date_changes(files: SettingsPaths
 @pytest.mark.parametrize(
     ("name", "field", "text"),
     [
-        ("device config", "device_config", "nvidia: ["),
+        ("device config", "config", "nvidia: ["),
         ("policy", "policy", "rules: {no-such-rule: deny}"),
         ("fleet", "fleet", "kind: Secret"),
     ],
 )
-def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(
-    files: SettingsPaths, name: str, field: str, text: str
-):
-    path: Path = getattr(files, field)
+def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(files: Paths, name: str, field: str, text: str):
+    path: Path = files[field]
     watcher, good = SettingsWatcher(files, None), path.read_text()
     snapshot, before = watcher.snapshot, watcher.statuses()
     with running(watcher):
@@ -167,10 +166,10 @@ def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(
     assert watcher.statuses() == before, "the statuses are the same as before"
 
 
-def test_an_unreadable_file_is_reported_without_a_gap(files: SettingsPaths):
+def test_an_unreadable_file_is_reported_without_a_gap(files: Paths):
     """Each poll reads it again; the problem stays reported in between."""
     watcher = SettingsWatcher(files, None)
-    files.policy.unlink()
+    files["policy"].unlink()
     with running(watcher):
         until(lambda: watcher.problems)
         end = time.monotonic() + 0.5
@@ -179,32 +178,29 @@ def test_an_unreadable_file_is_reported_without_a_gap(files: SettingsPaths):
             assert source(watcher, "policy").source.problem
 
 
-def test_a_pipe_is_read_once(files: SettingsPaths):
+def test_a_pipe_is_read_once(files: Paths):
     """`--policy <(…)` is a pipe: a second read would return nothing, and an empty policy is the default one."""
-    assert files.policy is not None
-    assert files.fleet is not None
-    files.policy.unlink()
-    os.mkfifo(files.policy)
-    writer = threading.Thread(target=files.policy.write_text, args=("rules: {card-count: warn}",))
+    files["policy"].unlink()
+    os.mkfifo(files["policy"])
+    writer = threading.Thread(target=files["policy"].write_text, args=("rules: {card-count: warn}",))
     writer.start()
     watcher = SettingsWatcher(files, None)
     writer.join()
     digest = watcher.snapshot.digests["policy"]
     with running(watcher):
-        write(files.fleet, (DATA / "fleets" / "rtx4090.yaml").read_text())
+        write(files["fleet"], (DATA / "fleets" / "rtx4090.yaml").read_text())
         until(
             lambda: any("a pipe cannot be read again" in (state.source.problem or "") for state in watcher.statuses())
         )
         assert watcher.snapshot.digests["policy"] == digest
-        files.policy.unlink()
-        write(files.policy, "rules: {card-count: audit}")
+        files["policy"].unlink()
+        write(files["policy"], "rules: {card-count: audit}")
         until(lambda: watcher.snapshot.digests["policy"] != digest)
 
 
-def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: SettingsPaths):
+def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: Paths):
     """A file that is being written is valid at the end of each node."""
-    assert files.fleet is not None
-    whole = files.fleet.read_text()
+    whole = files["fleet"].read_text()
     seen: list[tuple[bool, int, str]] = []
 
     def note(_source: str, usable: bool) -> None:
@@ -213,7 +209,7 @@ def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: SettingsPaths):
 
     watcher = SettingsWatcher(files, None, reloaded=note)
     with running(watcher):
-        write(files.fleet, whole[: whole.index("- apiVersion", whole.index("gpu-a"))])
+        write(files["fleet"], whole[: whole.index("- apiVersion", whole.index("gpu-a"))])
         until(lambda: len(seen) == 2)
     (usable, nodes, problem), *rest = seen
     assert (usable, nodes) == (False, 4)
@@ -221,7 +217,7 @@ def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: SettingsPaths):
     assert rest == [(True, 1, "")]
 
 
-def test_inputs_are_kept_on_request(files: SettingsPaths, cluster: ClusterOptions):
+def test_inputs_are_kept_on_request(files: Paths, cluster: ClusterOptions):
     with pytest.raises(RuntimeError, match="keep_inputs"):
         _ = SettingsWatcher(files, None).inputs
     watcher = SettingsWatcher(files, None, keep_inputs=True)
@@ -229,16 +225,16 @@ def test_inputs_are_kept_on_request(files: SettingsPaths, cluster: ClusterOption
     assert watcher.inputs is inputs
     assert inputs.snapshot().digests == watcher.snapshot.digests
     with running(watcher):
-        write(files.fleet, (DATA / "fleets" / "cpu-only.yaml").read_text())
+        write(files["fleet"], (DATA / "fleets" / "cpu-only.yaml").read_text())
         until(lambda: watcher.inputs.nodes == [])
-    live = SettingsWatcher(SettingsPaths(), cluster, keep_inputs=True)
+    live = SettingsWatcher({}, cluster, keep_inputs=True)
     with running(live):
         until(lambda: [node.name for node in live.inputs.nodes or ()] == ["a"])
 
 
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "schedulerName: first\nschedulerNames: [first]")
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None, "start waits until the nodes are listed"
         assert watcher.snapshot.fleet.nodes == 1
@@ -257,7 +253,7 @@ def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
 
 
 def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.settings.target.scheduler is None
         assert source(watcher, "scheduler configuration").digest == "unknown"
@@ -268,7 +264,7 @@ def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
 
 def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions):
     api.fail(config_maps("volcano-system"), status(403))
-    watcher = SettingsWatcher(SettingsPaths(device_config=DATA / "config" / "device-config.yaml"), cluster)
+    watcher = SettingsWatcher({"config": DATA / "config" / "device-config.yaml"}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.settings.target.scheduler is None
@@ -277,7 +273,7 @@ def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: Cl
 
 
 def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
     with running(watcher, patience=30):
         api.put(QUEUES, queue)
@@ -301,7 +297,7 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
 @pytest.mark.parametrize("refused", [403, 404])
 def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: ClusterOptions, refused: int):
     api.fail(QUEUES, status(refused))
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.collections.queues is None
@@ -315,7 +311,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
     for namespace in ("team-a", "team-b"):
         api.put(QUOTAS, {**quota, "metadata": {"name": f"gpus-of-{namespace}", "namespace": namespace}})
     put_policy(api, "rules: {quota-memory: off}")
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert (watcher.snapshot.collections.quotas, api.requests_for(QUOTAS)) == (None, [])
@@ -327,21 +323,21 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
         assert source(watcher, "list of quotas").digest == watcher.snapshot.digests["quotas"]
 
 
-def test_files_override_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
+def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(files, cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
     with running(watcher, patience=30):
         assert {request.path for request in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS}
         assert watcher.age() is None
-        assert source(watcher, "policy").source.origin == str(files.policy)
+        assert source(watcher, "policy").source.origin == str(files["policy"])
         assert source(watcher, "policy").source.problem is None
-        write(files.policy, "schedulerName: other\nschedulerNames: [other]")
+        write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
         until(lambda: watcher.snapshot.settings.scheduler_name == "other")
 
 
 def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
     api.stop()
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is None
         # The device config, in two places, the policy, the scheduler's configuration and the queues.
@@ -362,7 +358,7 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
 
 def test_start_does_not_wait_for_an_unresponsive_api_server(api: ApiServer, cluster: ClusterOptions):
     api.fail(".*", hang)
-    thread, started = SettingsThread(SettingsWatcher(SettingsPaths(), cluster)), time.monotonic()
+    thread, started = SettingsThread(SettingsWatcher({}, cluster)), time.monotonic()
     thread.start(patience=0.3)
     thread.stop()  # although threads may still wait for the first byte of a response
     assert 0.3 <= time.monotonic() - started < QUIET_SECONDS - 2, "stop does not wait for the timeout of a request"
@@ -370,13 +366,13 @@ def test_start_does_not_wait_for_an_unresponsive_api_server(api: ApiServer, clus
     until(lambda: not threads())
 
 
-def test_it_can_be_stopped_at_any_time(files: SettingsPaths, cluster: ClusterOptions):
+def test_it_can_be_stopped_at_any_time(files: Paths, cluster: ClusterOptions):
     thread = SettingsThread(SettingsWatcher(files, None))
     thread.stop()
     thread.start()
     until(lambda: not threads())
     for _ in range(10):
-        thread = SettingsThread(SettingsWatcher(SettingsPaths(), cluster))
+        thread = SettingsThread(SettingsWatcher({}, cluster))
         thread.start()
         thread.stop()
         thread.stop()
@@ -384,7 +380,7 @@ def test_it_can_be_stopped_at_any_time(files: SettingsPaths, cluster: ClusterOpt
 
 
 def test_a_bug_is_logged_and_the_last_snapshot_stays(
-    files: SettingsPaths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    files: Paths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     watcher = SettingsWatcher(files, None)
     monkeypatch.setattr(file_watcher, "POLL_SECONDS", "soon")
@@ -393,11 +389,11 @@ def test_a_bug_is_logged_and_the_last_snapshot_stays(
     assert watcher.snapshot.fleet is not None
 
 
-def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: SettingsPaths):
+def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Paths):
     script = (
         "import sys, webhook.cli.console, webhook.cli.serve; from webhook.settings.watcher import SettingsThread\n"
-        "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import SettingsPaths\n"
-        "thread = SettingsThread(SettingsWatcher(SettingsPaths().or_samples(), None)); thread.start(1)\n"
+        "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import or_samples\n"
+        "thread = SettingsThread(SettingsWatcher(or_samples({}), None)); thread.start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
@@ -406,7 +402,7 @@ def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Settings
 def test_a_deleted_device_config_brings_back_the_default(api: ApiServer, cluster: ClusterOptions):
     """The date is that of the deletion."""
     put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
-    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         before = source(watcher, "device config")
         api.delete(config_maps("kube-system"), DEVICE_CONFIG)

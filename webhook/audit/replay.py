@@ -12,7 +12,7 @@ from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review import mutate, validate
 from webhook.rules.settings import Enforcement, Level
-from webhook.settings.sources import PART_NAMES
+from webhook.settings.table import SETTING_NAMES
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
@@ -126,7 +126,7 @@ class Replayed(NamedTuple):
         decision: as recorded.
         verdict: the result.
         direction: how it changes; None if it does not.
-        other: of `PART_NAMES`, those that differ from the original.
+        other: the settings by part, those that differ from the original.
         reason: why it is not replayable; empty if it is.
         gained, lost: findings that only the replay has, and those that only the original has.
         level_changes: findings at the same place whose level differs.
@@ -169,7 +169,7 @@ class Replayer:
     def replay(self, decision: Decision) -> Replayed:
         """Replay a decision."""
         was, base = decision.digests, self._base.digests
-        other = tuple([part for part in PART_NAMES if was.get(part) != base.get(part)])
+        other = tuple([part for part in SETTING_NAMES if was.get(part) != base.get(part)])
         if decision.word == "untouched" and was.get("policy") == self._tried.digests["policy"]:
             return Replayed(decision, ReplayVerdict.SAME, other=other)  # the policy alone decides what is not reviewed
         pair = bool(other) or self._tried is not self._base

@@ -16,7 +16,7 @@ from webhook.doctor.registry import examine
 from webhook.manifests.configurations import configurations
 from webhook.render.doctor import as_json, show
 from webhook.render.terminal import Terminal
-from webhook.settings.files import load_policy
+from webhook.settings.table import POLICY
 
 _EPILOG = """
 Without files it reads the cluster: in a pod as the pod's service account, elsewhere as kubectl would. It changes nothing.
@@ -75,7 +75,7 @@ def command(
     warnings_as_errors: bool,
 ) -> int:
     """Find out what is wrong with the cluster around the webhook, and what to do about it."""
-    rules = load_policy(policy) if policy else None
+    rules = POLICY.load(policy) if policy else None
     now = datetime.now(UTC)
     complaints: list[str] = []
     paths = [*given.paths, str(directory)] if directory else given.paths

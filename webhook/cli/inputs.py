@@ -12,9 +12,20 @@ from webhook.cli.program import bad_usage
 from webhook.errors import ConfigError
 from webhook.inputs.label_selector import parse_label_selector
 from webhook.inputs.manifests import manifest_files
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
+from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, Paths, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, NODES, ClusterOptions
+from webhook.settings.sources import ClusterOptions
+from webhook.settings.table import (
+    DEVICE_CONFIG,
+    DEVICE_CONFIG_NAMESPACES,
+    FLEET,
+    NODES,
+    POLICY,
+    SETTING_NAMES,
+    SETTINGS,
+    Place,
+    Setting,
+)
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -89,12 +100,10 @@ selector_option: Decorator = click.option(
 
 # --- settings -------------------------------------------------------------------------------------------------------
 
-policy_option: Decorator = click.option(
-    "--policy", type=FILE, metavar="FILE", help="The policy; without it the defaults apply."
-)
-device_config_option: Decorator = click.option(
-    "--device-config", type=FILE, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it."
-)
+
+def file_option(setting: Setting) -> Decorator:
+    """Add the option for the file of a setting; the command gets its path by its part."""
+    return click.option(f"--{setting.option}", setting.part, type=FILE, metavar="FILE", help=setting.help)
 
 
 class SettingsOptions(NamedTuple):
@@ -105,17 +114,17 @@ class SettingsOptions(NamedTuple):
         cluster: how to reach it; None if no cluster is read.
     """
 
-    files: SettingsPaths
+    files: Paths
     cluster: ClusterOptions | None
 
     def or_sample_pods(self, pods: tuple[Path, ...]) -> tuple[Path, ...]:
         """Some files of pods; the package's sample pods if there are none and the nodes are its sample fleet."""
-        return pods or ((SAMPLE_PODS,) if self.files.fleet == SAMPLE_FLEET else ())
+        return pods or ((SAMPLE_PODS,) if self.files.get(FLEET.part) == SAMPLE_FLEET else ())
 
     @property
     def knows_nodes(self) -> bool:
         """Whether a file or the cluster gives nodes."""
-        return self.cluster is not None or self.files.fleet is not None
+        return self.cluster is not None or FLEET.part in self.files
 
     @property
     def namespace(self) -> str:
@@ -145,8 +154,9 @@ class SettingsOptions(NamedTuple):
 
     def raw_nodes(self) -> Iterable[object]:
         """The nodes as they are, of the file or of the cluster."""
-        if self.files.fleet is not None:
-            return load_raw_nodes(self.files.fleet)
+        if FLEET.part in self.files:
+            nodes: list[object] = FLEET.load(self.files[FLEET.part])
+            return nodes
         return self.client().list(NODES)
 
     def read(self) -> SnapshotInputs:
@@ -156,9 +166,9 @@ class SettingsOptions(NamedTuple):
             ConfigError: a setting cannot be used, or there are no credentials.
             ClusterError: a request to the API server failed.
         """
-        found = self.files.load()
+        found = load(self.files)
         if self.cluster is None:
-            return found.inputs()
+            return SnapshotInputs.of(found)
         from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
         return read_inputs(self.client(), self.cluster, found)
@@ -199,19 +209,50 @@ def cluster_option(what: str) -> Decorator:
     return decorate
 
 
-collections_option: Decorator = combined(
-    "collections",
-    lambda **paths: {part: path for part, path in paths.items() if path is not None},
-    *[
-        click.option(
-            f"--{each.part}",
-            type=FILE,
-            metavar="FILE",
-            help=f"The {each.listing.plural}, as `{each.listing.command}` prints them; without it they are unknown.",
-        )
-        for each in COLLECTIONS
-    ],
-    taken=[each.part for each in COLLECTIONS],
+def _places(
+    device_config_map: str,
+    device_config_namespace: tuple[str, ...],
+    policy_map: Place,
+    webhook_namespace: str,
+) -> dict[str, Sequence[Place]]:
+    namespace, name = policy_map
+    return {
+        **ClusterOptions().places,
+        DEVICE_CONFIG.part: tuple((each, device_config_map) for each in device_config_namespace),
+        POLICY.part: ((namespace or webhook_namespace, name),),
+    }
+
+
+_places_option: Decorator = combined(
+    "places",
+    _places,
+    click.option(
+        "--device-config-map",
+        metavar="NAME",
+        default=names.DEVICE_CONFIG_MAP,
+        help="The ConfigMap of the device config.",
+    ),
+    click.option(
+        "--device-config-namespace",
+        metavar="NAMESPACE",
+        multiple=True,
+        default=DEVICE_CONFIG_NAMESPACES,
+        help="The namespace of that ConfigMap; can be repeated: the first that has it is used.",
+    ),
+    click.option(
+        "--policy-map",
+        metavar="[NAMESPACE/]NAME",
+        type=NAMESPACED_NAME,
+        default=names.POLICY_MAP,
+        help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace, in that of the webhook.",
+    ),
+    click.option(
+        "--webhook-namespace",
+        metavar="NAMESPACE",
+        default="",
+        show_default="the pod's own, outside a pod vgpu-webhook",
+        help="The namespace of the webhook and its policy.",
+    ),
 )
 
 
@@ -224,84 +265,29 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
     """
 
     def make(
-        fleet: Path | None,
-        device_config: Path | None,
-        policy: Path | None,
-        scheduler_conf: Path | None,
-        collections: dict[str, Path],
         sample: bool,
         cluster: bool,
         kubeconfig: Path | None,
         context: str | None,
-        device_config_map: str,
-        device_config_namespace: tuple[str, ...],
-        policy_map: tuple[str, str],
-        webhook_namespace: str,
+        places: dict[str, Sequence[Place]],
+        **paths: Path | None,
     ) -> SettingsOptions:
-        files = SettingsPaths(device_config, policy, fleet, scheduler_conf, collections)
-        by_default = cluster_by_default and not (fleet or sample)
+        files = {part: path for part, path in paths.items() if path is not None}
+        by_default = cluster_by_default and not (FLEET.part in files or sample)
         if not (cluster or kubeconfig or context or by_default):
-            return SettingsOptions(files.or_samples() if sample else files, None)
-        return SettingsOptions(
-            files,
-            ClusterOptions(
-                kubeconfig,
-                context,
-                device_config_map,
-                device_config_namespace,
-                (policy_map[0] or webhook_namespace, policy_map[1]),
-            ),
-        )
+            return SettingsOptions(or_samples(files) if sample else files, None)
+        return SettingsOptions(files, ClusterOptions(kubeconfig, context, places))
 
     return combined(
         "settings",
         make,
-        click.option(
-            "--fleet",
-            type=FILE,
-            metavar="FILE",
-            help="The nodes, as `kubectl get nodes -o yaml` prints them; without it they are unknown.",
-        ),
-        device_config_option,
-        policy_option,
-        click.option(
-            "--scheduler-conf",
-            type=FILE,
-            metavar="FILE",
-            help=f"{names.SCHEDULER_CONF_KEY}, or the ConfigMap that holds it; without it its settings are unknown.",
-        ),
-        collections_option,
+        *map(file_option, SETTINGS),
         click.option(
             "--sample",
             is_flag=True,
             help="Use the sample fleet and device config of this program where no file is given.",
         ),
         cluster_option(what),
-        click.option(
-            "--device-config-map",
-            metavar="NAME",
-            default=names.DEVICE_CONFIG_MAP,
-            help="The ConfigMap of the device config.",
-        ),
-        click.option(
-            "--device-config-namespace",
-            metavar="NAMESPACE",
-            multiple=True,
-            default=DEVICE_CONFIG_NAMESPACES,
-            help="The namespace of that ConfigMap; can be repeated: the first that has it is used.",
-        ),
-        click.option(
-            "--policy-map",
-            metavar="[NAMESPACE/]NAME",
-            type=NAMESPACED_NAME,
-            default=names.POLICY_MAP,
-            help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace, in that of the webhook.",
-        ),
-        click.option(
-            "--webhook-namespace",
-            metavar="NAMESPACE",
-            default="",
-            show_default="the pod's own, outside a pod vgpu-webhook",
-            help="The namespace of the webhook and its policy.",
-        ),
+        _places_option,
+        taken=["sample", "cluster", "kubeconfig", "context", "places", *SETTING_NAMES],
     )

@@ -5,13 +5,15 @@ from pathlib import Path
 import click
 
 from webhook import names
-from webhook.cli.inputs import device_config_option, policy_option
+from webhook.cli.inputs import file_option
 from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations
 from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
 from webhook.manifests.fallback.repairs import repairing_policy
-from webhook.settings.files import SettingsPaths
+from webhook.settings.files import load
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.table import DEVICE_CONFIG, POLICY
 
 _EPILOG = """
 The API server sends the webhook only the requests that concern it. Which ones follows from the resource names of the
@@ -24,8 +26,8 @@ apply them again.
 
 
 @click.command("manifests", cls=Command, epilog=_EPILOG)
-@device_config_option
-@policy_option
+@file_option(DEVICE_CONFIG)
+@file_option(POLICY)
 @click.option(
     "-n",
     "--namespace",
@@ -60,8 +62,6 @@ apply them again.
 )
 @output_option("yaml", "json", more=" JSON is one List.")
 def command(
-    device_config: Path | None,
-    policy: Path | None,
     namespace: str,
     name: str,
     all_pods: bool,
@@ -69,9 +69,10 @@ def command(
     fallback_repair: bool,
     failure_policy: str | None,
     output: str,
+    **files: Path | None,
 ) -> None:
     """Print the mutating and the validating webhook configuration, or the fallback policies."""
-    inputs = SettingsPaths(device_config, policy).load().inputs()
+    inputs = SnapshotInputs.of(load({part: path for part, path in files.items() if path is not None}))
     config = inputs.config
     installation = Installation(namespace, name)
     if fallback or fallback_repair:

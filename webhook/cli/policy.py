@@ -13,7 +13,7 @@ from webhook.policy.effective import effective_policy
 from webhook.render.policy import commented_default, json_schema, show
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
-from webhook.settings.files import MAX_SETTINGS_BYTES, read_policy
+from webhook.settings.table import MAX_SETTINGS_BYTES, POLICY
 
 _EXITS = """
 exit codes:
@@ -49,7 +49,7 @@ def check(given: FileArguments, namespace: str | None, changed: bool, output: st
     if more:
         raise bad_usage(f"one policy at a time: leave out {more[0]}")
     try:
-        policy = read_policy(read_input(file, MAX_SETTINGS_BYTES), source_name(file))
+        policy = POLICY.read(read_input(file, MAX_SETTINGS_BYTES), source_name(file))
     except Mistakes as error:
         for mistake in error.each:
             report_error(f"{error.source}: {mistake}")

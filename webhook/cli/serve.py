@@ -19,6 +19,7 @@ from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
 from webhook.server.logs import FORMATS, LEVELS, configure_logging
 from webhook.server.wiring import Options, build_service
+from webhook.settings.files import or_samples
 
 DEFAULT_PORT = 8443
 
@@ -114,7 +115,7 @@ def command(
     made: Path | None = None
     master = os.getpid()
     if standalone:
-        files = files if cluster else files.or_samples()
+        files = files if cluster else or_samples(files)
         made = Path(tempfile.mkdtemp(prefix="vgpu-webhook-"))
         tls_cert, tls_key = _make_certificate(state_dir or made)
     if not tls_cert or not tls_key:

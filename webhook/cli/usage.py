@@ -28,7 +28,7 @@ from webhook.inputs.objects import ObjectFiles
 from webhook.render.terminal import Terminal
 from webhook.render.usage import WAYS, as_json, as_yaml, show
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import NODES
+from webhook.settings.table import FLEET, NODES
 
 WATCH_SECONDS = 2.0  # between two tables
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -86,7 +86,7 @@ def command(
 ) -> int:
     """Show who holds which slice of which device, what is free, and the largest pod that fits now."""
     refuse_both(namespaces, all_namespaces)
-    if watch and (pod_files or settings.files.fleet):
+    if watch and (pod_files or FLEET.part in settings.files):
         raise bad_usage("--watch follows a cluster: leave out --fleet, --sample and --pods")
     pod_files = settings.or_sample_pods(pod_files)
     if settings.cluster is None and not pod_files:

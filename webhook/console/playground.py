@@ -30,7 +30,8 @@ from webhook.inputs.files import read_bytes
 from webhook.render.explanation import gang_pods
 from webhook.render.listing import ListedLine
 from webhook.render.yaml import to_json
-from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES
+from webhook.settings.files import SAMPLES
+from webhook.settings.table import MAX_SETTINGS_BYTES
 from webhook.suites.rulebook import REPAIR, rows
 
 MAX_DRAWINGS = 40  # on a page; other shapes are described in words

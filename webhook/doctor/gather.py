@@ -35,7 +35,7 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.files import read_input, source_name
 from webhook.inputs.manifests import flattened, manifest_files, parse_manifests
 from webhook.policy.policy import Policy
-from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
+from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client  # loading the Kubernetes client takes a second

@@ -15,7 +15,7 @@ from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, nam
 from webhook.errors import ConfigError
 from webhook.inputs.parse import parse_documents
 from webhook.lenient import table, tables, text, texts
-from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
+from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf, parse_scheduler_conf
 from webhook.volcano.target import Target, Version, parse_version
 

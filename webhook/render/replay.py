@@ -11,7 +11,7 @@ from webhook.outcome import Violation
 from webhook.render.audit import moment
 from webhook.render.terminal import Style, Terminal
 from webhook.render.yaml import to_json
-from webhook.settings.sources import PART_NAMES
+from webhook.settings.table import SETTING_NAMES
 from webhook.texts import legible
 
 TOP = 20  # groups in the table for people
@@ -52,7 +52,8 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
     for reason, count in changes.reasons.most_common():
         terminal.line(INDENT, f"{count:,} not replayable: {reason}")
     for (part, digest), count in changes.digests.most_common():
-        named = f"{count:,} made with another {PART_NAMES[part]} ({digest}) than the one given ({digests.get(part, 'unknown')})"
+        given = digests.get(part, "unknown")
+        named = f"{count:,} made with another {SETTING_NAMES[part]} ({digest}) than the one given ({given})"
         terminal.line(INDENT, (Style.WARNING, legible(named, 200)))
     if changes.verdicts[ReplayVerdict.UNEXPLAINED]:
         terminal.line(

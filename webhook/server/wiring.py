@@ -12,7 +12,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.server.tls import ServingTls
 from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
-from webhook.settings.files import SettingsPaths
+from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import Job, SettingsWatcher
 from webhook.snapshot import Snapshot
@@ -36,7 +36,7 @@ class Options:
 
     certificate: Path
     key: Path
-    files: SettingsPaths
+    files: Paths
     client_ca: Path | None = None
     cluster: ClusterOptions | None = None
     audit_logs: tuple[str, ...] = ("-",)

@@ -2,41 +2,39 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ClusterError, ConfigError
-from webhook.inputs.files import parse_document
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import ABSENT, WATCH_SECONDS, Reflector
 from webhook.lenient import table
 from webhook.policy.policy import Policy
-from webhook.settings.files import FileSettings
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import (
+from webhook.settings.sources import ClusterOptions, SourceStatus
+from webhook.settings.table import (
+    COLLECTIONS,
     DEVICE_CONFIG,
+    DOCUMENTS,
+    FLEET,
     NODES,
     POLICY,
-    SCHEDULER,
-    ClusterOptions,
-    Collection,
-    Setting,
-    SettingKind,
-    SourceStatus,
-    key_in,
-    missing_from,
+    SETTINGS,
+    DocumentSetting,
+    Kept,
+    ListSetting,
+    Place,
+    Value,
 )
-from webhook.volcano.scheduler import SchedulerConf
 
-Kept = TypeVar("Kept")
-Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it
+Content = tuple[Any]  # the text of a ConfigMap that is read; None without it
 
 GONE_SECONDS = 300.0  # a node counts, in doubt, after it has disappeared
 
@@ -47,25 +45,25 @@ class ClusterVersion(NamedTuple):
     """The version of everything that a snapshot is built from; a new snapshot is due when it changes.
 
     Attributes:
-        files: what the settings files hold.
+        given: how often the settings files were read.
         copies: the versions of the copies of ConfigMaps and collections.
         nodes: which copy of the nodes is in use, its version, and how often nodes that are gone were forgotten.
         nodes_known: whether that copy is complete, and not stale.
     """
 
-    files: FileSettings
+    given: int
     copies: tuple[object, ...]
     nodes: tuple[object, int, int]
     nodes_known: bool
 
 
-class ConfigMapSource(Generic[Setting]):
+class ConfigMapSource(Generic[Value]):
     """Follows a setting in the first of several ConfigMaps that exists.
 
     If a ConfigMap cannot be used, the last good one stays in use.
 
     Attributes:
-        kind: the kind of setting.
+        setting: which one.
         value: the setting in use; at first the default.
         problem: why the newest ConfigMap is not in use; None if it is.
         settled: whether all ConfigMaps were looked for.
@@ -74,29 +72,20 @@ class ConfigMapSource(Generic[Setting]):
 
     followed = True
 
-    def __init__(
-        self,
-        kind: SettingKind[Setting],
-        places: Sequence[tuple[str, str]],
-        connect: Callable[[], Client],
-        *,
-        optional: bool = False,
-    ) -> None:
+    def __init__(self, setting: DocumentSetting[Value], places: Iterable[Place], connect: Callable[[], Client]) -> None:
         """Prepare to follow.
 
         Args:
-            kind: the kind of setting.
-            places: namespace and name of the ConfigMaps; the first that exists applies.
+            setting: which one.
+            places: of the ConfigMaps; the first that exists applies.
             connect: makes a client.
-            optional: the default applies also where the API server does not allow to read the ConfigMap.
         """
-        self.kind = kind
-        self._optional = optional
-        self.value = kind.default()
+        self.setting = setting
+        self.value = setting.default()
         self.problem: str | None = None
         self.settled = False
         self.reflectors = [self._reflector(namespace, name, connect) for namespace, name in places]
-        self._origin = kind.default_name
+        self._origin = setting.default_name
         self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
 
     def version(self, _stale_after: float) -> tuple[int, ...]:
@@ -113,10 +102,10 @@ class ConfigMapSource(Generic[Setting]):
             self.value, self._origin = self._read(*found, first=first)
         except ConfigError as error:
             self.problem = str(error)
-            log.error("%s: %s; %s stays in use", self.kind.source, self.problem, self._origin)  # noqa: TRY400
+            log.error("%s: %s; %s stays in use", self.setting.option, self.problem, self._origin)  # noqa: TRY400
             return True
         self.problem = None
-        log.info("%s: %s is in use", self.kind.source, self._origin)
+        log.info("%s: %s is in use", self.setting.option, self._origin)
         return not first or found[1] is not None
 
     @property
@@ -144,32 +133,24 @@ class ConfigMapSource(Generic[Setting]):
                 return reflector.name, content
         return " and no ".join(reflector.name for reflector in self.reflectors), None
 
-    def _read(self, place: str, content: Content | None, *, first: bool) -> tuple[Setting, str]:
+    def _read(self, place: str, content: Content | None, *, first: bool) -> tuple[Value, str]:
+        setting = self.setting
         if content is None:
-            if not first and not self.kind.deletable:
+            if not first and not setting.deletable:
                 raise ConfigError(f"{place} was deleted")
-            return self.kind.default(), f"{self.kind.default_name} (there is no {place})"
-        return _parse(self.kind, content, place), place
+            return setting.default(), f"{setting.default_name} (there is no {place})"
+        return setting.read_text(*content, place), place
 
     def _reflector(self, namespace: str, name: str, connect: Callable[[], Client]) -> Reflector[Content]:
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         # Selected by name, as RBAC can grant it.
         query = {"fieldSelector": f"metadata.name={name}"}
         found = Reflector(f"ConfigMap {namespace}/{name}", path, connect, self._keep, query)
-        found.optional = self._optional
+        found.optional = self.setting.optional
         return found
 
     def _keep(self, raw: dict[str, Any]) -> Content:
-        data = table(raw, "data")
-        key = key_in(data, self.kind.key)
-        return {self.kind.key: data[key]} if key in data else {}
-
-
-def _parse(kind: SettingKind[Setting], data: Content, place: str) -> Setting:
-    text = data.get(key_in(data, kind.key))
-    if not isinstance(text, str):
-        raise ConfigError(f"{place} has no key {kind.key}")
-    return kind.parse(parse_document(text.encode(), f"{place}: {kind.key}"), f"{place}: {kind.key}")
+        return (self.setting.text_in(table(raw, "data")),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,23 +293,23 @@ class CollectionSource(Generic[Kept]):
     """Follows a collection; unknown where the cluster does not have the kind, or the webhook may not read it.
 
     Attributes:
-        kind: which one.
+        setting: which one.
         reflectors: one, which keeps the copy.
         followed: whether to follow it: from the start, or from the time on when a known policy has the rule on that reads it.
     """
 
-    def __init__(self, collection: Collection[Kept], connect: Callable[[], Client]) -> None:
+    def __init__(self, setting: ListSetting[Kept], connect: Callable[[], Client]) -> None:
         """Prepare.
 
         Args:
-            collection: which one.
+            setting: which one.
             connect: makes a client.
         """
-        self.kind = collection
-        self._reflector: Reflector[Kept] = Reflector(collection.part, collection.path, connect, collection.read)
-        self._reflector.optional = True
+        self.setting = setting
+        self._reflector: Reflector[Kept] = Reflector(setting.part, setting.path, connect, setting.keep)
+        self._reflector.optional = setting.optional
         self.reflectors = [self._reflector]
-        self.followed = not collection.rule
+        self.followed = not setting.rule
 
     def version(self, stale_after: float) -> int | None:
         """The version of the copy; None if the objects are not known, or stale."""
@@ -343,7 +324,7 @@ class CollectionSource(Generic[Kept]):
             policy: in use; it also says when objects are stale, and they are confirmed at least twice before.
             policy_known: it is the cluster's, or that of a file, so that the objects can be followed that its rules read.
         """
-        if not self.kind.is_read(policy):
+        if not self.setting.is_read(policy):
             return None
         if policy_known:
             self.followed = True
@@ -351,7 +332,7 @@ class CollectionSource(Generic[Kept]):
         self._reflector.watch_seconds = min(WATCH_SECONDS, policy.stale_after / 2)
         if self.version(policy.stale_after) is None:
             return None
-        return self.kind.index(tuple(self._reflector.objects.values()))
+        return self.setting.index(tuple(self._reflector.objects.values()))
 
     @property
     def settled(self) -> bool:
@@ -368,12 +349,12 @@ class CollectionSource(Generic[Kept]):
 class ClusterSources:
     """The settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
 
-    def __init__(self, options: ClusterOptions, files: FileSettings) -> None:
+    def __init__(self, options: ClusterOptions, given: Mapping[str, Any]) -> None:
         """Prepare; this sends nothing.
 
         Args:
             options: what to follow.
-            files: settings that take precedence over the cluster's; later ones give the same settings.
+            given: the settings of files by part, which take precedence over the cluster's.
 
         Raises:
             ConfigError: there are no credentials.
@@ -381,17 +362,24 @@ class ClusterSources:
         credentials = Credentials(options.kubeconfig, options.context)
         connect = partial(Client, credentials)
         connect()  # raises ConfigError if there are no credentials; each thread makes its own client
-        self.files = files
-        namespace, name = options.policy_map
-        config_places = [(place, options.device_config_map) for place in options.device_config_namespaces]
-        self._config = ConfigMapSource(DEVICE_CONFIG, config_places, connect)
-        self._policy = ConfigMapSource(POLICY, [(namespace or credentials.webhook_namespace, name)], connect)
-        self._scheduler = ConfigMapSource(SCHEDULER, [options.scheduler_map], connect, optional=True)
-        every: list[ConfigMapSource[Any]] = [self._config, self._policy, self._scheduler]
-        self._config_maps = [source for source in every if getattr(files, source.kind.part) is None]
+        self._given = given
+        self._given_version = 0
+        self._documents = {
+            each.part: ConfigMapSource(each, _places(each, options, credentials), connect)
+            for each in DOCUMENTS
+            if each.part not in given
+        }
         self._nodes = NodeSource(connect)
-        self._collections = [CollectionSource(collection, connect) for collection in missing_from(files.collections)]
-        self._sources: list[ConfigMapSource[Any] | CollectionSource[Any]] = [*self._config_maps, *self._collections]
+        self._collections = [CollectionSource(each, connect) for each in COLLECTIONS if each.part not in given]
+        self._sources: list[ConfigMapSource[Any] | CollectionSource[Any]] = [
+            *self._documents.values(),
+            *self._collections,
+        ]
+
+    def give(self, given: Mapping[str, Any]) -> None:
+        """Take newer settings of the same files."""
+        self._given = given
+        self._given_version += 1
 
     def start(self) -> None:
         """Start the threads."""
@@ -409,9 +397,9 @@ class ClusterSources:
     def version(self) -> ClusterVersion:
         """The version of everything; takes the newest complete copy of the nodes into use."""
         self._nodes.switch()
-        stale_after = self._policy_in_use.stale_after
+        stale_after = self._policy.stale_after
         return ClusterVersion(
-            files=self.files,
+            given=self._given_version,
             copies=tuple(source.version(stale_after) for source in self._sources),
             nodes=self._nodes.version,
             nodes_known=self._nodes.known(stale_after),
@@ -421,7 +409,7 @@ class ClusterSources:
         """Whether a version holds everything that the cluster has, or the rest cannot be read now."""
         if self._nodes.problem or any(reflector.problem for reflector in self._reflectors()):
             return True
-        nodes_known = version.nodes_known or version.files.raw_nodes is not None
+        nodes_known = version.nodes_known or FLEET.part in self._given
         return nodes_known and all(source.settled or not source.followed for source in self._sources)
 
     def read(self) -> tuple[SnapshotInputs, Mapping[str, bool]]:
@@ -430,88 +418,72 @@ class ClusterSources:
         Returns:
             What a snapshot is built from, and for each ConfigMap that has changed whether its new version can be used.
         """
-        files = self.files
-        reloaded = {source.kind.source: source.problem is None for source in self._config_maps if source.refresh()}
-        config, policy = files.config or self._config.value, self._policy_in_use
-        policy_known = files.policy is not None or self._policy.settled
-        nodes = files.nodes(config)
-        if nodes is None:
+        sources, given = self._documents, self._given
+        reloaded = {each.setting.option: each.problem is None for each in sources.values() if each.refresh()}
+        values = {part: source.value for part, source in sources.items()} | {**given}
+        policy = values[POLICY.part]
+        config_known, policy_known = (
+            setting.part in given or sources[setting.part].settled for setting in (DEVICE_CONFIG, POLICY)
+        )
+        for source in self._collections:
+            values[source.setting.part] = source.read(policy, policy_known=policy_known)
+        inputs = SnapshotInputs.of(values)
+        if FLEET.part not in given:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
-            if (files.config or self._config.settled) and (policy_known or self._policy.unreachable):
-                self._nodes.follow(config, policy.stale_after)
-            config, nodes = self._nodes.read(config, policy.stale_after)
-        found = {source.kind.part: source.read(policy, policy_known=policy_known) for source in self._collections}
-        collections = files.collections._replace(**found)
-        scheduler = files.scheduler or self._scheduler.value
-        return SnapshotInputs(config, policy, nodes, scheduler, collections), reloaded
+            if config_known and (policy_known or sources[POLICY.part].unreachable):
+                self._nodes.follow(inputs.config, policy.stale_after)
+            config, nodes = self._nodes.read(inputs.config, policy.stale_after)
+            inputs = replace(inputs, config=config, nodes=nodes)
+        return inputs, reloaded
 
     def statuses(self) -> dict[str, SourceStatus]:
-        """The status of each setting that no file gives, by its key in `Snapshot.digests`."""
-        found = {source.kind.part: source.status() for source in self._sources if source.followed}
-        if self.files.raw_nodes is None:
-            found["fleet"] = self._nodes.status(self._policy_in_use.stale_after)
+        """The status of each setting that no file gives, by part."""
+        found = {source.setting.part: source.status() for source in self._sources if source.followed}
+        if FLEET.part not in self._given:
+            found[FLEET.part] = self._nodes.status(self._policy.stale_after)
         return found
 
     def age(self) -> float | None:
         """Seconds since the nodes were last confirmed to be up to date; None if they come from a file."""
-        return self._nodes.age() if self.files.raw_nodes is None else None
+        return None if FLEET.part in self._given else self._nodes.age()
 
     @property
-    def _policy_in_use(self) -> Policy:
-        return self.files.policy or self._policy.value
+    def _policy(self) -> Policy:
+        found: Policy = self._given.get(POLICY.part) or self._documents[POLICY.part].value
+        return found
 
     def _reflectors(self) -> list[Reflector[Any]]:
         """Those of everything but the nodes that is followed."""
         return [reflector for source in self._sources if source.followed for reflector in source.reflectors]
 
 
-def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) -> SnapshotInputs:
+def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any]) -> SnapshotInputs:
     """Read the settings of the cluster as it is now, except for what files give.
 
     Raises:
         ClusterError: a request failed.
         ConfigError: a setting cannot be used.
     """
-    places = [(namespace, options.device_config_map) for namespace in options.device_config_namespaces]
-    config = files.config or _read_setting(client, DEVICE_CONFIG, places)
-    policy = files.policy
-    if policy is None:
-        namespace, name = options.policy_map
-        own = namespace or Credentials(options.kubeconfig, options.context).webhook_namespace
-        policy = _read_setting(client, POLICY, [(own, name)])
-    nodes = files.nodes(config)
-    if nodes is None:
-        nodes = [node for raw in client.list(NODES) if (node := read_node(raw, config)) is not None]
-    scheduler = files.scheduler or _read_scheduler(client, options)
-    wanted = [collection for collection in missing_from(files.collections) if collection.is_read(policy)]
-    found = {collection.part: _read_collection(client, collection) for collection in wanted}
-    return SnapshotInputs(config, policy, nodes, scheduler, files.collections._replace(**found))
+    values = {**given}
+    for setting in SETTINGS:
+        if setting.part in given:
+            continue
+        try:
+            if isinstance(setting, DocumentSetting):
+                places = _places(setting, options, Credentials(options.kubeconfig, options.context))
+                values[setting.part] = _read_document(client, setting, places)
+            elif setting is FLEET:
+                values[setting.part] = client.list(setting.path)  # read later, one page at a time
+            elif isinstance(setting, ListSetting) and setting.is_read(values[POLICY.part]):
+                values[setting.part] = setting.index(setting.kept(client.list(setting.path)))
+        except ClusterError as error:
+            if not setting.optional or error.status not in ABSENT:
+                raise
+    return SnapshotInputs.of(values)
 
 
-def _read_collection(client: Client, collection: Collection[Any]) -> Any:
-    """The objects of a collection, indexed; None where the cluster does not have the kind, or the user may not read it."""
-    try:
-        return collection.index(collection.kept(client.list(collection.path)))
-    except ClusterError as error:
-        if error.status in ABSENT:
-            return None
-        raise
-
-
-def _read_scheduler(client: Client, options: ClusterOptions) -> SchedulerConf | None:
-    """The scheduler's configuration; None where it cannot be used, or the user may not read it."""
-    try:
-        return _read_setting(client, SCHEDULER, [options.scheduler_map])
-    except ConfigError:
-        return None
-    except ClusterError as error:
-        if error.status == HTTPStatus.FORBIDDEN:
-            return None
-        raise
-
-
-def _read_setting(client: Client, kind: SettingKind[Setting], places: list[tuple[str, str]]) -> Setting:
-    """Read a setting from the first ConfigMap that exists; otherwise the default."""
+def _read_document(client: Client, setting: DocumentSetting[Value], places: Iterable[Place]) -> Value:
+    """Read a document from the first ConfigMap that exists; otherwise the default."""
     for namespace, name in places:
         try:
             found = client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
@@ -519,5 +491,13 @@ def _read_setting(client: Client, kind: SettingKind[Setting], places: list[tuple
             if error.status == HTTPStatus.NOT_FOUND:
                 continue
             raise
-        return _parse(kind, table(found, "data"), f"ConfigMap {namespace}/{name}")
-    return kind.default()
+        try:
+            return setting.read_text(setting.text_in(table(found, "data")), f"ConfigMap {namespace}/{name}")
+        except ConfigError:
+            if not setting.optional:
+                raise
+    return setting.default()
+
+
+def _places(setting: DocumentSetting[Any], options: ClusterOptions, credentials: Credentials) -> list[Place]:
+    return [(namespace or credentials.webhook_namespace, name) for namespace, name in options.places[setting.part]]

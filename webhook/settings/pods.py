@@ -10,7 +10,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import read_bound_pod
 from webhook.kube.client import Client, Page
 from webhook.kube.reflector import Reflector
-from webhook.settings.sources import PODS
+from webhook.settings.table import PODS
 
 BOUND = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded"}
 PAGE = 500  # pods; of 5 KiB they make 2.5 MiB

@@ -1,14 +1,15 @@
 """Builds the snapshot that reviews read, from device config, policy and nodes."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import Node
-from webhook.policy.policy import Policy
+from webhook.devices.nodes import Node, read_node
+from webhook.policy.policy import Policy, default_policy
 from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.scheduler import SchedulerConf
@@ -34,6 +35,11 @@ def default_device_config() -> DeviceConfig:
     return parse_device_config(_BUILT_IN, "the built-in device config")
 
 
+def read_nodes(raw: Iterable[Mapping[str, Any]], config: DeviceConfig) -> list[Node]:
+    """The nodes with devices, as a device config reads them."""
+    return [node for one in raw if (node := read_node(one, config)) is not None]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotInputs:
     """The inputs of a snapshot. Compared by identity.
@@ -51,6 +57,19 @@ class SnapshotInputs:
     nodes: Sequence[Node] | None
     scheduler: SchedulerConf | None = None
     collections: Collections = field(default_factory=Collections)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """From settings by part, the fleet as raw nodes; with the defaults of those that are absent."""
+        config = values.get("config") or default_device_config()
+        raw = values.get("fleet")
+        return cls(
+            config,
+            values.get("policy") or default_policy(),
+            None if raw is None else read_nodes(raw, config),
+            values.get("scheduler"),
+            Collections(**{part: values.get(part) for part in Collections._fields}),
+        )
 
     def snapshot(self) -> Snapshot:
         """Build the snapshot."""

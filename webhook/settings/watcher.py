@@ -1,6 +1,6 @@
 """Keeps a snapshot of device config, policy and fleet up to date with files and, if there is one, a cluster.
 
-    watcher = SettingsWatcher(SettingsPaths(policy=path), cluster=None)
+    watcher = SettingsWatcher({"policy": path}, cluster=None)
     for job in watcher.jobs: loop.create_task(job())     # or SettingsThread(watcher).start()
     watcher.snapshot                                     # from any thread, at any time
 
@@ -17,20 +17,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from webhook.errors import ConfigError
 from webhook.settings.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
-from webhook.settings.files import FileSettings, SettingsPaths
+from webhook.settings.files import Paths, load
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import (
-    DEVICE_CONFIG,
-    PART_NAMES,
-    POLICY,
-    ClusterOptions,
-    SettingStatus,
-    SourceStatus,
-)
+from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
+from webhook.settings.table import FLEET, SETTING_NAMES, SETTINGS, DocumentSetting
 from webhook.snapshot import Snapshot
 from webhook.texts import counted
 
@@ -70,7 +64,7 @@ class SettingsWatcher:
 
     def __init__(
         self,
-        files: SettingsPaths,
+        files: Paths,
         cluster: ClusterOptions | None,
         use: Callable[[Snapshot], None] = lambda _: None,
         reloaded: Callable[[str, bool], None] = lambda _, __: None,
@@ -90,7 +84,9 @@ class SettingsWatcher:
         Raises:
             ConfigError: a file cannot be used, or there are no credentials for the API server.
         """
-        seen = signature(files.paths)  # before they are read: a change during that counts as a change
+        seen = signature(
+            paths := tuple(files.values())
+        )  # before they are read: a change during that counts as a change
         self._files = files
         self._use_snapshot = use
         self._reloaded = reloaded
@@ -103,16 +99,16 @@ class SettingsWatcher:
         self._stopped = False
         given = self._load()
         self._loaded_before = True
-        inputs = given.inputs()
+        inputs = SnapshotInputs.of(given)
         snapshot = inputs.snapshot()
-        since = dict.fromkeys(PART_NAMES, datetime.now(UTC))
+        since = dict.fromkeys(SETTING_NAMES, datetime.now(UTC))
         self._in_use = _InUse(inputs if keep_inputs else None, snapshot, since)
         self._cluster = None if cluster is None else _cluster_sources(cluster, given)
         more: list[Job] = []
         if self._cluster is None:
-            watched = WatchedFiles(_FILES, files.paths, self._build_from_files, self._use, seen)
+            watched = WatchedFiles(_FILES, paths, self._build_from_files, self._use, seen)
         else:
-            watched = WatchedFiles(_FILES, files.paths, self._load, partial(setattr, self._cluster, "files"), seen)
+            watched = WatchedFiles(_FILES, paths, self._load, self._cluster.give, seen)
             more = [partial(self._follow, self._cluster)]
         self._file_watcher = FileWatcher([watched], reloaded)
         self.jobs: Sequence[Job] = [self._file_watcher.run, *more]
@@ -162,7 +158,7 @@ class SettingsWatcher:
     def lines(self) -> Iterable[str]:
         """Of each setting of the cluster: its origin, age and problem; for people."""
         found = self._cluster.statuses() if self._cluster is not None else {}
-        return [f"{PART_NAMES[part]}: {status.text}" for part, status in found.items()]
+        return [f"{SETTING_NAMES[part]}: {status.text}" for part, status in found.items()]
 
     def age(self) -> float | None:
         """Seconds since the nodes were last confirmed to be up to date; None if they do not come from the API server."""
@@ -173,22 +169,26 @@ class SettingsWatcher:
         _, snapshot, since = self._in_use
         sources = self._sources()
         return tuple(
-            SettingStatus(name, sources[part], since[part], snapshot.digests.get(part, "unknown"))
-            for part, name in PART_NAMES.items()
-            if part in sources
+            SettingStatus(each.name, sources[each.part], since[each.part], snapshot.digests.get(each.part, "unknown"))
+            for each in SETTINGS
+            if each.part in sources
         )
 
     def _sources(self) -> dict[str, SourceStatus]:
         fleet = "no file and no cluster" if self.snapshot.fleet is None else "the shapes that the policy declares"
-        defaults = {"config": DEVICE_CONFIG.default_name, "policy": POLICY.default_name, "fleet": fleet}
-        found = {part: SourceStatus(name) for part, name in defaults.items()}
+        found = {FLEET.part: SourceStatus(fleet)}
+        found |= {
+            each.part: SourceStatus(each.default_name)
+            for each in SETTINGS
+            if isinstance(each, DocumentSetting) and not each.optional
+        }
         found |= self._cluster.statuses() if self._cluster is not None else {}
         problem = self.problems.get(_FILES)
-        for part, path in self._files.by_part.items():
+        for part, path in self._files.items():
             found[part] = SourceStatus(str(path), problem if self._bad_file in (part, None) else None)
         return found
 
-    def _load(self) -> FileSettings:
+    def _load(self) -> dict[str, Any]:
         """Read the files; remember which one cannot be used."""
         reading: str | None = None
 
@@ -198,11 +198,12 @@ class SettingsWatcher:
             if self._loaded_before:
                 _refuse_pipe(path)
 
-        written = signature((self._files.fleet,)) if self._files.fleet is not None else ()
+        fleet = self._files.get(FLEET.part)
+        written = signature((fleet,)) if fleet is not None else ()
         try:
-            found = self._files.load(begin)
-            reading = "fleet"
-            self._refuse_drop(found.raw_nodes or (), written)
+            found = load(self._files, begin)
+            reading = FLEET.part
+            self._refuse_drop(found.get(FLEET.part, ()), written)
         except Exception:
             self._bad_file = reading
             raise
@@ -214,21 +215,21 @@ class SettingsWatcher:
         if 2 * len(nodes) <= self._nodes and written != self._dropped:
             self._dropped = written
             raise ReadAgain(
-                f"{self._files.fleet}: {counted(len(nodes), 'node')}, {self._nodes} before; it may not be complete yet, and is "
-                "used if it is the same when it is read again"
+                f"{self._files[FLEET.part]}: {counted(len(nodes), 'node')}, {self._nodes} before; it may not be complete yet, "
+                "and is used if it is the same when it is read again"
             )
         self._nodes, self._dropped = len(nodes), ()
 
     def _build_from_files(self) -> tuple[SnapshotInputs, Snapshot]:
-        inputs = self._load().inputs()
+        inputs = SnapshotInputs.of(self._load())
         return inputs, inputs.snapshot()
 
     def _use(self, built: tuple[SnapshotInputs, Snapshot]) -> None:
         inputs, snapshot = built
         now, before = datetime.now(UTC), self._in_use
         since = {
-            part: before.since[part] if snapshot.digests.get(part) == before.snapshot.digests.get(part) else now
-            for part in PART_NAMES
+            part: since if snapshot.digests.get(part) == before.snapshot.digests.get(part) else now
+            for part, since in before.since.items()
         }
         self._in_use = _InUse(inputs if self._keep_inputs else None, snapshot, since)
         self._use_snapshot(snapshot)
@@ -338,10 +339,10 @@ class SettingsThread:
             self._settled.set()
 
 
-def _cluster_sources(options: ClusterOptions, files: FileSettings) -> "ClusterSources":
+def _cluster_sources(options: ClusterOptions, given: Mapping[str, Any]) -> "ClusterSources":
     from webhook.settings.cluster_sources import ClusterSources  # noqa: PLC0415  # the Kubernetes client takes some MiB
 
-    return ClusterSources(options, files)
+    return ClusterSources(options, given)
 
 
 def _refuse_pipe(path: Path) -> None:

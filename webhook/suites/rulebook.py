@@ -17,7 +17,7 @@ from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.base import Mutation, Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level
-from webhook.settings.files import MAX_SETTINGS_BYTES
+from webhook.settings.table import MAX_SETTINGS_BYTES
 from webhook.suites.suite import Suite, SuiteCase
 from webhook.wire.codec import MAX_MARKS
 from webhook.wire.models import Request

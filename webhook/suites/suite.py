@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import orjson
 import yaml
@@ -13,28 +14,21 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from webhook import names
-from webhook.devices.config_file import parse_device_config
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, Mistakes, RequestError
 from webhook.inputs.documents import Document, read_documents
-from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
+from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_bytes, read_input, source_name
 from webhook.inputs.manifests import manifest_files, parse_manifests
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.outcome import WORDS, Outcome
-from webhook.policy.policy import parse_policy
 from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level
-from webhook.settings.files import SAMPLES, FileSettings, load_collection, load_document, load_raw_nodes, raw_nodes
-from webhook.settings.snapshot import SnapshotInputs, default_device_config
-from webhook.settings.sources import COLLECTIONS, Collection
+from webhook.settings.files import SAMPLES
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.table import MAX_SETTINGS_BYTES, SETTINGS, DocumentSetting, ListSetting, Setting
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
-from webhook.volcano.scheduler import parse_scheduler_conf
-
-Loaded = TypeVar("Loaded")
 
 SAMPLE, UNKNOWN = "sample", "unknown"
 EXPECT = "expect"
@@ -174,7 +168,7 @@ class Suite:
         self._data = read_input(path, MAX_MANIFEST_BYTES)
         self._text = SourceText(self._data)
         self._directory = Path() if path == STANDARD_INPUT else Path(path).parent
-        self._settings: dict[str, Any] = {}
+        self._settings: dict[tuple[str, str], Any] = {}
         self._snapshots: dict[bytes, Snapshot] = {}
         documents = parse_manifests(self._data, self.file)
         if len(documents) != 1:
@@ -232,7 +226,7 @@ class Suite:
         if isinstance(case.manifest, dict):
             inside = ("cases", str(index), "manifest")
             return Document(self.file, case.manifest, self.file, inside=inside, text=self._text)
-        documents = read_documents(str(self._path(case.manifest)))
+        documents = read_documents(str(self._directory / case.manifest))
         if len(documents) != 1:
             raise ConfigError(
                 f"{case.manifest} has {len(documents)} objects, but a case tests one; write each into a file of its own"
@@ -241,59 +235,43 @@ class Suite:
 
     def _snapshot(self, given: _Settings) -> Snapshot:
         """The settings of a case, which most cases share."""
-        suite = self._content
-        config = self._laid_over(
-            suite.device_config, given.device_config, names.DEVICE_CONFIG_KEY, "device-config.yaml"
-        )
-        policy = self._laid_over(suite.policy, given.policy, names.POLICY_KEY, "policy.yaml")
-        scheduler = self._laid_over(suite.scheduler_conf, given.scheduler_conf, names.SCHEDULER_CONF_KEY, "")
-        fleet = given.fleet or suite.fleet or UNKNOWN
-        files = [getattr(given, each.part) or getattr(suite, each.part) or UNKNOWN for each in COLLECTIONS]
-        key = orjson.dumps((config, policy, scheduler, fleet, files))
+        written = {setting: self._written(setting, given) for setting in SETTINGS}
+        key = orjson.dumps(list(written.values()))
         if key not in self._snapshots:
-            parsed = default_device_config() if config is None else parse_device_config(config, "deviceConfig")
-            inputs = SnapshotInputs(
-                parsed,
-                parse_policy(policy, "policy"),
-                None if fleet == UNKNOWN else FileSettings(raw_nodes=self._nodes(fleet)).nodes(parsed),
-                None if scheduler is None else parse_scheduler_conf(scheduler, "schedulerConf"),
-                Collections(*map(self._collection, COLLECTIONS, files)),
-            )
-            self._snapshots[key] = inputs.snapshot()
+            values = {
+                setting.part: self._value(setting, value) for setting, value in written.items() if value is not None
+            }
+            self._snapshots[key] = SnapshotInputs.of(values).snapshot()
         return self._snapshots[key]
 
-    def _nodes(self, fleet: Any) -> list[dict[str, Any]]:
-        if isinstance(fleet, dict):
-            return raw_nodes([fleet], "fleet")
-        return self._once(f"fleet: {fleet}", lambda: load_raw_nodes(self._path(fleet, "fleet.yaml")))
-
-    def _collection(self, collection: Collection[Any], file: str) -> Any:
-        if file == UNKNOWN:
-            return None
-        path = self._path(file, f"{collection.part}.yaml")
-        return self._once(f"{collection.part}: {file}", lambda: load_collection(path, collection))
-
-    def _laid_over(self, suite: Any, case: Any, key: str, sample: str) -> Any:
-        """The setting of a case: its own file, or the suite's with the keys of the case's object."""
+    def _written(self, setting: Setting, given: _Settings) -> Any:
+        """A setting of a case: a document that is laid over the suite's, or the file or object of a list; None without it."""
+        field = setting.option.replace("-", "_")
+        suite, case = (getattr(each, field) for each in (self._content, given))
+        if not isinstance(setting, DocumentSetting):
+            return None if (case or suite) == UNKNOWN else case or suite
         of_suite, of_case = [
-            self._load(value, key, sample) if isinstance(value, str) else value for value in (suite, case)
+            self._once(setting, value, partial(_read_document, setting)) if isinstance(value, str) else value
+            for value in (suite, case)
         ]
         if isinstance(case, dict) and isinstance(of_suite, dict):
             return _merged(of_suite, case)
         return of_suite if case is None else of_case
 
-    def _load(self, name: str, key: str, sample: str) -> Any:
-        return self._once(f"{key}: {name}", lambda: load_document(self._path(name, sample), key))
+    def _value(self, setting: Setting, written: Any) -> Any:
+        if isinstance(setting, DocumentSetting):
+            return setting.parse(written, to_camel(setting.option.replace("-", "_")))
+        if isinstance(setting, ListSetting) and isinstance(written, dict):
+            return setting.read([written], setting.option)
+        return self._once(setting, written, setting.load)
 
-    def _once(self, at: str, load: Callable[[], Loaded]) -> Loaded:
+    def _once(self, setting: Setting, name: str, load: Callable[[Path], Any]) -> Any:
         """Read a file that several cases use."""
-        if at not in self._settings:
-            self._settings[at] = load()
-        loaded: Loaded = self._settings[at]
-        return loaded
-
-    def _path(self, name: str, sample: str = "") -> Path:
-        return SAMPLES / sample if sample and name == SAMPLE else self._directory / name
+        if (setting.part, name) not in self._settings:
+            sample = SAMPLES / f"{setting.option}.yaml"
+            path = sample if name == SAMPLE and sample.is_file() else self._directory / name
+            self._settings[setting.part, name] = load(path)
+        return self._settings[setting.part, name]
 
     # --- golden expectations ----------------------------------------------------------------------------------------
 
@@ -325,6 +303,10 @@ class Suite:
                 "write each key of a case on a line of its own"
             )
         return text
+
+
+def _read_document(setting: DocumentSetting[Any], path: Path) -> Any:
+    return setting.document(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from webhook.volcano.quotas import Quotas
 
 
 class Collections(NamedTuple):
-    """Each is None if it is not known; `webhook.settings.sources.COLLECTIONS` has their sources."""
+    """Each is None if it is not known; `webhook.settings.table.COLLECTIONS` has their sources."""
 
     queues: Queues | None = None
     quotas: Quotas | None = None

@@ -12,7 +12,7 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.objects import ObjectFiles
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import NODES, PODS
+from webhook.settings.table import NODES, PODS
 from webhook.snapshot import Snapshot
 from webhook.why.answer import WaitingObject
 from webhook.why.live import (

@@ -9,7 +9,7 @@ from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, nam
 from webhook.doctor.setup import CONFIGURATIONS, Setup, own_configurations, service
 from webhook.lenient import table, tables, text, texts
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP, WORKLOAD_KINDS
-from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
+from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
 ADMINS = "cluster-admin"
 
