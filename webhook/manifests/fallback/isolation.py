@@ -156,6 +156,9 @@ def _host_access(scope: Scope) -> str:
         every = chain.from_iterable(host_access.CONTROLLING.values())
         found.append(_of_host_paths(f"{path}.matches({text(under(every, host_access.ABOVE))})", message))
     powerful = f"power.upperAscii() in {list_of(host_access.CAPABILITIES)}"
+    if not scope.creates:  # the containers are ephemeral
+        of_all = "has(variables.pod.spec.hostPID) && variables.pod.spec.hostPID"
+        powerful = f"({powerful} && ({of_all} || !(power.upperAscii() in {list_of(host_access.TRACING)})))"
     adds = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.capabilities) && "
         "has(c.raw.securityContext.capabilities.add) && "

@@ -5,7 +5,8 @@ Finds:    any of them, in a pod that requests a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
 
 Container runtimes read the names of capabilities whatever their case, and some also with the prefix CAP_. On update, only new
-ephemeral containers are read.
+ephemeral containers are read. These may have SYS_PTRACE, which `kubectl debug` adds by default (profile general, kubectl 1.37):
+without hostPID it reaches the processes of the pod alone.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from itertools import chain
 
 from webhook.devices.requests import DevicePod
 from webhook.pod import paths
-from webhook.pod.view import Container, mapping, sequence
+from webhook.pod.view import EPHEMERAL, Container, mapping, sequence
 from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import VGPU_ONLY, Context, Finding
@@ -22,6 +23,7 @@ from webhook.rules.settings import Level
 
 NAMESPACES = ("hostPID", "hostIPC")
 _POWERS = ("SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "PERFMON", "DAC_READ_SEARCH")
+TRACING = frozenset({"SYS_PTRACE", "CAP_SYS_PTRACE"})
 CAPABILITIES = frozenset({"ALL", *_POWERS, *(f"CAP_{power}" for power in _POWERS)})
 
 # By what they do: paths of the host, cleaned and with a slash at the end. isolation-mount refuses what contains the cards.
@@ -66,7 +68,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if pod.previous is None:  # neither namespaces nor volumes ever change
         yield from _of_the_host(pod)
     for container in pod.judged:
-        power = _added_power(container) if "securityContext" in container.raw else None
+        power = _added_power(container, pod) if "securityContext" in container.raw else None
         if power:
             yield wording.find_in_container(ADDS, container, "securityContext.capabilities.add", power=power)
 
@@ -88,11 +90,13 @@ def _problem(path: str) -> str | None:
     return next((problem for problem, found in CONTROLLING.items() if path.startswith(found)), None)
 
 
-def _added_power(container: Container) -> str | None:
+def _added_power(container: Container, pod: DevicePod) -> str | None:
+    debugs = container.kind == EPHEMERAL and pod.view.spec.get("hostPID") is not True
+    powers = CAPABILITIES - TRACING if debugs else CAPABILITIES
     where = f"{container.where}.securityContext."
     capabilities = mapping(container.security_context(), "capabilities", where)
     added = sequence(capabilities, "add", f"{where}capabilities.")
-    return next((name for name in added if isinstance(name, str) and name.upper() in CAPABILITIES), None)
+    return next((name for name in added if isinstance(name, str) and name.upper() in powers), None)
 
 
 RULE = Validation(
