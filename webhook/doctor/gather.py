@@ -27,7 +27,7 @@ from webhook.doctor.setup import device_config_in, entries, port, service
 from webhook.doctor.volcano import (
     SCHEDULER,
     ImageWorkload,
-    SchedulerConfigMap,
+    SchedulerMap,
     scheduler_conf,
     workload_of,
 )
@@ -298,6 +298,6 @@ def _config_namespaces(facts: Facts) -> set[str]:
     if isinstance(scheduler, ImageWorkload):
         found.add(namespace_of(scheduler.raw))
     conf = scheduler_conf(facts, scheduler)
-    if isinstance(conf, SchedulerConfigMap):
+    if isinstance(conf, SchedulerMap):
         found.add(conf.config_place[0])
     return found - {EVERYWHERE}

@@ -11,17 +11,17 @@ from webhook.doctor.volcano import (
     VGPU_PLUGIN,
     DeviceConfigMap,
     ImageWorkload,
-    SchedulerConfigMap,
+    SchedulerMap,
+    SettingMap,
     read_by_scheduler,
+    read_map,
     scheduler_conf,
     workload_of,
 )
-from webhook.errors import ConfigError
-from webhook.inputs.files import parse_document
 from webhook.lenient import at, table, tables, text
 from webhook.manifests.configurations import DOMAIN
-from webhook.policy.policy import Policy, default_policy, parse_policy
-from webhook.settings.snapshot import default_device_config
+from webhook.policy.policy import Policy
+from webhook.settings.table import DEVICE_CONFIG, POLICY, DocumentSetting, Value
 from webhook.volcano.target import Target
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
@@ -74,8 +74,7 @@ class Setup:
     Attributes:
         facts: what was read.
         policy: the webhook's; the default one if it is not known, or cannot be used.
-        policy_gap: why it is not known.
-        policy_error: why it cannot be used.
+        policy_map: the ConfigMap that holds it; None if there is none, or the operator gave the policy.
         scheduler, plugin: the workloads that run them.
         conf: the scheduler's configuration.
         target: the versions that run; if they cannot be read, those of the policy.
@@ -86,21 +85,25 @@ class Setup:
 
     facts: Facts
     policy: Policy
-    policy_gap: Unread | None
-    policy_error: str
+    policy_map: SettingMap[Policy] | Unread | None
     scheduler: ImageWorkload | Unread
     plugin: ImageWorkload | Unread
-    conf: SchedulerConfigMap | Unread
+    conf: SchedulerMap | Unread
     target: Target
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
     rendered: tuple[Object, ...]
 
     @property
+    def policy_gap(self) -> Unread | None:
+        """Why the policy is not known."""
+        return self.policy_map if isinstance(self.policy_map, Unread) else None
+
+    @property
     def settings_gap(self) -> Unread | None:
         """Why the webhook's settings are not known."""
         found = self.device_config
-        if isinstance(found, DeviceConfigMap) and found.config is None:
+        if isinstance(found, SettingMap) and found.value is None:
             return Unread("the names of devices", f"{found.place} cannot be used", "device-config to be ok")
         return self.policy_gap or (found if isinstance(found, Unread) else None)
 
@@ -108,11 +111,11 @@ class Setup:
 def device_config_in(facts: Facts) -> DeviceConfig:
     """The device config that the scheduler reads; Volcano's defaults if it is not known or cannot be used."""
     scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
-    return _config(read_by_scheduler(facts, scheduler_conf(facts, scheduler)))
+    return _value_of(DEVICE_CONFIG, read_by_scheduler(facts, scheduler_conf(facts, scheduler)))
 
 
-def _config(found: DeviceConfigMap | Unread | None) -> DeviceConfig:
-    return (found.config if isinstance(found, DeviceConfigMap) else None) or default_device_config()
+def _value_of(setting: DocumentSetting[Value], found: SettingMap[Value] | Unread | None) -> Value:
+    return (found.value if isinstance(found, SettingMap) else None) or setting.default()
 
 
 def put_together(facts: Facts, render: Render) -> Setup:
@@ -122,7 +125,8 @@ def put_together(facts: Facts, render: Render) -> Setup:
         facts: what was read from the cluster.
         render: makes the webhook configurations for a device config and a policy.
     """
-    policy, policy_gap, policy_error = _policy(facts)
+    policy_map = None if facts.policy else _policy_map(facts)
+    policy = facts.policy or _value_of(POLICY, policy_map)
     scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
     plugin = workload_of(facts, ObjectKind.DAEMON_SET, VGPU_PLUGIN)
     conf = scheduler_conf(facts, scheduler)
@@ -132,12 +136,11 @@ def put_together(facts: Facts, render: Render) -> Setup:
         (plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,
     )
     found = read_by_scheduler(facts, conf)
-    config = _config(found)
+    config = _value_of(DEVICE_CONFIG, found)
     return Setup(
         facts=facts,
         policy=policy,
-        policy_gap=policy_gap,
-        policy_error=policy_error,
+        policy_map=policy_map,
         scheduler=scheduler,
         plugin=plugin,
         conf=conf,
@@ -148,14 +151,6 @@ def put_together(facts: Facts, render: Render) -> Setup:
     )
 
 
-def _policy(facts: Facts) -> tuple[Policy, Unread | None, str]:
-    if facts.policy is not None:
-        return facts.policy, None, ""
+def _policy_map(facts: Facts) -> SettingMap[Policy] | Unread | None:
     found = facts.find(ObjectKind.CONFIG_MAP, service(facts)[0], names.POLICY_MAP)
-    if not isinstance(found, dict):
-        return default_policy(), found, ""
-    try:
-        content = text(found, "data", names.POLICY_KEY).encode(errors="replace")
-        return parse_policy(parse_document(content, names.POLICY_KEY), names.POLICY_KEY), None, ""
-    except ConfigError as error:
-        return default_policy(), None, str(error)
+    return read_map(POLICY, found) if isinstance(found, dict) else found

@@ -4,19 +4,18 @@ Source: volcano `pkg/scheduler/framework/arguments.go`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Generic
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.config_file import parse_device_config
 from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, namespace_of, place_of
 from webhook.errors import ConfigError
-from webhook.inputs.parse import parse_documents
 from webhook.lenient import table, tables, text, texts
-from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
-from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf, parse_scheduler_conf
+from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, DocumentSetting, Value
+from webhook.settings.table import SCHEDULER as SCHEDULER_CONF
+from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf
 from webhook.volcano.target import Target, Version, parse_version
 
 SCHEDULER = "vc-scheduler"  # the names of images
@@ -43,7 +42,6 @@ DEFAULT_CONFIG_NAMESPACE = "kube-system"
 USUAL_NAMESPACE = "volcano-system"  # of the scheduler
 
 READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
-READS_CONFIG = (1, 12, 0)  # the first version that reads a device config
 
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")
@@ -151,7 +149,34 @@ def _image_name(container: Object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerConfigMap:
+class SettingMap(Generic[Value]):
+    """A ConfigMap with a setting.
+
+    Attributes:
+        place: namespace and name.
+        document: its YAML, parsed; None if it cannot be.
+        value: the setting; None if it cannot be used.
+        error: why not; begins with the place.
+    """
+
+    place: str
+    document: Any = None
+    value: Value | None = None
+    error: str = ""
+
+
+def read_map(setting: DocumentSetting[Value], raw: Object, key: str = "") -> SettingMap[Value]:
+    """Read a setting in a ConfigMap, from its own key or another one."""
+    place, document = place_of(raw), None
+    try:
+        document = setting.document_of(table(raw, "data").get(key or setting.key), place)
+        return SettingMap(place, document, setting.parse(document, f"{place}: {setting.key}"))
+    except ConfigError as error:
+        return SettingMap(place, document, error=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerMap:
     """The ConfigMap with the configuration of a scheduler.
 
     Attributes:
@@ -161,8 +186,8 @@ class SchedulerConfigMap:
     """
 
     place: str
-    conf: SchedulerConf = field(default_factory=SchedulerConf)
-    error: str = ""
+    conf: SchedulerConf
+    error: str
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -193,7 +218,7 @@ def reads_switch(value: object, target: Target) -> bool | None:
     return None
 
 
-def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> SchedulerConfigMap | Unread:
+def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> SchedulerMap | Unread:
     """The configuration that the scheduler mounts; if its Deployment is not known, the one with the usual key."""
     found: list[tuple[Object, str]] = []
     gap = facts.gap(ObjectKind.CONFIG_MAP, USUAL_NAMESPACE)
@@ -207,54 +232,27 @@ def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> Scheduler
         usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if names.SCHEDULER_CONF_KEY in table(raw, "data")]
         found = [(raw, names.SCHEDULER_CONF_KEY) for raw in sorted(usual, key=place_of)]
     if found:
-        raw, key = found[0]
-        return _parse_conf(text(raw, "data", key), place_of(raw))
+        read = read_map(SCHEDULER_CONF, *found[0])
+        return SchedulerMap(read.place, read.value or SchedulerConf(), read.error)
     what = f"ConfigMap of the scheduler with the key {names.SCHEDULER_CONF_KEY}"
     if gap is None:
         return Unread(what, "there is none where it was looked for", "the ConfigMap that the scheduler mounts")
     return Unread(what, gap.why, gap.needs)
 
 
-def _parse_conf(conf: str, place: str) -> SchedulerConfigMap:
-    try:
-        documents = parse_documents(conf.encode(errors="replace"), place)
-        return SchedulerConfigMap(place, parse_scheduler_conf(documents[0] if documents else None, place))
-    except ConfigError as error:
-        return SchedulerConfigMap(place, error=str(error))
-
-
 # --- the device config --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceConfigMap:
-    """A ConfigMap with a device config.
-
-    Attributes:
-        place: namespace and name.
-        document: its YAML, parsed.
-        config: the device config; None if it cannot be used.
-        error: why not.
-    """
-
-    place: str
-    document: Object = field(default_factory=dict)
-    config: DeviceConfig | None = None
-    error: str = ""
-
-    @property
-    def nvidia(self) -> Object:
-        """The section for vGPUs."""
-        return table(self.document, "nvidia")
+DeviceConfigMap = SettingMap[DeviceConfig]
 
 
-def read_by_scheduler(facts: Facts, conf: SchedulerConfigMap | Unread) -> DeviceConfigMap | Unread | None:
+def read_by_scheduler(facts: Facts, conf: SchedulerMap | Unread) -> DeviceConfigMap | Unread | None:
     """The device config that the scheduler reads, or if its arguments are not known, the usual one; None without one."""
-    if isinstance(conf, SchedulerConfigMap):
+    if isinstance(conf, SchedulerMap):
         return _find(facts, *conf.config_place)
     usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if name_of(raw) == names.DEVICE_CONFIG_MAP]
     if len(usual) == 1:
-        return _read_device_config(usual[0])
+        return read_map(DEVICE_CONFIG, usual[0])
     found = _find(facts, DEFAULT_CONFIG_NAMESPACE, names.DEVICE_CONFIG_MAP)
     return found or Unread(
         f"ConfigMap {names.DEVICE_CONFIG_MAP}", "which one the scheduler reads is not known", conf.needs
@@ -275,22 +273,12 @@ def device_config_places(facts: Facts) -> list[str]:
 
 def _find(facts: Facts, namespace: str, name: str) -> DeviceConfigMap | Unread | None:
     found = facts.find(ObjectKind.CONFIG_MAP, namespace, name)
-    return _read_device_config(found) if isinstance(found, dict) else found
+    return read_map(DEVICE_CONFIG, found) if isinstance(found, dict) else found
 
 
-def _read_device_config(raw: Object) -> DeviceConfigMap:
-    place = place_of(raw)
-    content = table(raw, "data").get(names.DEVICE_CONFIG_KEY)
-    if not isinstance(content, str):
-        return DeviceConfigMap(place, error=f"it has no key {names.DEVICE_CONFIG_KEY}")
-    document: object = None
-    try:
-        documents = parse_documents(content.encode(errors="replace"), names.DEVICE_CONFIG_KEY)
-        document = documents[0] if documents else {}
-        config, error = parse_device_config(document, names.DEVICE_CONFIG_KEY), ""
-    except ConfigError as caught:
-        config, error = None, str(caught)
-    return DeviceConfigMap(place, document if isinstance(document, dict) else {}, config, error)
+def nvidia_of(config: DeviceConfigMap | None) -> Object:
+    """The section for vGPUs, as it is written."""
+    return table(config.document, "nvidia") if config is not None and isinstance(config.document, dict) else {}
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------

@@ -113,16 +113,23 @@ class DocumentSetting(Setting, Generic[Value]):
             return next((data[key] for key in sorted(data) if key.endswith(".conf")), None)
         return data.get(self.key)
 
+    def document_of(self, text: object, place: str) -> Any:
+        """The document in its text in a ConfigMap of the cluster.
+
+        Raises:
+            ConfigError: it cannot be read; the message begins with `place`.
+        """
+        if not isinstance(text, str):
+            raise ConfigError(f"{place} has no key {self.key}")
+        return parse_document(text.encode(errors="replace"), f"{place}: {self.key}")
+
     def read_text(self, text: object, place: str) -> Value:
         """Read its text in a ConfigMap of the cluster.
 
         Raises:
             ConfigError: it cannot be read or used; the message begins with `place`.
         """
-        if not isinstance(text, str):
-            raise ConfigError(f"{place} has no key {self.key}")
-        source = f"{place}: {self.key}"
-        return self.parse(parse_document(text.encode(errors="replace"), source), source)
+        return self.parse(self.document_of(text, place), f"{place}: {self.key}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from webhook.doctor.volcano import (
     ASCEND,
     CONFIG_NAMESPACE,
     DEFAULT_CONFIG_NAMESPACE,
-    READS_CONFIG,
     VGPU,
-    SchedulerConfigMap,
+    SchedulerMap,
     device_config_places,
     npu_registers,
+    nvidia_of,
 )
 from webhook.lenient import text
 
@@ -30,23 +30,18 @@ _KEYS = {
 
 def device_config(setup: Setup) -> Iterator[CheckResult]:
     """The scheduler finds its ConfigMap and can read it; otherwise it silently uses built-in defaults."""
-    if setup.target.volcano < READS_CONFIG:
-        yield ok("Volcano before 1.12 reads no device config")
-        return
     found = known(setup.device_config)
     if found is None:
         yield _absent(setup)
     elif found.error:
-        yield broken(
-            f"{found.place}: {found.error}; Volcano runs with its built-in defaults", f"correct it, then {RESTART}"
-        )
+        yield broken(f"{found.error}; Volcano runs with its built-in defaults", f"correct it, then {RESTART}")
     else:
-        seen = isinstance(setup.conf, SchedulerConfigMap)
+        seen = isinstance(setup.conf, SchedulerMap)
         yield ok(f"{found.place} {'is what the scheduler reads, and it' if seen else 'exists, and'} can be read")
 
 
 def _absent(setup: Setup) -> CheckResult:
-    if isinstance(setup.conf, SchedulerConfigMap):
+    if isinstance(setup.conf, SchedulerMap):
         namespace, name = setup.conf.config_place
     else:
         namespace, name = DEFAULT_CONFIG_NAMESPACE, names.DEVICE_CONFIG_MAP
@@ -64,11 +59,11 @@ def _absent(setup: Setup) -> CheckResult:
 def device_names(setup: Setup) -> Iterator[CheckResult]:
     """Volcano reads a name that the section leaves out as empty, not as the well-known one."""
     found = known(setup.device_config)
-    if found is None or found.config is None:
+    if found is None or found.value is None:
         yield ok("without a device config that can be read, Volcano takes the well-known names")
         return
-    nvidia = found.nvidia
-    enabled = isinstance(setup.conf, SchedulerConfigMap) and setup.conf.enables(VGPU, setup.target)
+    nvidia = nvidia_of(found)
+    enabled = isinstance(setup.conf, SchedulerMap) and setup.conf.enables(VGPU, setup.target)
     if not nvidia and not enabled:
         yield ok(f"{found.place} has no nvidia: section, and no vGPUs are in use")
         return
@@ -92,7 +87,7 @@ def device_names(setup: Setup) -> Iterator[CheckResult]:
 def device_settings(setup: Setup) -> Iterator[CheckResult]:
     """No setting is in use that no component of Volcano applies."""
     found = known(setup.device_config)
-    scaling = found.nvidia.get("deviceMemoryScaling") if found is not None else None
+    scaling = nvidia_of(found).get("deviceMemoryScaling")
     if found is not None and isinstance(scaling, int | float) and scaling != 1:
         yield warning(
             f"{found.place}: deviceMemoryScaling {scaling} has no effect in any version of Volcano or its device plugin",
@@ -106,7 +101,7 @@ def ascend_config(setup: Setup) -> Iterator[CheckResult]:
     """The switch is on if and only if the section exists, and the section has each registered kind of NPU."""
     conf, found = known(setup.conf), known(setup.device_config)
     on = conf.enables(ASCEND, setup.target)
-    chips = [chip.word for chip in setup.config.ascend.chips] if found is not None and found.config else []
+    chips = [chip.word for chip in setup.config.ascend.chips] if found is not None and found.value else []
     registered = {word for node in setup.facts.all(ObjectKind.NODE) for word in npu_registers(node)}
     unknown = sorted(registered - set(chips)) if on and chips else []
     if unknown:
@@ -127,7 +122,7 @@ def ascend_config(setup: Setup) -> Iterator[CheckResult]:
         yield ok(f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured")
 
 
-def _off(conf: SchedulerConfigMap, chips: list[str]) -> CheckResult:
+def _off(conf: SchedulerMap, chips: list[str]) -> CheckResult:
     return warning(
         f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that request them get none",
         f"set {ASCEND}: true in the arguments of deviceshare, then restart the scheduler",

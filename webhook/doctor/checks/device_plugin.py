@@ -6,7 +6,14 @@ from webhook import names
 from webhook.doctor.check import CheckResult, broken, known, ok, warning
 from webhook.doctor.facts import listed
 from webhook.doctor.setup import Setup
-from webhook.doctor.volcano import CONFIG_NAMESPACE, DeviceConfigMap, ImageWorkload, read_by_plugin
+from webhook.doctor.volcano import (
+    CONFIG_NAMESPACE,
+    DeviceConfigMap,
+    ImageWorkload,
+    SettingMap,
+    nvidia_of,
+    read_by_plugin,
+)
 
 READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the ConfigMap; before, from flags
 PREFIX = "volcano.sh/"
@@ -62,16 +69,13 @@ def _without_scheduled(setup: Setup, plugin: ImageWorkload, advertised: DeviceCo
 
 def _advertised(config: DeviceConfigMap | None, setup: Setup) -> tuple[str, str, str]:
     """The resource names in a device config; without one, those that the scheduler reads."""
-    vgpu = config.config.vgpu if config is not None and config.config is not None else setup.config.vgpu
+    vgpu = (config.value if config is not None and config.value is not None else setup.config).vgpu
     return vgpu.number_name, vgpu.memory_name, vgpu.cores_name
 
 
 def _differing(advertised: DeviceConfigMap, scheduled: DeviceConfigMap) -> str:
-    keys = sorted(
-        key
-        for key in advertised.nvidia.keys() | scheduled.nvidia.keys()
-        if advertised.nvidia.get(key) != scheduled.nvidia.get(key)
-    )
+    one, other = nvidia_of(advertised), nvidia_of(scheduled)
+    keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
     return f" in {listed(keys)}" if keys else ""
 
 
@@ -87,7 +91,7 @@ def plugin_names(setup: Setup) -> Iterator[CheckResult]:
 
 def _prefixes(setup: Setup, plugin: ImageWorkload) -> Iterator[CheckResult]:
     advertised = read_by_plugin(setup.facts)
-    offered = _advertised(advertised if isinstance(advertised, DeviceConfigMap) else None, setup)
+    offered = _advertised(advertised if isinstance(advertised, SettingMap) else None, setup)
     foreign = [name for name in offered if not name.startswith(PREFIX)]
     unread = [flag for flag in _NAME_FLAGS if plugin.flag(flag) is not None]
     if foreign:
@@ -128,7 +132,7 @@ def plugin_flags(setup: Setup) -> Iterator[CheckResult]:
     good = True
     for flag, key in _NUMBER_FLAGS.items():
         given = plugin.flag(flag)
-        meant = scheduled.nvidia.get(key) if scheduled is not None else None
+        meant = nvidia_of(scheduled).get(key)
         if given is None or not isinstance(meant, int) or given == str(meant):
             continue
         good = False

@@ -7,7 +7,7 @@ from webhook import names
 from webhook.devices.ascend.fleet import decode_npus
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
-from webhook.devices.nodes import GATE_NAMES, Node, numbers_of, read_node
+from webhook.devices.nodes import GATE_NAMES, Node, numbers_of
 from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
@@ -17,6 +17,7 @@ from webhook.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.lenient import table, tables, text
 from webhook.pod import quantity
 from webhook.rules.settings import Toleration
+from webhook.settings.snapshot import read_nodes
 from webhook.texts import counted
 from webhook.why.live import tolerates
 
@@ -136,8 +137,7 @@ def _in_doubt(setup: Setup) -> Iterable[tuple[tuple[str, bool], list[str]]]:
 
 
 def _nodes(setup: Setup) -> list[Node]:
-    read = [read_node(raw, setup.config) for raw in setup.facts.all(ObjectKind.NODE)]
-    return [node for node in read if node is not None]
+    return read_nodes(setup.facts.all(ObjectKind.NODE), setup.config)
 
 
 def _offered(node: Object, name: str) -> int:

@@ -7,8 +7,9 @@ from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, place_of
 from webhook.doctor.setup import Setup
 from webhook.lenient import tables, text
+from webhook.settings.table import QUEUES
 from webhook.texts import counted
-from webhook.volcano.queues import DEFAULT, ROOT, Queue, Queues, read_queue
+from webhook.volcano.queues import DEFAULT, ROOT, Queue, Queues
 from webhook.volcano.target import Target
 
 _ALL_STOP = "so the scheduler starts no pod of any queue"
@@ -113,4 +114,4 @@ def _owner(group: Object) -> str:
 
 def _queues(setup: Setup) -> Queues:
     need(setup.facts.gap(ObjectKind.QUEUE))
-    return Queues([queue for raw in setup.facts.all(ObjectKind.QUEUE) if (queue := read_queue(raw)) is not None])
+    return Queues(QUEUES.kept(setup.facts.all(ObjectKind.QUEUE)))

@@ -12,7 +12,7 @@ from webhook.doctor.volcano import (
     SHARING,
     SWITCHES,
     VGPU,
-    SchedulerConfigMap,
+    SchedulerMap,
     npu_registers,
     reads_switch,
     vgpu_nodes,
@@ -93,7 +93,7 @@ def families(setup: Setup) -> Iterator[CheckResult]:
         yield ok(f"what nodes register is on: {listed(used)}" if used else "no node registers a device")
 
 
-def _with_deviceshare(setup: Setup) -> SchedulerConfigMap:
+def _with_deviceshare(setup: Setup) -> SchedulerMap:
     conf = known(setup.conf)
     if conf.conf.plugin(DEVICESHARE) is None:
         need(Unread(f"{conf.place}, arguments of {DEVICESHARE}", "there are none", "scheduler-config to be ok"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from webhook import names
 from webhook.doctor.check import CheckResult, broken, known, need, ok, unchecked, warning
-from webhook.doctor.facts import ObjectKind, Unread
+from webhook.doctor.facts import Unread
 from webhook.doctor.setup import Setup, service
 from webhook.doctor.volcano import ImageWorkload
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO
@@ -25,14 +25,14 @@ def policy(setup: Setup) -> Iterator[CheckResult]:
     place = f"{namespace}/{names.POLICY_MAP}"
     if facts.policy is not None:
         yield ok("the given policy can be used")
-    elif known(facts.find(ObjectKind.CONFIG_MAP, namespace, names.POLICY_MAP)) is None:
+    elif (found := known(setup.policy_map)) is None:
         yield warning(
             f"there is no ConfigMap {place}, so the defaults apply",
             "`vgpu-webhook policy default` prints them; create it",
         )
-    elif setup.policy_error:
+    elif found.error:
         yield broken(
-            f"{place}: {setup.policy_error}; the webhook uses the last good one, but only until it is restarted",
+            f"{found.error}; the webhook uses the last good one, but only until it is restarted",
             f"correct {names.POLICY_KEY}; `vgpu-webhook policy check` checks it",
         )
     else:
