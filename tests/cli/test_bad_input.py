@@ -179,8 +179,9 @@ PORT = "99999 is not in the range 0<=x<=65535"
         (["review", "--fleet"], "error: option '--fleet' requires an argument" + see_help("review")),
         (["review", "x", "--fleet", "-"], "error: standard input cannot be read here; name a file\n"),
         (
-            ["policy", "check", "x", "-o", "yml"],
-            "'-o' / '--output': 'yml' is not one of 'text', 'json'" + see_help("policy check"),
+            ["review", "x", "-o", "yml"],
+            "'-o' / '--output': 'yml' is not one of 'text', 'json', 'yaml', 'patch', 'sarif', 'junit', 'github'"
+            + see_help("review"),
         ),
         (["rules", "a", "b"], "error: got unexpected extra argument (b)" + see_help("rules")),
         (["demo", "--port", "99999"], f"error: invalid value for '--port': {PORT}{see_help('demo')}"),
@@ -235,9 +236,9 @@ def test_all_mistakes_of_a_policy_are_reported_at_once(run, write):
 
 def test_a_policy_from_a_config_map_and_from_standard_input(run, write):
     document = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": "rules: {cores-range: warn}"}}
-    result = run("policy", "check", "--changed", write("map.yaml", document))
+    result = run("policy", "effective", write("map.yaml", document))
     assert (result.code, result.err) == (0, "")
-    assert "cores-range" in result.out
+    assert "  cores-range: warn  # rules, default deny\n" in result.out
     result = run("policy", "check", write("other.yaml", document | {"data": {"a": "b"}}))
     assert error_line(result).endswith("the ConfigMap has no key policy.yaml; name the ConfigMap that has it")
     piped = shell("policy", "check", "-", stdin=b"rules: {x: deny}")

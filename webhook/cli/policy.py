@@ -1,19 +1,21 @@
-"""`vgpu-webhook policy`: checks a policy file, shows what applies in a namespace, prints the default and a schema."""
+"""`vgpu-webhook policy`: checks a policy file, prints what holds in a namespace, the default and a schema."""
 
 import json
 
 import click
 
 from webhook.cli.inputs import FileArguments, files_option
-from webhook.cli.options import output_option, warnings_as_errors_option
+from webhook.cli.options import warnings_as_errors_option
 from webhook.cli.program import ExitCode, Group, bad_usage, exit_code, report_error
 from webhook.errors import Mistakes
 from webhook.inputs.files import read_input, source_name
 from webhook.policy.effective import effective_policy
-from webhook.render.policy import commented_default, json_schema, show
-from webhook.render.terminal import Terminal
-from webhook.render.yaml import to_json
+from webhook.policy.policy import Policy
+from webhook.policy.warnings import warnings_of
+from webhook.render.policy import commented_default, effective_yaml, json_schema
+from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.settings.table import MAX_SETTINGS_BYTES, POLICY
+from webhook.texts import counted, visible
 
 _EXITS = """
 exit codes:
@@ -34,32 +36,44 @@ def command() -> None:
 
 @command.command("check", epilog=_EXITS)
 @files_option("The policy, YAML or JSON, or the ConfigMap that holds it.")
-@click.option(
-    "-n",
-    "--namespace",
-    metavar="NAMESPACE",
-    help="Show what applies there; default where no entry of `namespaces` matches.",
-)
-@click.option("--changed", is_flag=True, help="Show only what differs from the defaults (in text).")
-@output_option("text", "json")
 @warnings_as_errors_option
-def check(given: FileArguments, namespace: str | None, changed: bool, output: str, warnings_as_errors: bool) -> int:
-    """Check a policy file, and show what applies in a namespace."""
+def check(given: FileArguments, warnings_as_errors: bool) -> int:
+    """Check a policy file, and warn of what is surely not meant."""
+    file, policy = _read(given)
+    if policy is None:
+        return ExitCode.BAD_INPUT
+    terminal, warnings = Terminal(), list(warnings_of(policy))
+    text = (Style.WARNING, f"valid, with {counted(len(warnings), 'warning')}") if warnings else (Style.GOOD, "valid")
+    terminal.line((Style.BOLD, file), ": ", text)
+    for warned in warnings:
+        terminal.paragraph(INDENT, ((Style.WARNING, warned.path), ": "), warned.message)
+    return exit_code(warned=bool(warnings) and warnings_as_errors)
+
+
+@command.command("effective")
+@files_option("The policy, YAML or JSON, or the ConfigMap that holds it.")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Where; default where no entry of `namespaces` matches.")
+def effective(given: FileArguments, namespace: str | None) -> int:
+    """Print what holds in a namespace: a policy file with every key, and with comments on what is not the default."""
+    _, policy = _read(given)
+    if policy is None:
+        return ExitCode.BAD_INPUT
+    for line in effective_yaml(effective_policy(policy, namespace)):
+        print(line)
+    return ExitCode.OK
+
+
+def _read(given: FileArguments) -> tuple[str, Policy | None]:
+    """The only file, and its policy; None if it is not valid, and all mistakes are printed."""
     file, *more = given.files
     if more:
         raise bad_usage(f"one policy at a time: leave out {more[0]}")
     try:
-        policy = POLICY.read(read_input(file, MAX_SETTINGS_BYTES), source_name(file))
+        return visible(source_name(file)), POLICY.read(read_input(file, MAX_SETTINGS_BYTES), source_name(file))
     except Mistakes as error:
         for mistake in error.each:
             report_error(f"{error.source}: {mistake}")
-        return ExitCode.BAD_INPUT
-    found = effective_policy(policy, source_name(file), namespace)
-    if output == "json":
-        print(to_json(found.json()))
-    else:
-        show(found, Terminal(), changed=changed)
-    return exit_code(warned=bool(found.warnings) and warnings_as_errors)
+        return file, None
 
 
 @command.command("default")

@@ -1,17 +1,18 @@
-"""What a policy comes to in a namespace, for text and JSON alike."""
+"""What a policy comes to in a namespace: a policy file that says the same, with comments on what is not the default."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.policy.policy import Policy, default_policy
-from webhook.policy.warnings import PolicyWarning, warnings_of
-from webhook.rules.levels import Effective, LevelTable, Source, Sourced
-from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS
-from webhook.rules.settings import Enforcement, Level
-from webhook.texts import visible
-from webhook.volcano.target import Version
+import orjson
+
+from webhook.policy.policy import Policy
+from webhook.policy.schema import PolicyFile
+from webhook.rules.levels import LevelTable, Source, Sourced
+from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.texts import shorten
+
+MAX_DEFAULT = 60  # characters of a default in a comment
+MAX_GLOBS = 60
 
 # What follows from a version: if it holds, and if it does not.
 FACTS = {
@@ -48,197 +49,80 @@ FACTS = {
 }
 
 
-class VersionFact(NamedTuple):
-    """What follows from a version in the cluster."""
-
-    text: str
-    changed: bool
-
-
-class PolicySetting(NamedTuple):
-    """A key of the policy file that is no level."""
-
-    key: str
-    value: Any
-    default: Any
-    facts: tuple[VersionFact, ...] = ()
-
-    def json(self) -> dict[str, Any]:
-        """The setting as JSON."""
-        facts = {"facts": [fact.text for fact in self.facts]} if self.facts else {}
-        return {"key": self.key, "value": self.value, "default": self.default} | facts
-
-
-def settings_of(policy: Policy) -> Iterator[PolicySetting]:
-    """The settings in the order of the file, each beside its default."""
-    usual = default_policy()
-    defaults, targets = _values(usual), (policy.settings.target, usual.settings.target)
-    for key, value in _values(policy).items():
-        facts = []
-        for name, texts in FACTS.get(key, {}).items():
-            holds, default = (getattr(target, name) for target in targets)
-            facts.append(VersionFact(texts[not holds], holds is not default))
-        yield PolicySetting(key, value, defaults[key], tuple(facts))
-
-
-def _values(policy: Policy) -> dict[str, Any]:
-    """What the file sets besides levels, by key."""
-    settings = policy.settings
-    return {
-        "schedulerName": settings.scheduler_name,
-        "schedulerNames": list(settings.scheduler_names),
-        "toleration": asdict(settings.toleration) if settings.toleration else None,
-        "target.volcano": _version(settings.target.volcano),
-        "target.devicePlugin": _version(settings.target.device_plugin),
-        "percentage.mixedCards": settings.mixed_cards,
-        "memoryAboveCard": settings.memory_above_card,
-        "enforcement": policy.levels.enforcement,
-        "workloads": settings.workloads,
-        "workloadKinds": [
-            kind.kind for key, kind in settings.workload_kinds.items() if WORKLOAD_KINDS.get(key) != kind
-        ],
-        "trustedUsers": sorted(settings.trusted_users),
-        "isolationEnv.wholeCards": settings.whole_cards,
-        "isolationEnv.allocators": settings.allocators,
-        "fleet.autoscaled": settings.autoscaled,
-        "fleet.staleAfterSeconds": policy.stale_after,
-        "fleet.declared": [nodes.model_dump(mode="json", by_alias=True) for nodes in policy.declarations],
-    }
-
-
-def _version(version: Version) -> str:
-    return ".".join(map(str, version))
-
-
-@dataclass(frozen=True, slots=True)
-class CheckLevel:
-    """The level of a check.
+class EffectivePolicy(NamedTuple):
+    """A policy in one namespace, or in every one that no entry of `namespaces` singles out.
 
     Attributes:
-        id: the rule's.
-        level: what holds.
-        default: without a policy.
-        written: what the policy has; an autoscaled fleet makes warn of deny.
-        source: where it has it.
-        softened: whether an autoscaled fleet makes it milder than it is written.
+        where: the namespace, and which entry decides there, in a sentence.
+        document: a policy file that says the same; of an exempt namespace, without levels and repairs.
+        comments: by field path, what is not the default, and why.
+        facts: by field path, what follows from a version.
     """
 
-    id: str
-    level: Level
-    default: Level
-    written: Level
-    source: Source
-    softened: bool
+    where: str
+    document: dict[str, Any]
+    comments: dict[str, str]
+    facts: dict[str, list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class RepairSwitch:
-    """Whether a repair is on.
-
-    Attributes:
-        id: the rule's.
-        on: what holds; the default is on.
-        source: where the policy has it.
-    """
-
-    id: str
-    on: bool
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceEntry:
-    """An entry of `namespaces`, with what is other there than in every other namespace.
-
-    Attributes:
-        index, match, exempt: as the policy has them.
-        changes: levels that are others.
-        enforcement: None if it is the same.
-        repairs: whether those are on that are otherwise elsewhere.
-    """
-
-    index: int
-    match: tuple[str, ...]
-    exempt: bool
-    changes: dict[str, Level]
-    enforcement: Enforcement | None
-    repairs: dict[str, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class EffectivePolicy:
-    """A policy in one namespace, or in every one that no entry singles out.
-
-    Attributes:
-        file, digest: which policy; audit lines carry the digest.
-        namespace: None for every other one.
-        decider: the index of the entry that decides there.
-        exempt: pods pass untouched; then there are no levels and no repairs.
-        enforcement: what holds there.
-        settings, levels, repairs: in the file's order.
-        namespaces: all entries.
-        warnings: what is surely not meant.
-    """
-
-    file: str
-    digest: str
-    namespace: str | None
-    decider: int | None
-    exempt: bool
-    enforcement: Sourced[Enforcement]
-    settings: tuple[PolicySetting, ...]
-    levels: tuple[CheckLevel, ...]
-    repairs: tuple[RepairSwitch, ...]
-    namespaces: tuple[NamespaceEntry, ...]
-    warnings: tuple[PolicyWarning, ...]
-
-    @property
-    def deciding(self) -> NamespaceEntry | None:
-        """The entry that decides there."""
-        return None if self.decider is None else self.namespaces[self.decider]
-
-    def json(self) -> dict[str, Any]:
-        """All of it as JSON."""
-        return asdict(self) | {"settings": [setting.json() for setting in self.settings]}
-
-
-def effective_policy(policy: Policy, file: str, namespace: str | None) -> EffectivePolicy:
+def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
     """Work out what holds in a namespace; with None, in every one that no entry singles out."""
     table = policy.levels
-    everywhere = table.everywhere
-    decider = everywhere if namespace is None else table.decider(namespace)
-    holds, elsewhere = table.at(decider), table.at(everywhere)
-    rows = [
-        CheckLevel(rule, level, DEFAULT_LEVELS[rule], written.value, written.source, level is not written.value)
-        for rule, written in table.written(decider).items()
-        for level in [holds.levels[rule]]
-    ]
-    repairs = [RepairSwitch(rule, switch.value, switch.source) for rule, switch in table.switched(decider).items()]
-    return EffectivePolicy(
-        visible(file),  # not all that a shell passes on is text
-        policy.digest,
-        None if namespace is None else visible(namespace),
-        decider,
-        holds.exempt,
-        table.enforced(decider),
-        tuple(settings_of(policy)),
-        () if holds.exempt else tuple(rows),
-        () if holds.exempt else tuple(repairs),
-        tuple([_entry(table, index, elsewhere) for index in range(len(table.namespaces))]),
-        tuple(warnings_of(policy)),
-    )
+    decider = table.everywhere if namespace is None else table.decider(namespace)
+    holds = table.at(decider)
+    document = _dumped(policy.document)
+    entries = PolicyFile.model_validate(policy.document).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for key in ("namespaces", "rules", "repairs"):
+        del document[key]
+    comments = dict(_differences(document, _dumped({}), ""))
+    comments["enforcement"] = _comment(table.enforced(decider), "enforce", decider)
+    if holds.exempt:
+        del document["enforcement"]
+    else:
+        document |= {"enforcement": holds.enforcement.value, "repairs": {}, "rules": {}}
+        for rule, written in table.written(decider).items():
+            document["rules"][rule] = holds.levels[rule].value
+            softened = "softened by fleet.autoscaled" if holds.levels[rule] is not written.value else ""
+            comments[f"rules.{rule}"] = _comment(written, DEFAULT_LEVELS[rule], decider, softened)
+        for rule, switched in table.switched(decider).items():
+            document["repairs"][rule] = switched.value
+            comments[f"repairs.{rule}"] = _comment(switched, True, decider)
+    if namespace is None and "namespaces" in entries:
+        document["namespaces"] = entries["namespaces"]
+    facts = {
+        key: [texts[not getattr(policy.settings.target, name)] for name, texts in some.items()]
+        for key, some in FACTS.items()
+    }
+    return EffectivePolicy(_where(table, namespace, decider), document, comments, facts)
 
 
-def _entry(table: LevelTable, index: int, elsewhere: Effective) -> NamespaceEntry:
-    entry, here = table.namespaces[index], table.at(index)
-    if entry.exempt:
-        return NamespaceEntry(index, entry.match, True, {}, None, {})
-    repairs = here.repairs_off ^ elsewhere.repairs_off
-    return NamespaceEntry(
-        index,
-        entry.match,
-        False,
-        {rule: level for rule, level in here.levels.items() if level is not elsewhere.levels[rule]},
-        None if here.enforcement is elsewhere.enforcement else here.enforcement,
-        {rule.id: rule.id not in here.repairs_off for rule in MUTATIONS if rule.id in repairs},
-    )
+def _dumped(document: Mapping[str, Any]) -> dict[str, Any]:
+    """All keys of a policy file, with the values that hold."""
+    return PolicyFile.model_validate(document).model_dump(mode="json", by_alias=True)
+
+
+def _differences(values: Mapping[str, Any], usual: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    """The fields with another value than the default."""
+    for key, value in values.items():
+        default = usual.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            yield from _differences(value, default, f"{path}{key}.")
+        elif value != default:
+            shown = orjson.dumps(default).decode().strip('"')
+            yield f"{path}{key}", f"default {shown}" if len(shown) <= MAX_DEFAULT else "not the default"
+
+
+def _comment(written: Sourced[Any], default: object, decider: int | None, *more: str) -> str:
+    source = f"namespaces.{decider}" if written.source is Source.NAMESPACES else written.source.value
+    changed = f"default {str(default).lower()}" if written.value != default else ""
+    return ", ".join(filter(None, ["" if written.source is Source.DEFAULT else source, changed, *more]))
+
+
+def _where(table: LevelTable, namespace: str | None, decider: int | None) -> str:
+    where = namespace or ("every other namespace" if table.namespaces else "every namespace")
+    if decider is None:
+        return f"in {where}"
+    entry = table.namespaces[decider]
+    named = f"namespaces.{decider} ({shorten(', '.join(entry.match), MAX_GLOBS)})"
+    exempt = ": it is exempt, and pods are not reviewed" if entry.exempt else ""
+    return f"in {where}, as {named} decides{exempt}"
