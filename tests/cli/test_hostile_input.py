@@ -30,18 +30,12 @@ def error_line(result) -> str:
         ("- 1\n- 2", "a list, not a Kubernetes object"),
         ("kind: Pod", "it has no apiVersion"),
         ("apiVersion: v1\nkind: [Pod]", "it has no kind"),
-        ("a: 1\na: 2", "the key 'a' appears twice"),
         ('{"kind": "Pod", "kind": "Job"}', "the key 'kind' appears twice"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": NaN}', "nan is not a number"),
         ("apiVersion: v1\nkind: Pod\nx: .inf", "inf is not a number"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": "\\ud800"}', "half a character"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": 123456789012345678901234567890}', "beyond 64 bits"),
-        ("apiVersion: v1\nkind: !!bool maybe", "does not suit its tag"),
-        ("a: !!python/object/apply:os.system [id]", "a tag (!) that Kubernetes does not have"),
-        ("a: &a [*a]", "explodes"),
-        ("[" * 100_000, "nested"),
         ('{"a":' * 100_000, "nested"),
-        ('{"a":' * 120 + "1" + "}" * 120, "nested more than 100 deep"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: 5}", "metadata.name must be a string"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {namespace: [a]}", "metadata.namespace must be a string"),
         ("apiVersion: v1\nkind: Pod\nspec: {containers: text}", "spec.containers must be a list"),
@@ -61,17 +55,10 @@ def test_file_names_are_escaped(run, tmp_path):
     assert "\\x1b[31m" in line
 
 
-BOMBS = {
-    "lists": "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
-    "merges": "a0: &a0 {k: v}\n"
-    + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)),
-    "text": f"a: &a {'x' * 1_000_000}\nb: [{', '.join(['*a'] * 1000)}]\n",
-}
-
-
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_alias_bombs_stay_small(bomb, run, write):
-    path = write("bomb.yaml", "apiVersion: v1\nkind: Pod\n" + bomb)
+def test_a_long_text_that_is_repeated_stays_small(run, write):
+    """tests/settings/test_documents.py has aliases that multiply."""
+    bomb = f"a: &a {'x' * 1_000_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
+    path = write("bomb.yaml", f"apiVersion: v1\nkind: Pod\n{bomb}")
     error_line(within(20, lambda: run("review", path)))
 
 

@@ -57,14 +57,6 @@ def test_json_has_exactly_the_keys_of_the_contract(run, write):
     assert line["findings"][0]["path"] == "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
 
 
-def test_a_pod_that_is_too_large_is_refused_with_what_to_do(run, write):
-    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "big"}}
-    result = run("review", write("pod.yaml", manifest | {"spec": {"containers": [{"name": "c"}] * 1001}}))
-    assert result.code == 1
-    assert "pod-too-large: the pod is too large: 1001 containers" in result.out
-    assert "make several pods of it" in result.out
-
-
 def test_the_patch_gives_the_object(run, write):
     raw = pod(limits={"volcano.sh/vgpu-memory": "1000"}, schedulerName="default-scheduler")
     (line,) = run("review", "-o", "json", write("pod.yaml", raw)).lines

@@ -150,12 +150,6 @@ def test_another_installation_exempts_other_namespaces(run, write):
     assert len(run("scan", *SETTINGS, "-o", "json", "--exempt-namespace", "", path).lines) == 3
 
 
-def test_a_workload_whose_pods_would_be_refused_is_denied(run, write):
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": fleet()["spec"]["group"]}
-    result = run("scan", *SETTINGS, "-o", "json", write("all", job))
-    assert (result.code, result.lines[0]["level"], result.lines[0]["rule"]) == (1, "deny", "cores-range")
-
-
 def test_findings_only_and_finished_pods(run, write):
     result = run("scan", *SETTINGS, "--findings-only", "--all", write("all", pods_and_others()))
     assert "Pod/good" not in result.out

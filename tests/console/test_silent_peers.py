@@ -24,12 +24,12 @@ INCOMPLETE_REQUESTS = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def metrics_port() -> int:
     return free_port()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def port(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[int]:
     found = free_port()
     limits = {"console.serving.SILENCE_SECONDS": SILENCE_SECONDS, "console.serving.READING_SECONDS": request.param}

@@ -39,8 +39,8 @@ def lines(documents: list[Json]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
-def test_nothing_names_the_old_namespace(overlay: Path, tmp_path: Path):
-    found = rendered(tmp_path, overlay)
+def test_nothing_keeps_the_old_namespace_and_names(overlay: Path, tmp_path: Path):
+    found = rendered(tmp_path, overlay, namePrefix=PREFIX)
     assert {d["metadata"].get("namespace") for d in found if d["kind"] not in CLUSTER_WIDE} == {NAMESPACE}
     assert one(found, "Namespace", NAMESPACE)
     text = "\n".join(map(yaml.safe_dump, found))
@@ -49,11 +49,6 @@ def test_nothing_names_the_old_namespace(overlay: Path, tmp_path: Path):
     )
     assert left == []
     assert "volcano-system" not in re.sub(r"system:serviceaccount:volcano-system:", "", text)
-
-
-@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
-def test_nothing_keeps_the_old_names(overlay: Path, tmp_path: Path):
-    found = rendered(tmp_path, overlay, namePrefix=PREFIX)
     assert {d["metadata"]["name"] for d in found if not d["metadata"]["name"].startswith(PREFIX)} == {NAMESPACE}
     plain = [
         line for line in lines(found) if "vgpu-webhook" in CONSTANT.sub("", line.replace(f"{PREFIX}vgpu-webhook", ""))

@@ -2,18 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.console.audit_lines import console_client, read
+from tests.console.conftest import OPEN, Fixed, sample_parts
 from tests.docs.commands import PAGES, ROOT, is_curl
-from tests.docs.console import as_shown, curl, get, started
+from tests.docs.console import as_shown, curl, get
 from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks, prose, spans, tables, targets
 from tests.docs.test_generated import RENEW
 from webhook.audit.store import Retention
 from webhook.console import guard
+from webhook.console.app import create_app
 from webhook.console.review import MAX_MANIFEST
+from webhook.console.state import ConsoleState
 
 PAGE = (DOCS / "console.md").read_text()
 NOT_TESTED = {
@@ -58,19 +64,25 @@ def test_quoted_messages_are_those_of_the_console(console: int, tmp_path: Path):
         "No decision matches": get(console, "/decisions?name=no-such-pod"),
         "not checked": get(console, "/health?wait=20"),
     }
-    with started() as port:
-        found |= {
-            "The console reads no audit log": get(port, "/decisions"),
-            "The fleet is not known": get(port, "/fleet"),
-            "What pods hold is not known": get(port, "/fleet"),
-        }
-    with started("--audit-log", str(tmp_path / "audit.jsonl")) as port:
-        found["is not there yet"] = found["No decision is recorded yet"] = get(port, "/decisions")
+    without = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=None)))).test_client()
+    found |= {
+        "The console reads no audit log": _text(without, "/decisions"),
+        "The fleet is not known": _text(without, "/fleet"),
+        "What pods hold is not known": _text(without, "/fleet"),
+    }
+    absent = console_client(read(tmp_path / "audit.jsonl"))
+    found["is not there yet"] = found["No decision is recorded yet"] = _text(absent, "/decisions")
+    OPEN.pop().stop()
     assert quoted().keys() - NOT_TESTED == found.keys()
     for message, response in found.items():
         assert message in response.replace("&#39;", "'")
         status = quoted()[message].partition(":")[0]
         assert response.startswith(status if status.isdigit() else "200")
+
+
+def _text(client: Any, path: str) -> str:
+    response = client.get(path)
+    return f"{response.status_code}: {response.text}"
 
 
 def test_stated_limits_are_those_of_the_code():

@@ -132,23 +132,23 @@ def handshake_only(_connection: Connection) -> None:
 
 ENDINGS = [
     *(handshake_only, reset, idle, close_announced, reviews, chunked_review, pipeline, never_reading),
-    *(half_a_head, half_a_body, slow_head, slow_body, reset_in_a_body, wrong_type, no_http, web_socket),
+    *(half_a_head, half_a_body, slow_body, reset_in_a_body, wrong_type, no_http, web_socket),
 ]
+BAD_HANDSHAKES = (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01")
+
+Connect = Callable[[Counted], None]
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_closed_connection_leaves_nothing(counted: Counted, ending: Callable[[Connection], None]):
-    def connect_once() -> None:
+def ended_by(ending: Callable[[Connection], None]) -> Connect:
+    def connect(counted: Counted) -> None:
         with counted.program.connect() as connection:
             ending(connection)
 
-    check_leaves_nothing(counted, connect_once, waits=ending is slow_head)
+    return connect
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"])
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_handshake_that_fails_leaves_nothing(counted: Counted, sent: bytes, waits: bool):
-    def connect_once() -> None:
+def bad_handshake(sent: bytes, *, waits: bool) -> Connect:
+    def connect(counted: Counted) -> None:
         with socket.create_connection(("127.0.0.1", counted.program.port), timeout=30) as connection:
             connection.sendall(sent)
             if waits:
@@ -156,15 +156,25 @@ def test_a_handshake_that_fails_leaves_nothing(counted: Counted, sent: bytes, wa
                     while connection.recv(100):
                         pass
 
-    check_leaves_nothing(counted, connect_once, waits=waits)
+    return connect
 
 
-def check_leaves_nothing(counted: Counted, connect_once: Callable[[], None], *, waits: bool) -> None:
-    """Fails if each connection leaves an object; they run at the same time if each waits for the server to close it."""
+AT_ONCE = [*map(ended_by, ENDINGS), *(bad_handshake(sent, waits=False) for sent in BAD_HANDSHAKES)]
+WAITING = [
+    ended_by(slow_head),
+    *(bad_handshake(sent, waits=True) for sent in BAD_HANDSHAKES),
+]  # until the server closes
+
+
+def test_closed_connections_leave_nothing(counted: Counted):
+    """All ways together: each of them leaves an object of every connection, or none."""
 
     def several(count: int) -> None:
-        with ThreadPoolExecutor(count if waits else 1) as threads:
-            for future in [threads.submit(connect_once) for _ in range(count)]:
+        for connect in AT_ONCE:
+            for _ in range(count):
+                connect(counted)
+        with ThreadPoolExecutor(count * len(WAITING)) as threads:
+            for future in [threads.submit(connect, counted) for connect in WAITING for _ in range(count)]:
                 future.result()
         until(counted.all_closed)
 
