@@ -252,7 +252,7 @@ def test_standard_input_and_hostile_names():
 
 
 def test_a_large_yaml_file_is_refused_with_advice(run, write, monkeypatch):
-    monkeypatch.setattr("webhook.inputs.manifests.MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr("webhook.inputs.objects.MAX_MANIFEST_BYTES", 1000)
     result = run("scan", write("big.yaml", yaml.safe_dump(pods_and_others())))
     assert result.code == 2
     assert "print it with -o json, which is read piece by piece" in result.err

@@ -82,7 +82,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "a million keys": (lambda: "\n".join(f"{n:x}: 1" for n in range(300_000)), 413, "larger than 256 KiB"),
     "a million keys as JSON": (lambda: json.dumps(dict.fromkeys(map(str, range(20_000)), 1)), 200, "not a Kubernetes"),
     "empty lists": (lambda: f"a: [{'[],' * (ROOM // 3)}]", 200, "not a Kubernetes object"),
-    "deep JSON": (lambda: "[" * ROOM, 422, "nested too deeply"),
+    "deep JSON": (lambda: "[" * ROOM, 422, "nested more than 100 deep"),
     "nested as deep as may be": (lambda: f"{HEAD}{SPEC}    x: {'{a: ' * 90}1{'}' * 90}\n", 200, "Repaired"),
     "aliases": (lambda: aliases(380), 200, "Repaired"),
     "more aliases": (lambda: aliases(1800), 413, "more than 3 MiB of JSON once aliases"),

@@ -16,7 +16,7 @@ from webhook.console import explain
 from webhook.console import review as review_api
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.inputs.parse import parse_documents
+from webhook.inputs.parse import parse_stream
 from webhook.policy.policy import parse_policy
 from webhook.settings.files import SAMPLES
 from webhook.suites.rulebook import rows
@@ -106,7 +106,7 @@ def test_explanations_are_what_the_command_prints(client, command_lines):
 
 def test_patch_listing_and_object_agree(client):
     for text in EVERY_MANIFEST:
-        (pod,) = parse_documents(text.encode(), "it")
+        (pod,) = parse_stream(text.encode(), "it")
         (found,) = reviewed(client, text)["documents"]
         assert jsonpatch.apply_patch(pod, found["patch"]) == found["object"]
         for marks, side in ((" -", pod), (" +", found["object"])):

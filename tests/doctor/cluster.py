@@ -13,7 +13,7 @@ from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
 from webhook.doctor.registry import results_of
 from webhook.doctor.setup import device_config_in, put_together
-from webhook.inputs.manifests import parse_manifests
+from webhook.inputs.parse import parse_stream
 from webhook.manifests.configurations import configurations
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.policy.policy import default_policy
@@ -70,7 +70,7 @@ def _documents():
     return [
         item
         for path in sorted(HEALTHY.glob("*.yaml"))
-        for document in parse_manifests(path.read_bytes(), path.name)
+        for document in parse_stream(path.read_bytes(), path.name)
         for item in document["items"]
     ]
 
@@ -79,7 +79,7 @@ def _config():
     (text,) = [
         raw["data"]["device-config.yaml"] for raw in _documents() if name_of(raw) == "volcano-vgpu-device-config"
     ]
-    return parse_device_config(parse_manifests(text.encode(), "")[0], "")
+    return parse_device_config(parse_stream(text.encode(), "")[0], "")
 
 
 def place(raw):

@@ -81,6 +81,14 @@ def test_a_long_list_is_read_once(dump: Any):
     assert cached.cache_info().misses == 2 + 3 * 1000, "the list and the document once, and each pod, spec and b"
 
 
+def test_json_that_is_not_yaml_has_positions():
+    text = '{"a":"\\ud83d\\ude00 \\/","b\\/":["\x7f\u2028"],\t"kind":\t"Pod"}\n{"x":1, "kind":"Pod"}'
+    first, second = parse_documents(text.encode(), "f.json")
+    assert first.position("kind") == (1, text.index('"kind"') + 1)
+    assert first.position("b/") == (1, text.index('"b') + 1)
+    assert second.position("kind") == (2, 9)
+
+
 def test_a_field_in_yaml_flow_style_has_a_position():
     assert only("{kind: Pod,\n spec: {x: 1}}").position("spec.x") == (2, 9)
 

@@ -145,7 +145,7 @@ def test_a_duplicate_key_is_refused_with_any_escapes(pairs: dict[str, str], data
 
 
 def test_a_body_with_gos_escapes_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(codec, "refuse_duplicate_keys", lambda _: pytest.fail("the keys are compared one by one"))
+    monkeypatch.setattr(codec, "unique_keys", lambda _: pytest.fail("the keys are compared one by one"))
     decode(as_go_encodes(review(object={"args": ["if [ $a > 1 ] && true; then exit; fi <in"]})))
 
 

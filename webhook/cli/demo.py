@@ -25,7 +25,7 @@ from webhook.cli.options import PORT
 from webhook.cli.program import Command
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
-from webhook.inputs.parse import parse_documents
+from webhook.inputs.parse import parse_stream
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference
 from webhook.settings.files import SAMPLES
@@ -160,7 +160,7 @@ class Show:
         for number, name in enumerate(PODS, start=1):
             text = read_bytes(SAMPLES / name, MAX_SAMPLE)
             comment = text.decode().splitlines()[0].removeprefix("# ")
-            (pod,) = parse_documents(text, name)
+            (pod,) = parse_stream(text, name)
             self.terminal.line()
             self.terminal.line((Style.BOLD, f"{number}  webhook/samples/{name}"))
             self.terminal.paragraph(INDENT, (), comment)

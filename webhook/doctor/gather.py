@@ -33,7 +33,8 @@ from webhook.doctor.volcano import (
 )
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.files import read_input, source_name
-from webhook.inputs.manifests import flattened, manifest_files, parse_manifests
+from webhook.inputs.manifests import flattened, manifest_files
+from webhook.inputs.parse import parse_stream
 from webhook.policy.policy import Policy
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
@@ -103,7 +104,7 @@ def facts_from_files(
         try:
             data = read_input(file, left)
             left -= len(data)
-            for document in parse_manifests(data, source_name(file)):
+            for document in parse_stream(data, source_name(file)):
                 collection.add(document)
         except ConfigError as error:
             complaints.append(str(error))

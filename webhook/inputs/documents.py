@@ -7,7 +7,8 @@ from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.inputs.files import MAX_MANIFEST_BYTES, read_input, source_name
-from webhook.inputs.manifests import flattened, parse_manifests
+from webhook.inputs.manifests import flattened
+from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import Position, SourceText, steps_of
 from webhook.lenient import table
 from webhook.wire.codec import creation, to_request
@@ -67,7 +68,7 @@ def parse_documents(data: bytes, source: str) -> list[Document]:
     Raises:
         ConfigError: it is neither YAML nor JSON, or holds nothing.
     """
-    found, text = parse_manifests(data, source), SourceText(data)
+    found, text = parse_stream(data, source), SourceText(data)
     if not found:
         raise ConfigError(f"{source}: no document in it")
     places = [f"{source}: document {number}" if len(found) > 1 else source for number in range(1, len(found) + 1)]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.errors import ConfigError
-from webhook.inputs.parse import parse_documents
+from webhook.inputs.parse import parse_stream
 from webhook.mistakes import mistake_in_file
 
 STANDARD_INPUT = "-"
@@ -55,7 +55,7 @@ def parse_document(data: bytes, source: str) -> Any:
     Raises:
         ConfigError: it cannot be read, or there are several.
     """
-    documents = parse_documents(data, source)
+    documents = parse_stream(data, source)
     if len(documents) > 1:
         raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
     return documents[0] if documents else None

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import orjson
 
 from webhook.errors import ClusterError, ConfigError
-from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, source_name
-from webhook.inputs.manifests import read_manifests, with_kind
+from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
+from webhook.inputs.manifests import with_kind
+from webhook.inputs.parse import parse_stream
 from webhook.mistakes import mistake_in_file
 from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
 
@@ -280,7 +281,7 @@ def _opened(path: str) -> Any:
 
 def _manifests(path: str) -> Iterator[Any]:
     try:
-        documents = read_manifests(path)
+        documents = parse_stream(read_input(path, MAX_MANIFEST_BYTES), source_name(path))
     except ConfigError as error:
         hint = "; print it with -o json, which is read piece by piece" if "larger than" in str(error) else ""
         raise ConfigError(f"{error}{hint}") from error

@@ -1,7 +1,10 @@
-"""YAML and JSON from files, strict and bounded: parsed as Kubernetes would parse them, or refused with a plain reason."""
+"""The reader of YAML and JSON that people wrote: strict, bounded, as Kubernetes reads them, or refused with a plain reason."""
 
+import json
+import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from json import JSONDecodeError
 from typing import Any
 
@@ -10,10 +13,11 @@ import yaml
 
 from webhook.errors import ConfigError, RequestError
 from webhook.mistakes import mistake_in_json
-from webhook.wire.codec import refuse_duplicate_keys
+from webhook.wire.codec import unique_keys
 
 MAX_VALUES = 2_000_000  # values after aliases are followed: a small file can expand to billions
-MAX_CHECKED = 10 << 20  # bytes of JSON that are checked for duplicate keys; a larger fleet was printed by a program
+MAX_TEXT = 64 << 20  # characters after aliases are followed: a long text can be repeated, too
+MAX_CHECKED = 10 << 20  # bytes of JSON that are read strictly; a larger file was printed by a program
 MAX_DEPTH = 100  # more than any Kubernetes object has; the YAML composer in C has no limit and would crash
 
 _ODD_VALUES = (AttributeError, IndexError, KeyError, TypeError)  # the YAML library on `!!bool maybe` and its like
@@ -21,6 +25,8 @@ _TAG = "tag:yaml.org,2002:"
 _JSON_TAGS = {f"{_TAG}{word}" for word in ("null", "bool", "int", "float", "str", "seq", "map")}
 _MERGE = f"{_TAG}merge"
 
+_JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[{\[]")
+_SPACE = re.compile(r"[ \t\n\r]*")
 _TEMPLATE = b"{{"
 _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ")
 
@@ -103,33 +109,62 @@ _Loader.yaml_constructors = {
 }
 
 
-def parse_documents(data: bytes, source: str) -> list[Any]:
-    """Parse JSON, or a stream of YAML documents; empty documents are left out.
+def parse_stream(data: bytes, source: str) -> list[Any]:
+    """Parse JSON documents in a row, or a stream of YAML documents without the empty ones. The values are plain JSON.
 
     Raises:
-        ConfigError: neither, a key twice in one mapping, too deep, or too large once aliases are followed.
+        ConfigError: neither, a key twice in one object, too deep, a value that JSON does not have, or too large once aliases
+            are followed.
     """
+    documents: list[Any] | None = None
+    json_error: Exception | None = None
     try:
-        if data.lstrip()[:1] in (b"{", b"["):
+        if is_json(data):
+            if len(data) > MAX_CHECKED:
+                with suppress(orjson.JSONDecodeError):
+                    return [orjson.loads(data)]
             try:
-                document = orjson.loads(data)
-            except orjson.JSONDecodeError:
-                pass  # flow style YAML looks like JSON
-            else:
-                if len(data) <= MAX_CHECKED:
-                    refuse_duplicate_keys(data)
-                return [document]
-        documents = _parse_yaml(data)
+                documents = [document for _, document in json_documents(data.decode("utf-8-sig"))]
+            except (RecursionError, ValueError) as error:
+                json_error = error  # flow style YAML looks like JSON
+        if documents is None:
+            documents = _parse_yaml(data)
     except _ODD_VALUES as error:
         raise ConfigError(f"{source}: not YAML that can be read: a value does not suit its tag (!!…)") from error
     except (yaml.YAMLError, RecursionError, ValueError, RequestError) as error:
-        raise ConfigError(f"{source}: not YAML or JSON that can be read: {why_unreadable(data, error)}") from error
-    left = _most_values(data)
-    for document in documents:
-        left = _count_down(document, left)
-        if left < 0:
-            raise ConfigError(f"{source}: more values than its size allows; an alias (&, *) that explodes?")
+        # If it is neither, the error of the JSON parser is clearer.
+        if json_error is None or isinstance(error, RefusedYaml):
+            raise ConfigError(f"{source}: not YAML or JSON that can be read: {why_unreadable(data, error)}") from error
+        raise ConfigError(f"{source}: not JSON that can be read: {why_unreadable(data, json_error)}") from error
+    if problem := _foreign_value(documents, len(data)):
+        raise ConfigError(f"{source}: {problem}")
     return documents
+
+
+def is_json(data: bytes) -> bool:
+    """Whether a text begins as JSON does."""
+    return _JSON.match(data) is not None
+
+
+def json_documents(text: str) -> Iterator[tuple[int, Any]]:
+    """JSON documents in a row, each with the place where it begins in the text.
+
+    Raises:
+        ValueError: it is not JSON.
+        NotJson: a key is twice in one object.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=unique_keys)
+    at = after_space(text, 0)
+    while at < len(text):
+        document, end = decoder.raw_decode(text, at)
+        yield at, document
+        at = after_space(text, end)
+
+
+def after_space(text: str, at: int) -> int:
+    """The place of the next character that is no space; the end if there is none."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def _parse_yaml(data: bytes) -> list[Any]:
@@ -142,7 +177,7 @@ def _parse_yaml(data: bytes) -> list[Any]:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     loader = _Loader(data)
-    loader.limit = _most_values(data)
+    loader.limit = max(MAX_VALUES, len(data))
     try:
         documents = []
         while loader.check_data():
@@ -152,22 +187,36 @@ def _parse_yaml(data: bytes) -> list[Any]:
     return [document for document in documents if document is not None]
 
 
-def _most_values(data: bytes) -> int:
-    """A value takes at least one byte; a document with more values than bytes repeats them by aliases."""
-    return max(MAX_VALUES, len(data))
+def _foreign_value(documents: list[Any], size: int) -> str:
+    """Why later code should not meet these values; empty if it may.
 
-
-def _count_down(value: Any, left: int) -> int:
-    """Subtract the number of values in a document, counting each use of an alias. Stops below 0."""
-    stack = [value]
-    while stack and left >= 0:
-        here = stack.pop()
-        left -= 1
-        if isinstance(here, dict):
-            stack.extend(here.values())
-        elif isinstance(here, list):
-            stack.extend(here)
-    return left
+    A value or character takes at least one byte; a file with more of them than bytes repeats them by aliases.
+    """
+    values, characters = max(MAX_VALUES, size), max(MAX_TEXT, size)
+    stack = [(document, 0) for document in documents]
+    while stack:
+        value, depth = stack.pop()
+        values -= 1
+        if values < 0:
+            return "more values than its size allows; an alias (&, *) that explodes?"
+        if isinstance(value, str):
+            characters -= len(value)
+            if characters < 0:
+                return "more text than its size allows; an alias (&, *) that explodes?"
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return "a text holds half a character (a lone surrogate)"
+        elif isinstance(value, float) and not math.isfinite(value):
+            return f"{value} is not a number that Kubernetes accepts"
+        elif isinstance(value, int) and value.bit_length() > 63:
+            return "a number beyond 64 bits; put it in quotes if it is text"
+        elif isinstance(value, dict | list) and value:
+            if depth >= MAX_DEPTH:
+                return f"nested more than {MAX_DEPTH} deep; an alias (&, *) that explodes?"
+            inside = [*value, *value.values()] if isinstance(value, dict) else value
+            stack.extend((child, depth + 1) for child in inside)
+    return ""
 
 
 def why_unreadable(data: bytes, error: Exception) -> str:
@@ -194,7 +243,7 @@ def why_unreadable(data: bytes, error: Exception) -> str:
         meaning = next((meaning for part, meaning in _MEANINGS.items() if part in found), "this is not YAML")
         return f"{meaning}{_place(error)}"
     if isinstance(error, RecursionError):
-        return "nested too deeply"
+        return f"nested more than {MAX_DEPTH} deep"
     return "a value cannot be read, such as a number of too many digits; if it is text, put it in quotes"
 
 

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from webhook.errors import WebhookError
+from webhook.inputs.parse import after_space, is_json, json_documents
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_ENTRIES = 64  # objects and lists whose entries are in memory
 
 _DECODER = json.JSONDecoder()
-_SPACE = re.compile(r"[ \t\n\r]*")
 _STEP = re.compile(r"\[(.*?)\](?=[.\[]|\Z)|\.?([^.\[]+)")
 _NULL = "tag:yaml.org,2002:null"
 _MERGE = "tag:yaml.org,2002:merge"
@@ -35,7 +37,7 @@ class SourceText:
     """The text of a manifest file, whose documents are read again when a position in them is wanted."""
 
     def __init__(self, data: bytes) -> None:
-        """Take the text: one that `parse_manifests` can read."""
+        """Take the text: one that `parse_stream` can read."""
         self._data = data
         # Findings in a long list share the way to it, which is read once.
         self._json_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda at: dict(_json_entries(self._json[0], at)))
@@ -71,19 +73,13 @@ class SourceText:
     @cached_property
     def _json(self) -> tuple[str, list[int]]:
         """The text and where its documents begin; nothing if it is not JSON."""
-        begins = []
+        if not is_json(self._data):
+            return "", []
         try:
             text = self._data.decode("utf-8-sig")
-            at = _after_space(text, 0)
-            if text[at : at + 1] not in ("{", "["):
-                return "", []
-            while at < len(text):
-                begins.append(at)
-                _, end = _DECODER.raw_decode(text, at)
-                at = _after_space(text, end)
-        except (ValueError, RecursionError):
+            return text, [begin for begin, _ in json_documents(text)]
+        except (ValueError, RecursionError, WebhookError):
             return "", []
-        return text, begins
 
     @cached_property
     def _yaml(self) -> list[yaml.Node]:
@@ -92,11 +88,6 @@ class SourceText:
         except yaml.YAMLError:
             return []
         return [node for node in nodes if node.tag != _NULL]
-
-
-def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
 
 
 def _deepest(path: Sequence[str], begin: tuple[Any, Any], entries: Callable[[Any], dict[str, tuple[Any, Any]]]) -> Any:
@@ -121,17 +112,17 @@ def _json_entries(text: str, at: int) -> Iterator[tuple[str, tuple[int, int]]]:
     opening, index = text[at], 0
     if opening not in "{[":
         return
-    at = _after_space(text, at + 1)
+    at = after_space(text, at + 1)
     while text[at] not in "}]":
         key, place, value = str(index), at, at
         if opening == "{":
             key, end = _DECODER.raw_decode(text, at)
-            value = _after_space(text, _after_space(text, end) + 1)  # behind the colon
+            value = after_space(text, after_space(text, end) + 1)  # behind the colon
         yield key, (place, value)
         _, end = _DECODER.raw_decode(text, value)
-        at = _after_space(text, end)
+        at = after_space(text, end)
         if text[at] == ",":
-            at = _after_space(text, at + 1)
+            at = after_space(text, at + 1)
         index += 1
 
 

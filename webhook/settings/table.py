@@ -16,7 +16,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.inputs.files import parse_document, read_bytes
-from webhook.inputs.parse import parse_documents
+from webhook.inputs.parse import parse_stream
 from webhook.lenient import at, table
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
@@ -167,7 +167,7 @@ class ListSetting(Setting, Generic[Kept]):
         return not self.rule or policy.levels.is_on(self.rule)
 
     def load(self, path: str | Path) -> Any:  # noqa: D102  # as Setting has it
-        return self.read(parse_documents(read_bytes(path, self.max_bytes), str(path)), str(path))
+        return self.read(parse_stream(read_bytes(path, self.max_bytes), str(path)), str(path))
 
     def read(self, documents: Iterable[Any], source: str) -> Any:
         """Read parsed documents.

@@ -18,7 +18,8 @@ from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, Mistakes, RequestError
 from webhook.inputs.documents import Document, read_documents
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_bytes, read_input, source_name
-from webhook.inputs.manifests import manifest_files, parse_manifests
+from webhook.inputs.manifests import manifest_files
+from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.outcome import WORDS, Outcome
@@ -170,7 +171,7 @@ class Suite:
         self._directory = Path() if path == STANDARD_INPUT else Path(path).parent
         self._settings: dict[tuple[str, str], Any] = {}
         self._snapshots: dict[bytes, Snapshot] = {}
-        documents = parse_manifests(self._data, self.file)
+        documents = parse_stream(self._data, self.file)
         if len(documents) != 1:
             raise ConfigError(f"{self.file}: a suite is one document with `cases`, but this file has {len(documents)}")
         self._document = documents[0]
@@ -294,7 +295,7 @@ class Suite:
                 _splice(new, nodes[index], _golden(result))
         text = "\n".join(new)
         try:
-            same = parse_manifests(text.encode(), self.file) == [wanted]
+            same = parse_stream(text.encode(), self.file) == [wanted]
         except ConfigError:
             same = False
         if not same:

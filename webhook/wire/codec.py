@@ -106,7 +106,10 @@ def parse_json(body: bytes) -> Any:
                 f"the body has more than {MAX_BYTES_IN_DOUBT} bytes or {MAX_MARKS_IN_DOUBT} commas, colons and brackets, and "
                 "is not spelled as an API server spells; send less, or JSON without spaces"
             )
-        refuse_duplicate_keys(body)
+        try:
+            json.loads(body, object_pairs_hook=unique_keys)
+        except RecursionError as error:
+            raise NotJson(_TOO_DEEP) from error
     return document
 
 
@@ -189,18 +192,6 @@ def error_status(error: RequestError) -> bytes:
     return status(error.status, error.reason, f"vgpu-webhook: {error}")
 
 
-def refuse_duplicate_keys(body: bytes) -> None:
-    """Look for duplicate keys in the objects of a JSON document.
-
-    Raises:
-        NotJson: there is one, or the document is nested too deeply.
-    """
-    try:
-        json.loads(body, object_pairs_hook=_unique)
-    except RecursionError as error:
-        raise NotJson(_TOO_DEEP) from error
-
-
 def _has_more_marks(body: bytes, most: int) -> bool:
     if len(body) > most:
         for mark in _MARKS:  # in four steps, between which other threads can run
@@ -252,7 +243,12 @@ def _without_escapes(body: bytes) -> bytes:
     return plain
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of its pairs, for a JSON decoder's `object_pairs_hook`.
+
+    Raises:
+        NotJson: a key is there twice.
+    """
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
