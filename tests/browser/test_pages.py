@@ -25,8 +25,6 @@ PAGES = (
     "/rules/card-count",
     "/?example=pod-refused",
     "/?example=gang-too-large",
-    "/decisions?outcome=denied",
-    "/rules?namespace=default",
     "/why?pod=team-c/finetune-0",
     "/fleet?view=empty",
     NOWHERE,

@@ -59,20 +59,10 @@ def start() -> Iterator[Start]:
         each.process.communicate()
 
 
-def test_it_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
-    log = tmp_path / "audit.jsonl"
-    log.write_bytes((SAMPLES / "audit.jsonl").read_bytes())
-    console = start("--sample", "--audit-log", str(log))
-    until(lambda: console.count() == 16)
-    children = Path(f"/proc/{console.process.pid}/task/{console.process.pid}/children").read_text().split()
-    for child in children:
-        os.kill(int(child), signal.SIGKILL)
-    until(lambda: console.is_ready() and console.count() == 16)
-
-
-def test_a_log_that_comes_later_is_followed(start: Start, tmp_path: Path):
-    log = tmp_path / "audit.jsonl"
-    console = start("--audit-log", str(log))
+def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
+    log, policy = tmp_path / "audit.jsonl", tmp_path / "policy.yaml"
+    policy.write_text("rules: {card-count: warn}\n")
+    console = start("--sample", "--audit-log", str(log), "--policy", str(policy))
     assert b"not there yet" in console.get("/health")
     lines = (SAMPLES / "audit.jsonl").read_bytes().splitlines(keepends=True)
     log.write_bytes(lines[0])
@@ -81,16 +71,14 @@ def test_a_log_that_comes_later_is_followed(start: Start, tmp_path: Path):
         file.write(b"\x00\xff binary\n" + lines[1] + lines[2][:50])
     until(lambda: console.count() == 2)
     assert b"not there yet" not in console.get("/health")
-
-
-def test_a_bad_file_ends_it_only_at_the_start(start: Start, tmp_path: Path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("rules: {card-count: warn}\n")
-    console = start("--sample", "--policy", str(policy))
+    children = Path(f"/proc/{console.process.pid}/task/{console.process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    until(lambda: console.is_ready() and console.count() == 2)
     policy.write_text("rulse: {}\n")
     until(lambda: b"did you mean" in console.get("/health"))
     rules = {rule["id"]: rule["level"] for rule in orjson.loads(console.get("/api/v1/rules"))["rules"]}
-    assert rules["card-count"] == "warn"
+    assert rules["card-count"] == "warn", "a bad file ends it only at the start"
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,6 @@ def test_the_webhook_configurations_are_created_and_deleted_first(directory: Pat
     assert all("finalizers" not in document["metadata"] for document in found)
 
 
-@pytest.mark.parametrize("directory", OVERLAYS, ids=lambda directory: directory.name)
-def test_no_two_objects_share_a_name(directory: Path):
-    names = [(d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in built(directory)]
-    assert len(set(names)) == len(names)
-
-
 def test_the_default_creates_its_certificates():
     assert {"Deployment", "Job", "CronJob"} == pod_specs(built(DEPLOY)).keys()
     assert one(built(DEPLOY), "ConfigMap", "vgpu-webhook-policy")["data"].keys() == {"policy.yaml"}

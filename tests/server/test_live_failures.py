@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import drop, status
+from tests.kube.faults import status
 from tests.server.conftest import Start
 from tests.server.live import QUICK, Live, gpu_node, put_policy
 from tests.server.program import EXIT_SECONDS, Authority, until
@@ -67,20 +67,6 @@ def test_nodes_wait_for_the_device_config(start: Start, api: ApiServer, tmp_path
     time.sleep(0.3)
     assert api.requests_for(NODES) == []
     assert live.refused(5) == []
-    api.heal()
-    until(lambda: live.refused(5) == ["card-count"])
-
-
-def test_requests_to_a_failing_server_back_off(start: Start, api: ApiServer, tmp_path: Path):
-    api.fail(".*", drop)
-    live = Live(start, api, tmp_path / "kubeconfig")
-    until(lambda: len(api.requests) >= 40)
-    times = [seen.at for seen in api.requests[:40]]
-    assert times[-1] - times[0] > 0.15 * 3, (
-        "four ConfigMaps and the queues, at most every 0.15 s each after some failures"
-    )
-    assert live.refused(5) == []
-    until(lambda: live.program.log().count("retrying") == 5)
     api.heal()
     until(lambda: live.refused(5) == ["card-count"])
 
