@@ -1,6 +1,7 @@
-"""One run repairs any damage, over HTTP."""
+"""`show` reports damage, and one run of `ensure` repairs it, over HTTP."""
 
 import base64
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -13,12 +14,20 @@ from tests.certs.conftest import Certs
 Damage = Callable[[CertsApiServer], None]
 
 
-def empty_bundles(api: CertsApiServer) -> None:
-    api.apply_webhooks()
-
-
 def foreign_bundle(api: CertsApiServer) -> None:
     api.apply_webhooks(VALIDATING, bundle=pki.make_ca("another CA").certificate)
+
+
+def one_of_two_empty(api: CertsApiServer) -> None:
+    del api.objects[MUTATING]["webhooks"][1]["clientConfig"]["caBundle"]
+
+
+def wrong_key(api: CertsApiServer) -> None:
+    api.objects[TLS]["data"]["tls.key"] = api.objects[AUTHORITY]["data"]["current.key"]
+
+
+def no_ca(api: CertsApiServer) -> None:
+    del api.objects[AUTHORITY]
 
 
 def half_a_pair(api: CertsApiServer) -> None:
@@ -46,10 +55,26 @@ def all_garbage(api: CertsApiServer) -> None:
         api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"garbage").decode())
 
 
-@pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_garbage])
-def test_damage_is_repaired(api: CertsApiServer, certs: Certs, damage: Damage):
+@pytest.mark.parametrize(
+    "damage, line",
+    [
+        (foreign_bundle, "it does not contain the CA that signed the leaf"),
+        (one_of_two_empty, "MutatingWebhookConfiguration vgpu-webhook    nothing  it contains no certificate"),
+        (wrong_key, "but its key belongs to another certificate"),
+        (no_ca, "  current  none\n"),
+        (half_a_pair, "the current CA cannot sign: its key cannot be read"),
+        (expired_leaf, "sign a leaf: it expired on 20"),
+        (expired_ca, "the current CA cannot sign: it expired on 20"),
+        (all_garbage, "the current CA cannot sign: it cannot be read"),
+    ],
+)
+def test_damage_is_reported_and_repaired(api: CertsApiServer, certs: Certs, damage: Damage, line: str):
     certs("ensure")
     damage(api)
+    result = certs("show")
+    assert result.code == 1
+    assert line in result.out
+    assert json.loads(certs("show", "-o", "json").out)["inOrder"] is False
     assert certs("ensure").code == 0
     assert certs("show").code == 0
     (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
