@@ -9,15 +9,15 @@ import orjson
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.server.body import MAX_BODY
-from webhook.wire.codec import MAX_MARKS, MAX_MARKS_IN_DOUBT
+from webhook.wire.codec import MAX_STRUCTURAL_CHARS, MAX_STRUCTURAL_CHARS_IN_DOUBT
 
 VGPU = {names.VGPU_NUMBER: "1"}
 PERCENT = VGPU | {names.VGPU_MEMORY_PERCENTAGE: "50"}
 ROOM = 4096  # for the JSON around the repeated part
 WORDS = 40_000  # that fit in one annotation
 MARKS = (b",", b":", b"{", b"[")
-MOST_MARKS = MAX_MARKS - 1000
-MOST_MARKS_IN_DOUBT = MAX_MARKS_IN_DOUBT - 1000
+MOST_MARKS = MAX_STRUCTURAL_CHARS - 1000
+MOST_MARKS_IN_DOUBT = MAX_STRUCTURAL_CHARS_IN_DOUBT - 1000
 
 
 Body = Callable[[], bytes]

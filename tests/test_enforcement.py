@@ -42,7 +42,7 @@ def deployment(template: dict[str, Any]) -> Request:
 def review_at_both_endpoints(admission_request: Request, settings: Snapshot) -> tuple[Outcome, Outcome]:
     """The outcomes of both endpoints; /validate gets the object as /mutate returns it."""
     repaired = mutate(admission_request, settings)
-    mutated = admission_request._replace(object=dict(repaired.object)) if repaired.touched else admission_request
+    mutated = admission_request._replace(object=dict(repaired.object)) if repaired.reviewed else admission_request
     return repaired, validate(mutated, settings)
 
 
@@ -144,7 +144,7 @@ def test_the_last_entry_that_matches_decides():
     assert words == {
         "team-a": "denied",
         "team-b": "would-be-mutated",
-        "kube-system": "untouched",
+        "kube-system": "not-reviewed",
         "lab": "would-be-denied",
         "other": "would-be-denied",
     }

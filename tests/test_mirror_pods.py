@@ -31,7 +31,7 @@ MIRROR = invalid_pod(**{names.MIRROR: "6f1c0b", "volcano.sh/vgpu-node": "a"})
 @pytest.mark.parametrize("endpoint", [mutate, validate])
 def test_a_mirror_pod_of_a_kubelet_is_never_touched(endpoint: Any):
     created = admission_request(MIRROR, userInfo=KUBELET)
-    assert not outcome_of(endpoint, created, CLUSTER.snapshot).touched
+    assert not outcome_of(endpoint, created, CLUSTER.snapshot).reviewed
     assert called(CLUSTER.entries, created, f"/{endpoint.__name__}") == set()
 
 

@@ -59,7 +59,7 @@ def test_a_new_queue_is_reviewed(old: Any, new: Any, sent: bool, allowed: bool):
     assert called(USUAL.entries, admission_request, "/validate") == ({"pod-groups"} if sent else set())
     snapshot = settings(workloads="off")
     outcome = review(decoded(admission_request), snapshot)
-    assert (outcome.touched, outcome.allowed) == (sent, allowed)
+    assert (outcome.reviewed, outcome.allowed) == (sent, allowed)
     if sent:
         decision = recorded(decoded(admission_request), snapshot)
         assert json.loads(json.dumps(decision.request))["workload"].get("spec", {}) == new["spec"]
@@ -69,7 +69,7 @@ def test_a_new_queue_is_reviewed(old: Any, new: Any, sent: bool, allowed: bool):
 def test_enforcement_and_exemptions_hold_for_pod_groups():
     created = decoded(request(group("root")))
     assert review(created, settings(enforcement="warn")).allowed
-    assert not review(created, settings(namespaces=[{"match": ["default"], "exempt": True}])).touched
+    assert not review(created, settings(namespaces=[{"match": ["default"], "exempt": True}])).reviewed
 
 
 def test_a_pod_group_that_is_too_large_to_be_read_is_refused():

@@ -87,8 +87,8 @@ def test_each_level_has_its_source():
     assert list(first) == [rule.id for rule in VALIDATIONS]
 
 
-@pytest.mark.parametrize("namespace, decider", [("team-b", 0), ("team-a", 1), ("kube-system", 3), ("default", None)])
-def test_the_decider_of_a_namespace_is_found(namespace, decider):
+@pytest.mark.parametrize("namespace, winner", [("team-b", 0), ("team-a", 1), ("kube-system", 3), ("default", None)])
+def test_the_last_entry_that_matches_wins(namespace, winner):
     table = parse({"namespaces": NAMESPACES}).levels
-    assert table.decider(namespace) == decider
-    assert table.of(namespace) == table.at(decider)
+    assert table.winning_entry(namespace) == winner
+    assert table.of(namespace) == table.at(winner)

@@ -103,5 +103,5 @@ def test_a_partial_pod_is_not_reported_if_repairs_are_off(kind: WorkloadKind):
     deployment = reviewed(WORKLOAD_KINDS["apps", "Deployment"])
     assert {violation.rule for violation in deployment.violations} == {"toleration-missing", "foreign-scheduler"}
     part = reviewed(kind)
-    assert part.touched
+    assert part.reviewed
     assert part.violations == ()

@@ -239,7 +239,7 @@ def test_an_object_that_no_rule_reviews_is_allowed_unchanged(changes: dict[str, 
     settings = snapshot("mixed", namespaces=[{"match": ["kube-*"], "exempt": True}])
     for endpoint in (mutate, validate, review):
         outcome = endpoint(request(PRIVILEGED, **changes), settings)
-        assert (outcome.touched, outcome.allowed, outcome.operations) == (False, True, ())
+        assert (outcome.reviewed, outcome.allowed, outcome.operations) == (False, True, ())
         assert outcome.answer().audit is None
 
 

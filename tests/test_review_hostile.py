@@ -29,7 +29,7 @@ from webhook.repair import describe
 from webhook.review import mutate, review, validate
 from webhook.rules.settings import Level
 from webhook.snapshot import Snapshot
-from webhook.wire.codec import MAX_MARKS, decode, encode
+from webhook.wire.codec import MAX_STRUCTURAL_CHARS, decode, encode
 
 # --- any JSON -------------------------------------------------------------------------------------------------------
 
@@ -372,7 +372,7 @@ TOO_LARGE = [
 )
 def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str, fields: dict[str, Any]):
     """A rule would miss the part that is not read."""
-    assert mutate(request(pod, **fields), USUAL).word == "untouched"
+    assert mutate(request(pod, **fields), USUAL).word == "not-reviewed"
     outcome = validate(request(pod, **fields), USUAL)
     assert outcome.word == "denied"
     (violation,) = outcome.violations
@@ -400,7 +400,7 @@ def review_of_many_values(**request: Any) -> bytes:
         "namespace": "team-a",
         "operation": "CREATE",
     } | request
-    admission_request["object"] = {"metadata": {"object": 1}, "args": [1] * MAX_MARKS}
+    admission_request["object"] = {"metadata": {"object": 1}, "args": [1] * MAX_STRUCTURAL_CHARS}
     return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": admission_request})
 
 
@@ -409,9 +409,9 @@ def review_of_many_values(**request: Any) -> bytes:
     [
         ({}, "denied"),
         ({"namespace": "observed"}, "would-be-denied"),
-        ({"namespace": "kube-system"}, "untouched"),
-        ({"operation": "DELETE"}, "untouched"),
-        ({"kind": {"group": "apps", "kind": "Deployment"}}, "untouched"),
+        ({"namespace": "kube-system"}, "not-reviewed"),
+        ({"operation": "DELETE"}, "not-reviewed"),
+        ({"kind": {"group": "apps", "kind": "Deployment"}}, "not-reviewed"),
     ],
 )
 def test_a_pod_with_too_many_values_is_refused_in_a_response_with_its_uid(fields: dict[str, Any], outcome_word: str):

@@ -169,7 +169,7 @@ def review_document(
     why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
     known = is_reviewed_kind(request, snapshot)
     if why:
-        outcome = Outcome("", object=request.object or {}, touched=False)
+        outcome = Outcome("", object=request.object or {}, reviewed=False)
     else:
         outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
     return Reviewed(document, shown_name(request), request, outcome, why, known)

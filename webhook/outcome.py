@@ -18,7 +18,7 @@ WORDS = (  # of which an outcome is one
     "would-be-mutated",
     "warned",
     "allowed",
-    "untouched",
+    "not-reviewed",
 )
 
 MAX_FINDINGS = 100  # kept of one review: a pod of 1,000 containers must not make a megabyte of messages
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         pods: the pods that were judged, after mutation, each with its field path; none in `mutate`.
         received: the pods as they came in, likewise.
         templates: those that the pods are made from, if it is a workload.
-        touched: False if the webhook does not review such requests.
+        reviewed: False if the webhook does not review such requests.
         pods_refused: rules that let a workload pass, but will refuse its pods.
         never_starts: rules that let a workload and each of its pods pass, although the pods can never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     pods: tuple[tuple[str, ReviewedPod], ...] = ()
     received: tuple[tuple[str, PodView], ...] = ()
     templates: tuple[Template, ...] = ()
-    touched: bool = True
+    reviewed: bool = True
     pods_refused: tuple[str, ...] = ()
     never_starts: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE
@@ -130,7 +130,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
 
     def answer(self) -> Answer:
         """What the AdmissionReview answers."""
-        if not self.touched:
+        if not self.reviewed:
             return Answer(True, warnings=self.warnings)
         audit = {"decision-id": self.id, "outcome": self.word}
         if self.changed_or_found:
@@ -143,8 +143,8 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     @property
     def word(self) -> str:
         """The outcome in one word of `WORDS`."""
-        if not self.touched:
-            return "untouched"
+        if not self.reviewed:
+            return "not-reviewed"
         # One of the next two words is that of most reviews.
         if not self.changed_or_found:
             return "allowed"

@@ -107,16 +107,16 @@ class Violations:
 
 
 def mutate(request: Request, snapshot: Snapshot) -> Outcome:
-    """Repair a new pod. Everything else passes untouched, and so does the pod if the policy does not enforce.
+    """Repair a new pod. Everything else passes unchanged, and so does the pod if the policy does not enforce.
 
     Raises:
         Malformed: the object does not have a pod's shape.
     """
     effective = snapshot.levels.of(request.namespace)
     if not _is_pod(request) or request.operation != "CREATE" or request.sub_resource or effective.exempt:
-        return _untouched(request, "mutate")
+        return _not_reviewed(request, "mutate")
     if _mirrors_static_pod(request) or _excess(request):  # `validate` refuses what is too large
-        return _untouched(request, "mutate")
+        return _not_reviewed(request, "mutate")
     raw = _object(request)
     context = _context(request, snapshot, effective)
     received = PodView(raw)
@@ -148,10 +148,10 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
     """
     effective = snapshot.levels.of(request.namespace)
     if effective.exempt or request.operation not in ("CREATE", "UPDATE"):
-        return _untouched(request, "validate")
+        return _not_reviewed(request, "validate")
     if _is_pod(request):
         if _mirrors_static_pod(request):
-            return _untouched(request, "validate")
+            return _not_reviewed(request, "validate")
         return _validate_pod(request, snapshot, effective)
     if _is_binding(request):
         return _validate_pod(_as_update(request), snapshot, effective)
@@ -164,27 +164,27 @@ def _validate_kind(
     request: Request, snapshot: Snapshot, effective: Effective, templates: Sequence[Template] | None
 ) -> Outcome:
     if request.sub_resource or snapshot.settings.workloads is Level.OFF:
-        return _untouched(request, "validate")
+        return _not_reviewed(request, "validate")
     if templates is None:
         kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
         if kind is None:
-            return _untouched(request, "validate")
+            return _not_reviewed(request, "validate")
         if request.unread:
             notice = f"the pod templates are not reviewed now, but when the pods are created: {request.unread}"
-            return _untouched(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
+            return _not_reviewed(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
         templates = changed_templates(kind, _object(request), request.old_object)
     if not templates:
-        return _untouched(request, "validate")
+        return _not_reviewed(request, "validate")
     return _validate_workload(request, templates, snapshot, effective)
 
 
 def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] | None = None) -> Outcome:
     """Both endpoints, as the API server would call them: mutate, then validate the result; `templates` as in `validate`."""
     repaired = mutate(request, snapshot)
-    if repaired.touched:
+    if repaired.reviewed:
         request = request._replace(object=dict(repaired.object))
     judged = validate(request, snapshot, templates)
-    if not repaired.touched:
+    if not repaired.reviewed:
         return judged
     return judged._replace(
         mutations=repaired.mutations,
@@ -228,10 +228,10 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     if request.operation == "UPDATE":
         rules = _RULES_OF_UPDATES.get(request.sub_resource)
         if rules is None:
-            return _untouched(request, "validate")
+            return _not_reviewed(request, "validate")
         previous = PodView(request.old_object or {})
     elif request.sub_resource:
-        return _untouched(request, "validate")
+        return _not_reviewed(request, "validate")
     if excess := _excess(request):
         return _too_large(request, effective, excess)
     raw = _object(request)
@@ -307,7 +307,7 @@ def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effecti
         return _too_large(request, effective, request.unread)
     raw = _object(request)
     if request.old_object is not None and text(request.old_object, "spec", "queue") == text(raw, "spec", "queue"):
-        return _untouched(request, "validate")
+        return _not_reviewed(request, "validate")
     group = Workload(request.group, request.kind, raw, {}, _context(request, snapshot, effective))
     violations = Violations()
     violations.add(_workload_findings(group, effective, running=False))
@@ -404,9 +404,9 @@ def _object(request: Request) -> dict[str, Any]:
     return request.object
 
 
-def _untouched(request: Request, endpoint: str) -> Outcome:
+def _not_reviewed(request: Request, endpoint: str) -> Outcome:
     notices = ((names.PROBE_MAP, "the webhook answers"),) if _is_probe(request) else ()
-    return Outcome(id=_decision_id(request, endpoint), notices=notices, object=request.object or {}, touched=False)
+    return Outcome(id=_decision_id(request, endpoint), notices=notices, object=request.object or {}, reviewed=False)
 
 
 def _is_probe(request: Request) -> bool:

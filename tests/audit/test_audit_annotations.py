@@ -35,5 +35,5 @@ def test_the_ids_of_all_rules_fit_into_one_annotation():
     assert len(",".join(sorted(RULES))) < LONGEST
 
 
-def test_an_untouched_request_has_no_annotations():
+def test_a_request_that_is_not_reviewed_has_no_annotations():
     assert validate(request({"spec": {}}, operation="DELETE"), SNAPSHOTS[0]).answer().audit is None

@@ -61,10 +61,10 @@ def test_decisions_that_are_not_enforced_are_counted_separately(enforcement: str
     assert value(metrics, "mutations_total", rule="scheduler-name", enforcement=enforcement) == 1
 
 
-def test_other_requests_count_as_untouched():
+def test_other_requests_count_as_not_reviewed():
     metrics = Metrics()
     record_reviews(metrics, "gpu-pod1.delete")
-    labels = {"operation": "DELETE", "outcome": "untouched", "dry_run": "false"}
+    labels = {"operation": "DELETE", "outcome": "not-reviewed", "dry_run": "false"}
     assert value(metrics, "requests_total", endpoint="mutate", **labels) == 1
 
 

@@ -64,7 +64,7 @@ def test_each_decision_has_one_word_for_its_outcome():
     ]
     deleted = parse_decision(record(request(POD)._replace(operation="DELETE"), OLD))
     assert deleted is not None
-    assert deleted.word == "untouched"
+    assert deleted.word == "not-reviewed"
 
 
 GOOD = orjson.loads(line("u"))

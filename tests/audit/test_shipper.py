@@ -21,8 +21,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.audit import test_journal as journal
-from tests.audit.test_journal import World
+from tests.audit import test_follower as following
+from tests.audit.test_follower import World
 from tests.examples import examples
 from tests.postgres import BINARIES, PASSWORD, Postgres
 from tests.server.program import free_port, until
@@ -35,12 +35,12 @@ from webhook.audit.writer import AuditLogWriter
 from webhook.cli.options import STORE_VARIABLE
 
 KEEP = Retention(decisions=10_000_000, bytes=10 << 30)
-BEGIN = journal.read(journal.line(0)).time
+BEGIN = following.read(following.line(0)).time
 
 
 def line(number: int) -> bytes:
     """Lines as the webhook writes them: in the order of time."""
-    return journal.line(number, time=spell_time(BEGIN + timedelta(seconds=number)))
+    return following.line(number, time=spell_time(BEGIN + timedelta(seconds=number)))
 
 
 class OneLook(threading.Event):
@@ -58,9 +58,9 @@ class ShippedWorld(World):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.journal.stop()
-        self.journal.store.close()
-        self.journal = self
+        self.follower.stop()
+        self.follower.store.close()
+        self.follower = self
         self.url = f"sqlite:///{folder}/decisions.db"
 
     def look(self, _: int = 0) -> None:
@@ -239,7 +239,7 @@ def test_the_oldest_are_deleted_while_others_arrive(
     with log.open("ab", buffering=0) as file:
         for number in range(count):  # of the last three hours
             at = begin + timedelta(hours=3) * number / count
-            file.write(journal.line(number, time=spell_time(at)) + b"\n")
+            file.write(following.line(number, time=spell_time(at)) + b"\n")
             time.sleep(0.0005)
     until(lambda: shipping.stored == count)
     store = DecisionStore(keep, database)

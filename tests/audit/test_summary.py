@@ -37,7 +37,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
         ({"dry_run": True}, 0),
         ({"dry_run": False, "endpoint": "validate"}, 8),
         ({"words": ("denied", "warned")}, 5),
-        ({"words": ("untouched",)}, 0),
+        ({"words": ("not-reviewed",)}, 0),
         ({"names": ("nine",)}, 6),
         ({"names": ("n*", "deb?g"), "words": ("mutated",)}, 6),
     ],

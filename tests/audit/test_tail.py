@@ -1,4 +1,4 @@
-"""Following an audit log from its end or from its first line; test_journal tests changes of its files."""
+"""Following an audit log from its end or from its first line; test_follower tests changes of its files."""
 
 import gzip
 from pathlib import Path

@@ -117,8 +117,8 @@ def _follow(path: Path, seconds: int = 5) -> None:
     """Follow a log that grows by RATE lines a second; print the delay of its lines and the CPU usage."""
     lines = [line + b"\n" for line in generate(RATE * seconds)]
     path.write_bytes(b"")
-    journal = LogFollower(str(path))
-    journal.start()
+    follower = LogFollower(str(path))
+    follower.start()
     delays: list[float] = []
     cpu_seconds = time.process_time()
     with path.open("ab", buffering=0) as file:
@@ -127,11 +127,11 @@ def _follow(path: Path, seconds: int = 5) -> None:
             part = lines[second * RATE // 10 : (second + 1) * RATE // 10]
             file.write(b"".join(part))
             time.sleep(max(0.0, started + (second + 1) / 10 - time.perf_counter()))
-            delays.append(((second + 1) * RATE // 10 - journal.store.extent().count) / RATE)
+            delays.append(((second + 1) * RATE // 10 - follower.store.extent().count) / RATE)
     cpu_seconds = time.process_time() - cpu_seconds
     time.sleep(0.6)
-    found = journal.store.extent().count
-    journal.stop()
+    found = follower.store.extent().count
+    follower.stop()
     print(
         f"  followed {RATE:,} lines a second: at most {max(delays):.2f} s behind, {cpu_seconds / seconds:.0%} of a core, "
         f"{found:,} of {len(lines):,} found"

@@ -51,7 +51,7 @@ class Console:
         assert self.process.poll() is None, self.log.read_text()
         try:
             with DIRECT.open(f"{self.address}/api/v1/decisions?limit=1", timeout=5) as response:
-                return json.load(response)["journal"]["caughtUp"]
+                return json.load(response)["log"]["caughtUp"]
         except (OSError, HTTPException):
             return False
 

@@ -19,8 +19,8 @@ RESTARTED = """
     window.fetch = async (...request) => {
         window.fetch = real;
         const found = await (await real(...request)).json();
-        const journal = {...found.journal, caughtUp: false};
-        return new Response(JSON.stringify({...found, entries: [], newest: 0, journal}));
+        const log = {...found.log, caughtUp: false};
+        return new Response(JSON.stringify({...found, entries: [], newest: 0, log}));
     };
 """
 

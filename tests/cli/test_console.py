@@ -37,7 +37,7 @@ class Running:
             return False
 
     def count(self) -> int:
-        found: int = orjson.loads(self.get("/api/v1/decisions"))["journal"]["count"]
+        found: int = orjson.loads(self.get("/api/v1/decisions"))["log"]["count"]
         return found
 
 

@@ -339,7 +339,7 @@ def test_update_cannot_write_to_standard_input(run):
          "did you mean 'manifest'?")),
         ("cases: [{name: a, manifest: [b]}]", "case 'a': manifest: it must be the name of a file, or an object"),
         ("cases: [{name: a, manifest: b, expect: {outcome: refused}}]", ("case 'a': expect.outcome: no outcome is called "
-         "'refused'; there are denied, would-be-denied, mutated, would-be-mutated, warned, allowed, untouched")),
+         "'refused'; there are denied, would-be-denied, mutated, would-be-mutated, warned, allowed, not-reviewed")),
         ("cases: [{name: a, manifest: b, expect: {rules: [card-counts]}}]", ("case 'a': expect.rules.0: no rule is called "
          "'card-counts'; did you mean 'card-count'?")),
         ("cases: [{name: a, manifest: b, expect: {rules: card-count}}]",

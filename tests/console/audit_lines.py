@@ -25,15 +25,15 @@ def write(file: Path, lines: list[Any]) -> LogFollower:
 
 def read(file: Path) -> LogFollower:
     """Read a log; it is closed after the test."""
-    journal = LogFollower(str(file))
-    OPEN.append(journal)
-    journal.look()
-    return journal
+    follower = LogFollower(str(file))
+    OPEN.append(follower)
+    follower.look()
+    return follower
 
 
-def console_client(journal: LogFollower | None) -> Any:
+def console_client(follower: LogFollower | None) -> Any:
     """A test client of a console that shows this log."""
-    return create_app(ConsoleState(Fixed(sample_parts()), journal)).test_client()
+    return create_app(ConsoleState(Fixed(sample_parts()), follower)).test_client()
 
 
 def get_decisions(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:

@@ -35,8 +35,8 @@ def test_decisions_come_newest_first(client: Any):
     repairs = {entry["number"]: entry["repair"] for entry in found["entries"] if entry["repair"] is not None}
     assert repairs == {number: number - 1 for number in range(2, 17, 2)}
     assert (found["older"], found["newer"], found["newest"], found["leftOut"]) == (None, None, 16, 0)
-    assert found["journal"]["count"] == 16
-    assert found["journal"]["caughtUp"] is True
+    assert found["log"]["count"] == 16
+    assert found["log"]["caughtUp"] is True
 
 
 def test_a_poll_names_the_repair_of_the_response_before(client: Any):
@@ -72,7 +72,7 @@ def test_filters_select_decisions(client: Any, query: str, found: list[int]):
     ("query", "message"),
     [
         ("?since=yesterday", "since"),
-        ("?outcome=refused", "untouched"),
+        ("?outcome=refused", "not-reviewed"),
         ("?rule=" + "x" * 301, "rule"),
         ("?" + "&".join(["rule=x"] * 21), "rule"),
         ("?endpoint=other", "endpoint"),

@@ -99,29 +99,29 @@ def test_the_earliest_and_the_latest_times_are_shown(tmp_path: Path, time: str):
 
 def test_a_binary_log_has_no_decisions(tmp_path: Path):
     (tmp_path / "log").write_bytes(os.urandom(200_000))
-    journal = read(tmp_path / "log")
-    page = get_page(console_client(journal), "/decisions")
+    follower = read(tmp_path / "log")
+    page = get_page(console_client(follower), "/decisions")
     assert "are not decisions and left out" in page.text
     assert "No decision is recorded yet" in page.text
 
 
 def test_a_missing_log_is_reported(tmp_path: Path):
-    journal = read(tmp_path / "<b>log")
-    page = get_page(console_client(journal), "/decisions")
+    follower = read(tmp_path / "<b>log")
+    page = get_page(console_client(follower), "/decisions")
     assert "<b>log is not there yet" in page.text
     assert ("b", "") not in page.shape
 
 
 def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path):
     file = tmp_path / "log"
-    journal = write(file, LINES[:4])
-    client = console_client(journal)
+    follower = write(file, LINES[:4])
+    client = console_client(follower)
     file.write_bytes(orjson.dumps(LINES[4]) + b"\n")  # truncated, and written anew
-    journal.look()
+    follower.look()
     assert numbers(client, "?after=4") == [5]
     file.rename(tmp_path / "log.1")
     file.write_bytes(orjson.dumps(LINES[5]) + b"\n" + orjson.dumps(LINES[6])[:50])
-    journal.look()
-    journal.look()
+    follower.look()
+    follower.look()
     assert numbers(client, "?after=5") == [6]
     assert get_decisions(client, "/6")["id"] == LINES[5]["id"]

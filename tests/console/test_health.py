@@ -199,13 +199,13 @@ def test_a_page_without_problems_mentions_that_parts_are_not_checked(client):
 def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes() + b"what is this\n" * 3)
-    journal = LogFollower(str(file))
-    journal.look()
-    client = console(journal=journal)
+    follower = LogFollower(str(file))
+    follower.look()
+    client = console(decisions=follower)
     found = health(client)
     log = found["auditLog"]
     assert (log["decisions"], log["foreign"], log["progress"], log["problem"]) == (
-        journal.store.extent().count,
+        follower.store.extent().count,
         3,
         1.0,
         None,
@@ -214,32 +214,32 @@ def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
     assert part(found, "audit log") == {
         "name": "audit log",
         "status": "ok",
-        "message": f"{journal.store.extent().count:,} decisions",
+        "message": f"{follower.store.extent().count:,} decisions",
         "remedy": "",
     }
     assert "3 foreign" in client.get("/health").text
-    journal.stop()
+    follower.stop()
 
 
 def test_a_rotated_file_that_is_damaged_is_a_warning(tmp_path):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes())
     (tmp_path / "audit.jsonl.1.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
-    journal = LogFollower(str(file))
-    journal.look()
-    found = health(console(journal=journal))
+    follower = LogFollower(str(file))
+    follower.look()
+    found = health(console(decisions=follower))
     assert part(found, "audit log")["status"] == "warning"
     assert found["auditLog"]["problem"] == f"{file}.1.gz: the compressed data ends early"
-    journal.stop()
+    follower.stop()
 
 
 def test_an_audit_log_that_cannot_be_read_is_a_warning(tmp_path):
-    journal = LogFollower(str(tmp_path / "missing.jsonl"))
-    journal.look()
-    found = health(console(journal=journal))
+    follower = LogFollower(str(tmp_path / "missing.jsonl"))
+    follower.look()
+    found = health(console(decisions=follower))
     assert part(found, "audit log")["status"] == "warning"
     assert "missing.jsonl" in found["auditLog"]["problem"]
-    journal.stop()
+    follower.stop()
 
 
 # --- the doctor ---------------------------------------------------------------------------------------------------

@@ -59,18 +59,18 @@ CASES = [(each, parameters) for each in OPERATIONS for parameters in REQUESTS.ge
 
 @pytest.fixture(scope="module")
 def client():
-    journal = LogFollower(str(SAMPLES / "audit.jsonl"))
-    journal.look()
+    follower = LogFollower(str(SAMPLES / "audit.jsonl"))
+    follower.look()
     settings = Fixed(sample_parts())
     state = ConsoleState(
         settings,
-        journal,
+        follower,
         Examiner("samples", lambda: facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)),
         SAMPLES / "fleet.yaml",  # no certificate, so a problem is reported
         waiting=sample_pods(settings),
     )
     yield create_app(state).test_client()
-    journal.stop()
+    follower.stop()
 
 
 @pytest.fixture(scope="module")

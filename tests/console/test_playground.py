@@ -289,7 +289,7 @@ def test_every_outcome_has_its_verdict_and_its_colours(word: str):
     static = Path(playground.__file__).parent / "static"
     assert word in playground.VERDICTS
     assert f".s-{word}" in (static / "decisions.css").read_text()
-    assert word == "untouched" or f".outcome.{word}" in (static / "console.css").read_text()
+    assert word == "not-reviewed" or f".outcome.{word}" in (static / "console.css").read_text()
 
 
 def test_what_is_not_enforced_is_shown_as_what_would_be():

@@ -169,7 +169,7 @@ def test_the_namespace_is_the_default_for_a_manifest_without_one(client, metadat
 )
 def test_a_note_explains_why_an_object_is_not_reviewed(client, raw, note):
     (found,) = reviewed(client, raw)["documents"]
-    assert (found["allowed"], found["outcome"], found["findings"]) == (True, "untouched", [])
+    assert (found["allowed"], found["outcome"], found["findings"]) == (True, "not-reviewed", [])
     assert found["note"].startswith(note)
 
 

@@ -88,7 +88,7 @@ def assert_sent(admission_request: dict[str, Any], where: Cluster) -> None:
     repaired = outcome_of(mutate, admission_request, where.snapshot)
     if has_outcome(repaired):
         assert called(where.entries, admission_request, "/mutate")
-    if repaired.touched:
+    if repaired.reviewed:
         admission_request = admission_request | {"object": dict(repaired.object)}
     if has_outcome(outcome_of(validate, admission_request, where.snapshot)):
         assert called(where.entries, admission_request, "/validate")

@@ -9,13 +9,13 @@ from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.server.admission import MAX_WAITING
 from webhook.server.body import MAX_BODY
 from webhook.server.budget import LIMIT_BYTES
-from webhook.wire.codec import MAX_MARKS
+from webhook.wire.codec import MAX_STRUCTURAL_CHARS
 
 STATED = [
     ("operations", f"| request body | {MAX_BODY >> 20} MiB |"),
     ("operations", f"| containers of a pod | {MAX_CONTAINERS:,} |"),
     ("operations", f"| environment variables, mounts and similar entries of a pod | {MAX_ENTRIES:,} |"),
-    ("operations", f"| commas, colons and brackets of a pod, without `managedFields` | {MAX_MARKS:,} |"),
+    ("operations", f"| commas, colons and brackets of a pod, without `managedFields` | {MAX_STRUCTURAL_CHARS:,} |"),
     ("operations", f"| pod templates of a workload | {MAX_TEMPLATES} |"),
     ("operations", f"| large bodies that wait for a review | {MAX_WAITING} |"),
     ("operations", f"| memory for connections: handshakes, bodies, unread answers | {LIMIT_BYTES >> 20} MiB |"),

@@ -67,7 +67,7 @@ def responses_to(case: Recorded) -> dict[str, Any]:
     """The responses of both endpoints; /validate gets the object as /mutate returns it."""
     request = decode(case.review.read_bytes())
     repaired = mutate(request, case.snapshot)
-    mutated = request._replace(object=dict(repaired.object)) if repaired.touched else request
+    mutated = request._replace(object=dict(repaired.object)) if repaired.reviewed else request
     return {
         "mutate": _response(request, repaired),
         "validate": _response(mutated, validate(mutated, case.snapshot)),

@@ -62,7 +62,7 @@ def _check(rule: str, case: dict[str, Any]):
     if "patch" in case:
         _check_patch(rule, case, request, repaired)
     if "finds" in case:
-        if repaired.touched and not case.get("unmutated"):
+        if repaired.reviewed and not case.get("unmutated"):
             request = request._replace(object=dict(repaired.object))
         _check_findings(rule, case, validate(request, snapshot))
 

@@ -34,7 +34,7 @@ NOISE = 2  # work takes longer where other processes share the processor's cache
 MAX_GROWTH = 100 << 20
 
 FILL = MAX_BODY - 4096
-KEYS = codec.MAX_MARKS // 2 - 100
+KEYS = codec.MAX_STRUCTURAL_CHARS // 2 - 100
 BODIES = [
     *bodies(),
     ("wide characters", lambda: with_value(b'"' + b"x" * (FILL - 4) + "\U0001f600".encode() + b'"')),
@@ -100,11 +100,11 @@ def check_steps(body: bytes) -> None:
     """Fails if a function written in C, which holds the interpreter lock, runs long: it counts, parses, encodes, compares."""
     limit = NOISE * LONGEST
     most = within(limit, lambda: sum(map(body.count, codec._MARKS)))
-    if most > codec.MAX_MARKS:
+    if most > codec.MAX_STRUCTURAL_CHARS:
         return
     document = within(limit, lambda: orjson.loads(body))
     encoded = within(limit, lambda: orjson.dumps(document))
-    if most <= codec.MAX_MARKS_IN_DOUBT and encoded != body:
+    if most <= codec.MAX_STRUCTURAL_CHARS_IN_DOUBT and encoded != body:
         within(limit, lambda: json.loads(body))
 
 

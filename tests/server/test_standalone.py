@@ -57,7 +57,7 @@ def test_metrics_count_reviews(standalone: Program):
     assert {key: after[key] - before.get(key, 0) for key in after if after[key] != before.get(key, 0)} == {
         ("mutate", "CREATE", "mutated", "false"): 1,
         ("validate", "CREATE", "denied", "true"): 1,
-        ("validate", "DELETE", "untouched", "false"): 1,
+        ("validate", "DELETE", "not-reviewed", "false"): 1,
     }
     assert page.headers["content-type"].startswith("text/plain")
     assert standalone.metric("findings_total", rule="cores-range", level="deny") >= 1

@@ -16,8 +16,8 @@ from tests.reviewing import RECORDED
 from webhook.errors import NotAReview, NotJson, RequestError, TooLarge
 from webhook.wire import codec
 from webhook.wire.codec import (
-    MAX_MARKS,
-    MAX_MARKS_IN_DOUBT,
+    MAX_STRUCTURAL_CHARS,
+    MAX_STRUCTURAL_CHARS_IN_DOUBT,
     Answer,
     decode,
     encode,
@@ -151,14 +151,14 @@ def test_a_body_with_gos_escapes_needs_no_second_parser(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("value", ["{}", "[]", "1", '{"a":1}', '""'])
 def test_too_many_values_are_not_parsed(value: str):
-    many = with_object("[" + ",".join([value] * MAX_MARKS) + "]")
+    many = with_object("[" + ",".join([value] * MAX_STRUCTURAL_CHARS) + "]")
     decoded = decode(orjson.dumps(orjson.loads(many)))
     assert decoded.uid == UID
     assert decoded.object is None
     assert decoded.unread == "it has more than 310000 commas, colons and brackets, managedFields aside"
     with pytest.raises(TooLarge, match=r"more than 310000 commas, colons and brackets, .*; send fewer values"):
         decode(many)  # not encoded as an API server encodes it, so the fields before the object are not found
-    assert decode(with_object('"' + "x" * MAX_MARKS * 2 + '"')).object
+    assert decode(with_object('"' + "x" * MAX_STRUCTURAL_CHARS * 2 + '"')).object
 
 
 ETCD_BYTES = 3 << 19  # of one object in etcd, including metadata; managedFields are stored as JSON
@@ -179,7 +179,7 @@ def test_the_update_with_the_most_values_that_etcd_can_store_is_read():
     assert len(orjson.dumps(pod)) > ETCD_BYTES
     large = orjson.dumps(review(operation="UPDATE", object=pod, oldObject=pod))
     marks = sum(map(large.count, codec._MARKS))
-    assert marks > MAX_MARKS, "managedFields count unless they are removed"
+    assert marks > MAX_STRUCTURAL_CHARS, "managedFields count unless they are removed"
     decoded = decode(large)
     assert decoded.unread == ""
     assert decoded.object == decoded.old_object == pod | {"metadata": {"managedFields": []}}
@@ -187,7 +187,7 @@ def test_the_update_with_the_most_values_that_etcd_can_store_is_read():
 
 @pytest.mark.parametrize("fields", ['["]",["a"]]', '["\\\\"]', '["[x]"]', '["\\"]'])
 def test_managed_fields_with_an_uncertain_end_are_kept(fields: str):
-    raw = with_object(f'{{"managedFields":{fields},"b":"{"x" * MAX_MARKS}"}}')
+    raw = with_object(f'{{"managedFields":{fields},"b":"{"x" * MAX_STRUCTURAL_CHARS}"}}')
     assert codec._without_managed_fields(raw) == raw
 
 
@@ -198,7 +198,7 @@ def test_managed_fields_are_removed_but_not_inside_texts():
 
 
 def test_the_limit_is_lower_if_keys_are_compared_one_by_one():
-    many = with_object("[" + ",".join(["1"] * MAX_MARKS_IN_DOUBT) + "]")
+    many = with_object("[" + ",".join(["1"] * MAX_STRUCTURAL_CHARS_IN_DOUBT) + "]")
     with pytest.raises(TooLarge, match="2097152 bytes or 100000 commas"):
         decode(many)
     assert decode(orjson.dumps(orjson.loads(many))).object

@@ -92,7 +92,9 @@ class Decision:
         if self.patch or self.findings or not self.allowed:
             return outcome_word(self.allowed, self.enforcement, self.findings, self.patch)
         return (
-            "allowed" if "pod" in self.request or len(self.request) > ("subResource" in self.request) else "untouched"
+            "allowed"
+            if "pod" in self.request or len(self.request) > ("subResource" in self.request)
+            else "not-reviewed"
         )
 
     @property

@@ -66,7 +66,7 @@ class LogFollower(DecisionSource):
 
     def start(self) -> None:
         """Read, then follow, in a thread; once."""
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -84,8 +84,8 @@ def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any)
     The last entry that matches decides alone, so it goes to the end.
     """
     found = list(entries) if isinstance(entries, list) else []
-    decider: dict[str, Any] = next((entry for entry in reversed(found) if _covers(entry, pattern)), {})
-    entry = {**decider, "match": [pattern]}
+    winner: dict[str, Any] = next((entry for entry in reversed(found) if _covers(entry, pattern)), {})
+    entry = {**winner, "match": [pattern]}
     _put(entry, keys, value, pattern)
     return [*found, entry]
 

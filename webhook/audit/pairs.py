@@ -60,7 +60,7 @@ class Repairs:
 def made_again(request: Request, snapshot: Snapshot) -> Request:
     """The request to validate a new pod, which these inputs repair first; any other request unchanged."""
     repaired = mutate(request, snapshot)
-    return request._replace(object=dict(repaired.object)) if repaired.touched else request
+    return request._replace(object=dict(repaired.object)) if repaired.reviewed else request
 
 
 def content_after(decision: Decision) -> bytes | None:

@@ -170,14 +170,14 @@ class Replayer:
         """Replay a decision."""
         was, base = decision.digests, self._base.digests
         other = tuple([part for part in SETTING_NAMES if was.get(part) != base.get(part)])
-        if decision.word == "untouched" and was.get("policy") == self._tried.digests["policy"]:
+        if decision.word == "not-reviewed" and was.get("policy") == self._tried.digests["policy"]:
             return Replayed(decision, ReplayVerdict.SAME, other=other)  # the policy alone decides what is not reviewed
         pair = bool(other) or self._tried is not self._base
         try:
             rebuilt = self._rebuild(decision, other)
             outcome = self._review(decision, rebuilt, self._tried, pair)
         except (NotReplayable, Malformed) as error:
-            reason = PASSED_OVER if decision.word == "untouched" else UNREADABLE
+            reason = PASSED_OVER if decision.word == "not-reviewed" else UNREADABLE
             if isinstance(error, NotReplayable):
                 reason = str(error)
             return Replayed(decision, ReplayVerdict.UNKNOWN, other=other, reason=reason)
@@ -230,7 +230,7 @@ class Replayer:
         """
         rebuilt = rebuild(decision)
         request = rebuilt.request
-        presumed = decision.word == "untouched" and request.object is not None
+        presumed = decision.word == "not-reviewed" and request.object is not None
         by_policy = "policy" in other or not _reviews_workloads(request, self._base)
         if presumed and by_policy and _reviews_workloads(request, self._tried):
             raise NotReplayable(PASSED_OVER)

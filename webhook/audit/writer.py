@@ -351,7 +351,7 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[str, Any]:
     """What a replay needs of the request."""
     is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
-    if outcome.touched and not outcome.received and not is_pod_group:
+    if outcome.reviewed and not outcome.received and not is_pod_group:
         return {"omitted": "too large"}
     pick = config.resources.pick
     kept: dict[str, Any] = {}

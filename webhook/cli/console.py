@@ -92,14 +92,14 @@ def command(
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
         SettingsThread(watcher).start(FIRST_READ_SECONDS if cluster else 0.0)
-        journal = DecisionSource(DecisionStore(database=Database.at(store))) if store else None
+        decisions = DecisionSource(DecisionStore(database=Database.at(store))) if store else None
         if audit_log:
-            journal = follower = LogFollower(audit_log)
+            decisions = follower = LogFollower(audit_log)
             follower.start()
         waiting, usage = _pods(watcher, settings, pod_files)
         if usage is not None:
             usage.current(0)  # starts to compute
-        found = ConsoleState(watcher, journal, doctor, tls_cert, waiting, usage)
+        found = ConsoleState(watcher, decisions, doctor, tls_cert, waiting, usage)
         if metrics_bind:
             start_metrics_server(metrics_bind, partial(exposition, found))
         return found

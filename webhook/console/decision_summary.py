@@ -96,7 +96,7 @@ def decisions_summary(state: ConsoleState, wanted: FilterRequest) -> DecisionSum
 
 def sum_up(state: ConsoleState, wanted: FilterRequest) -> Summary:
     """The decisions that match, summed up."""
-    return state.journal.store.summary(wanted.filter()) if state.journal else Summary()
+    return state.decisions.store.summary(wanted.filter()) if state.decisions else Summary()
 
 
 def to_decision_summary(found: Summary) -> DecisionSummary:

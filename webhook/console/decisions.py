@@ -70,7 +70,7 @@ class DecisionOutline(ResponseModel):
 
     Attributes:
         number: its number in the store; it stays the same as long as the console runs, and in a database for ever.
-        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or untouched.
+        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
         time, endpoint, operation, dry_run, user, namespace, kind, name: as in its audit line.
     """
 
@@ -155,7 +155,7 @@ class DecisionList(ResponseModel):
         newer: the `before` of the previous page; 0 if that is the first, None if this is.
         newest: the `after` of the next poll. Smaller than the `after` of this request if the console was restarted.
         left_out: with `after`, how many matching decisions lie between it and these.
-        journal: what the console has read of the log.
+        log: what the console has read of it.
     """
 
     entries: tuple[DecisionRow, ...] = ()
@@ -163,20 +163,20 @@ class DecisionList(ResponseModel):
     newer: int | None = None
     newest: int = 0
     left_out: int = 0
-    journal: LogStatus = LogStatus()
+    log: LogStatus = LogStatus()
 
 
 @operation("GET", "/decisions")
 def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
     """Recorded decisions, newest first."""
-    journal = state.journal
-    if journal is None:
+    source = state.decisions
+    if source is None:
         return DecisionList()
-    page = journal.store.page(wanted.filter(), before=wanted.before, after=wanted.after, limit=wanted.limit)
+    page = source.store.page(wanted.filter(), before=wanted.before, after=wanted.after, limit=wanted.limit)
     repairs = pairs_among(page.entries)
     if wanted.after is not None:  # the repair may have been in the response before
         lone = [each for each in page.entries if each.decision.endpoint == "validate" and each.number not in repairs]
-        found = {number: pair_of(journal.store, number, decision) for number, decision in lone[:MAX_LONE]}
+        found = {number: pair_of(source.store, number, decision) for number, decision in lone[:MAX_LONE]}
         repairs |= {number: repair for number, repair in found.items() if repair is not None}
     return DecisionList(
         entries=tuple([_row(entry, repairs.get(entry.number)) for entry in page.entries]),
@@ -184,36 +184,36 @@ def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
         newer=page.newer,
         newest=page.newest,
         left_out=page.left_out,
-        journal=_log_status(journal),
+        log=_log_status(source),
     )
 
 
 @operation("GET", "/decisions/<int:number>")
 def decision(state: ConsoleState, wanted: DecisionRequest) -> DecisionInFull:
     """A recorded decision in full."""
-    journal, found = find(state, wanted.number)
+    source, found = find(state, wanted.number)
     changes = {
         **{key: shallow(getattr(found, key)) for key in ("patch", "request", "digests")},
         "number": wanted.number,
         "outcome": found.word,
         "current": dict(state.snapshot.digests),
-        "pair": pair_of(journal.store, wanted.number, found),
+        "pair": pair_of(source.store, wanted.number, found),
     }
     return DecisionInFull.model_validate(to_record(found) | changes)
 
 
 def find(state: ConsoleState, number: int) -> tuple[DecisionSource, Decision]:
-    """A decision, and the journal that holds it.
+    """A decision, and the source that has it.
 
     Raises:
         NotFound: there is none.
     """
-    if state.journal is None:
+    if state.decisions is None:
         raise NotFound(NO_LOG)
-    found = state.journal.store.decision(number)
+    found = state.decisions.store.decision(number)
     if found is None:
         raise NotFound(f"there is no decision {number}; /decisions lists those that are stored")
-    return state.journal, found
+    return state.decisions, found
 
 
 def number_of(state: ConsoleState, decision_id: str) -> int:
@@ -222,9 +222,9 @@ def number_of(state: ConsoleState, decision_id: str) -> int:
     Raises:
         NotFound: the store holds none with that id.
     """
-    if state.journal is None:
+    if state.decisions is None:
         raise NotFound(NO_LOG)
-    found = state.journal.store.page(Filter(id=decision_id), limit=1).entries
+    found = state.decisions.store.page(Filter(id=decision_id), limit=1).entries
     if not found:
         raise NotFound(
             f"there is no decision {decision_id} here; each replica has a log of its own, and `vgpu-webhook audit "
@@ -242,17 +242,17 @@ def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
     return DecisionRow.model_validate(values | own | {"id": found.id if is_id(found.id) else ""})
 
 
-def _log_status(journal: DecisionSource) -> LogStatus:
-    extent = journal.store.extent()
+def _log_status(source: DecisionSource) -> LogStatus:
+    extent = source.store.extent()
     return LogStatus(
         given=True,
         count=extent.count,
         oldest=extent.first,
         newest=extent.last,
-        progress=journal.progress,
-        caught_up=journal.caught_up,
-        problem=journal.problem,
-        skipped=journal.skipped,
+        progress=source.progress,
+        caught_up=source.caught_up,
+        problem=source.problem,
+        skipped=source.skipped,
     )
 
 

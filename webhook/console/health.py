@@ -124,20 +124,20 @@ def health(state: ConsoleState, wanted: HealthRequest) -> Health:
 
 
 def _audit_log(state: ConsoleState) -> AuditLogStatus | None:
-    journal = state.journal
-    if journal is None:
+    source = state.decisions
+    if source is None:
         return None
-    problem = journal.problem or "; ".join(journal.complaints) or None
+    problem = source.problem or "; ".join(source.complaints) or None
     try:
-        extent = journal.store.extent()
+        extent = source.store.extent()
     except StoreError as error:
         extent, problem = Extent(0, 0, None, None), str(error)
     return AuditLogStatus(
         decisions=extent.count,
         oldest=extent.oldest,
         newest=extent.newest,
-        progress=journal.progress,
-        **asdict(journal.skipped),
+        progress=source.progress,
+        **asdict(source.skipped),
         problem=problem and shorten(problem, MAX_PROBLEM),
     )
 

@@ -50,7 +50,7 @@ VERDICTS = {
     "would-be-mutated": ("Would be repaired", "repaired", "✎"),
     "warned": ("Admitted with warnings", "warn", "▲"),
     "allowed": ("Admitted as it is", "good", "✓"),
-    "untouched": ("Not reviewed", "", "·"),
+    "not-reviewed": ("Not reviewed", "", "·"),
 }
 PODS_REFUSED = ("Its pods will be refused", "bad", "✕")
 NEVER_STARTS = ("Its pods will never start", "bad", "✕")

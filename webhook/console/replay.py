@@ -77,12 +77,12 @@ class ReplayedDecision(ResponseModel):
 def replay(state: ConsoleState, wanted: ReplayRequest) -> ReplayedDecision:
     """A recorded decision, replayed with other settings."""
     number = wanted.number
-    journal, original = find(state, number)
+    source, original = find(state, number)
     replayer = Replayer(state.snapshot, state.tried(wanted.settings, wanted.split))
     repaired_by = None
     if original.endpoint == "validate":
         content = content_after(original)
-        for at, repair in repairs_before(journal.store, number, original):
+        for at, repair in repairs_before(source.store, number, original):
             replayer.note(repair)
             if repair.patch and content_after(repair) == content:
                 repaired_by = at

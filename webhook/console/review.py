@@ -80,7 +80,7 @@ class ReviewedDocument(ResponseModel):
         operation: CREATE, or the operation of a recorded review.
         kind, namespace, name: of its object; instead of a name, it may have the prefix of a generated one.
         allowed: False if it is refused.
-        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed, or untouched if it was not reviewed.
+        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
         enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
         pods_refused: rules that admit a workload but will refuse its pods.
         never_starts: rules that admit a workload and its pods, although these can never start together.

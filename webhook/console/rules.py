@@ -124,7 +124,7 @@ class RuleInFull(RuleOutline):
 def rules(state: ConsoleState, wanted: RulesRequest) -> RuleList:
     """All rules, with their levels in a namespace."""
     table = state.snapshot.levels
-    entry = table.decider(wanted.namespace)
+    entry = table.winning_entry(wanted.namespace)
     effective = table.at(entry)
     return RuleList(
         namespace=wanted.namespace,
@@ -141,7 +141,7 @@ def rule(state: ConsoleState, wanted: RuleRequest) -> RuleInFull:
     row = next((row for row in rows() if row.id == wanted.id and wanted.kind in (None, row.kind)), None)
     if row is None:
         raise NotFound(f"no rule is called {wanted.id!r}; /rules lists them")
-    outline = _outline(row, state, state.snapshot.levels.decider(wanted.namespace))
+    outline = _outline(row, state, state.snapshot.levels.winning_entry(wanted.namespace))
     return RuleInFull(**outline, text=row.text, file=row.file, example=_example(row))
 
 

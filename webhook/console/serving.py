@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {
     "when_ready": ignore_reloads,  # in the master
     "post_worker_init": ignore_reloads,
     "worker_class": f"{__name__}.ConsoleWorker",
-    "workers": 1,  # one journal, one fleet
+    "workers": 1,  # one follower of the log, one fleet
     "threads": THREADS,
     "worker_connections": 256,
     "keepalive": 5,

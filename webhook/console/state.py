@@ -25,7 +25,7 @@ class ConsoleState:
 
     Attributes:
         settings: device config, policy and fleet.
-        journal: the decisions of an audit log, or of a database; None if there are none to read.
+        decisions: the decisions of an audit log, or of a database; None if there are none to read.
         doctor: checks the cluster, or files; None if there is nothing to check.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
         waiting: where waiting pods come from; None if no pods are read.
@@ -33,7 +33,7 @@ class ConsoleState:
     """
 
     settings: SettingsWatcher
-    journal: DecisionSource | None = None
+    decisions: DecisionSource | None = None
     doctor: Examiner | None = None
     certificate: Path | None = None
     waiting: WaitingSource | None = None

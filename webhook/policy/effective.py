@@ -68,32 +68,32 @@ class EffectivePolicy(NamedTuple):
 def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
     """Work out what holds in a namespace; with None, in every one that no entry singles out."""
     table = policy.levels
-    decider = table.everywhere if namespace is None else table.decider(namespace)
-    holds = table.at(decider)
+    winner = table.everywhere if namespace is None else table.winning_entry(namespace)
+    holds = table.at(winner)
     document = _dumped(policy.document)
     entries = PolicyFile.model_validate(policy.document).model_dump(mode="json", by_alias=True, exclude_unset=True)
     for key in ("namespaces", "rules", "repairs"):
         del document[key]
     comments = dict(_differences(document, _dumped({}), ""))
-    comments["enforcement"] = _comment(table.enforced(decider), "enforce", decider)
+    comments["enforcement"] = _comment(table.enforced(winner), "enforce", winner)
     if holds.exempt:
         del document["enforcement"]
     else:
         document |= {"enforcement": holds.enforcement.value, "repairs": {}, "rules": {}}
-        for rule, written in table.written(decider).items():
+        for rule, written in table.written(winner).items():
             document["rules"][rule] = holds.levels[rule].value
             softened = "softened by fleet.autoscaled" if holds.levels[rule] is not written.value else ""
-            comments[f"rules.{rule}"] = _comment(written, DEFAULT_LEVELS[rule], decider, softened)
-        for rule, switched in table.switched(decider).items():
+            comments[f"rules.{rule}"] = _comment(written, DEFAULT_LEVELS[rule], winner, softened)
+        for rule, switched in table.switched(winner).items():
             document["repairs"][rule] = switched.value
-            comments[f"repairs.{rule}"] = _comment(switched, True, decider)
+            comments[f"repairs.{rule}"] = _comment(switched, True, winner)
     if namespace is None and "namespaces" in entries:
         document["namespaces"] = entries["namespaces"]
     facts = {
         key: [texts[not getattr(policy.settings.target, name)] for name, texts in some.items()]
         for key, some in FACTS.items()
     }
-    return EffectivePolicy(_where(table, namespace, decider), document, comments, facts)
+    return EffectivePolicy(_where(table, namespace, winner), document, comments, facts)
 
 
 def _dumped(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,17 +112,17 @@ def _differences(values: Mapping[str, Any], usual: Mapping[str, Any], path: str)
             yield f"{path}{key}", f"default {shown}" if len(shown) <= MAX_DEFAULT else "not the default"
 
 
-def _comment(written: Sourced[Any], default: object, decider: int | None, *more: str) -> str:
-    source = f"namespaces.{decider}" if written.source is Source.NAMESPACES else written.source.value
+def _comment(written: Sourced[Any], default: object, winner: int | None, *more: str) -> str:
+    source = f"namespaces.{winner}" if written.source is Source.NAMESPACES else written.source.value
     changed = f"default {str(default).lower()}" if written.value != default else ""
     return ", ".join(filter(None, ["" if written.source is Source.DEFAULT else source, changed, *more]))
 
 
-def _where(table: LevelTable, namespace: str | None, decider: int | None) -> str:
+def _where(table: LevelTable, namespace: str | None, winner: int | None) -> str:
     where = namespace or ("every other namespace" if table.namespaces else "every namespace")
-    if decider is None:
+    if winner is None:
         return f"in {where}"
-    entry = table.namespaces[decider]
-    named = f"namespaces.{decider} ({shorten(', '.join(entry.match), MAX_GLOBS)})"
+    entry = table.namespaces[winner]
+    named = f"namespaces.{winner} ({shorten(', '.join(entry.match), MAX_GLOBS)})"
     exempt = ": it is exempt, and pods are not reviewed" if entry.exempt else ""
     return f"in {where}, as {named} decides{exempt}"

@@ -174,7 +174,7 @@ class _Namespaces(_Section):
     )
     repairs: _Switches = Field({}, description="Repairs on or off, overriding `repairs` above.")
     exempt: StrictBool = Field(
-        False, description="Whether pods and workloads pass untouched: not repaired, not checked."
+        False, description="Whether pods and workloads pass without a review: not repaired, not checked."
     )
 
 

@@ -173,7 +173,7 @@ STYLES = {
     "would-be-mutated": Style.REPAIRED,
     "warned": Style.WARNING,
     "allowed": Style.GOOD,
-    "untouched": Style.DIM,
+    "not-reviewed": Style.DIM,
 }
 _COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
 

@@ -33,7 +33,7 @@ _WORDS = {
     "would-be-denied": "would be REFUSED",
     "mutated": "repaired",
     "would-be-mutated": "would be repaired",
-    "untouched": "allowed",
+    "not-reviewed": "allowed",
 }
 _VERDICTS = {
     "REFUSED": Style.REFUSED,
@@ -168,9 +168,9 @@ def note(reviewed: Reviewed) -> str:
         more = f" and {len(found) - MAX_PATHS} more" if len(found) > MAX_PATHS else ""
         kind = unknown_kind(reviewed.request.group, reviewed.request.kind)
         return only_pods_reviewed(kind, f": {', '.join(found[:MAX_PATHS])}{more}")
-    if outcome.touched and outcome.word.startswith("would-be-"):
+    if outcome.reviewed and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
-    if outcome.touched:
+    if outcome.reviewed:
         others = " that this webhook judges" if reviewed.not_judged else ""
         return "" if reviewed.requests_devices or outcome.violations else f"requests no device{others}"
     if reviewed.not_reviewed:

@@ -52,7 +52,7 @@ class NamespaceRule:
     Attributes:
         match: the globs.
         levels: of some validations; the others have those of every namespace.
-        exempt: pods pass untouched.
+        exempt: pods are not reviewed.
         enforcement: None leaves that of every namespace.
         repairs: whether some are on; the others are as in every namespace.
     """
@@ -78,7 +78,7 @@ class Effective:
     """What holds in one namespace.
 
     Attributes:
-        exempt: pods pass untouched.
+        exempt: pods are not reviewed.
         levels: of every validation.
         active: the validations that are not off, in order, with their levels.
         enforcement: whether denials refuse, and repairs are made.
@@ -132,7 +132,7 @@ class LevelTable:
     enforcement: Enforcement = Enforcement.ENFORCE
     repairs: Mapping[str, bool] = field(default_factory=dict)
     _known: dict[str, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _by_decider: dict[int | None, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _by_winner: dict[int | None, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of(self, namespace: str) -> Effective:
         """What holds in a namespace."""
@@ -140,13 +140,13 @@ class LevelTable:
         if found is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            decider = self.decider(namespace)
-            if decider not in self._by_decider:
-                self._by_decider[decider] = self.at(decider)
-            found = self._known[namespace] = self._by_decider[decider]
+            winner = self.winning_entry(namespace)
+            if winner not in self._by_winner:
+                self._by_winner[winner] = self.at(winner)
+            found = self._known[namespace] = self._by_winner[winner]
         return found
 
-    def decider(self, namespace: str) -> int | None:
+    def winning_entry(self, namespace: str) -> int | None:
         """The entry of `namespaces` that decides in a namespace; None if none matches."""
         last_first = reversed(range(len(self.namespaces)))
         return next((index for index in last_first if self.namespaces[index].covers(namespace)), None)
@@ -156,19 +156,19 @@ class LevelTable:
         """The entry of `namespaces` that decides in a namespace which no other entry singles out; None if none does."""
         return max((index for index, entry in enumerate(self.namespaces) if entry.matches_all), default=None)
 
-    def written(self, decider: int | None) -> dict[str, Sourced[Level]]:
+    def written(self, winner: int | None) -> dict[str, Sourced[Level]]:
         """The level of every validation, before an autoscaled fleet softens it, where one entry decides or none."""
-        some = {} if decider is None else self.namespaces[decider].levels
+        some = {} if winner is None else self.namespaces[winner].levels
         return _layered(DEFAULT_LEVELS, (Source.RULES, self.overrides), some)
 
-    def switched(self, decider: int | None) -> dict[str, Sourced[bool]]:
+    def switched(self, winner: int | None) -> dict[str, Sourced[bool]]:
         """Whether each repair is on, where one entry of `namespaces` decides or none."""
-        some = {} if decider is None else self.namespaces[decider].repairs
+        some = {} if winner is None else self.namespaces[winner].repairs
         return _layered(dict.fromkeys([rule.id for rule in MUTATIONS], True), (Source.REPAIRS, self.repairs), some)
 
-    def enforced(self, decider: int | None) -> Sourced[Enforcement]:
+    def enforced(self, winner: int | None) -> Sourced[Enforcement]:
         """The enforcement where one entry of `namespaces` decides or none."""
-        some = None if decider is None else self.namespaces[decider].enforcement
+        some = None if winner is None else self.namespaces[winner].enforcement
         if some is not None:
             return Sourced(some, Source.NAMESPACES)
         default = self.enforcement is Enforcement.ENFORCE
@@ -176,30 +176,30 @@ class LevelTable:
 
     def is_on(self, rule: str) -> bool:
         """Whether a validation runs in some namespace."""
-        deciders = [None, *range(len(self.namespaces))]
-        return any(self.written(decider)[rule].value is not Level.OFF for decider in deciders)
+        winners = [None, *range(len(self.namespaces))]
+        return any(self.written(winner)[rule].value is not Level.OFF for winner in winners)
 
     @property
     def enforces(self) -> bool:
         """Whether some namespace is enforced."""
-        deciders = [None, *range(len(self.namespaces))]
-        return any(self.enforced(decider).value is Enforcement.ENFORCE for decider in deciders)
+        winners = [None, *range(len(self.namespaces))]
+        return any(self.enforced(winner).value is Enforcement.ENFORCE for winner in winners)
 
     def enforcing(self) -> "LevelTable":
         """The same, but enforced in every namespace."""
         entries = tuple(replace(entry, enforcement=None) for entry in self.namespaces)
         return replace(self, namespaces=entries, enforcement=Enforcement.ENFORCE)
 
-    def at(self, decider: int | None) -> Effective:
+    def at(self, winner: int | None) -> Effective:
         """What holds where one entry of `namespaces` decides, or none."""
-        levels = {rule: written.value for rule, written in self.written(decider).items()}
+        levels = {rule: written.value for rule, written in self.written(winner).items()}
         if self.autoscaled:
             softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]
             levels.update(dict.fromkeys(softened, Level.WARN))
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
-        exempt = decider is not None and self.namespaces[decider].exempt
-        off = frozenset(rule for rule, switched in self.switched(decider).items() if not switched.value)
-        return Effective(exempt, MappingProxyType(levels), active, self.enforced(decider).value, off)
+        exempt = winner is not None and self.namespaces[winner].exempt
+        off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
+        return Effective(exempt, MappingProxyType(levels), active, self.enforced(winner).value, off)
 
 
 def _layered(

@@ -169,7 +169,7 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
         request = _request(written.raw, subject.namespace)
     known = is_reviewed_kind(request, snapshot)
     outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
-    if not outcome.touched:
+    if not outcome.reviewed:
         return None
     refused = outcome.pods_refused
     findings = tuple(v if v.rule not in refused else replace(v, level=Level.DENY) for v in outcome.violations)

@@ -19,7 +19,7 @@ from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.settings.table import MAX_SETTINGS_BYTES
 from webhook.suites.suite import Suite, SuiteCase
-from webhook.wire.codec import MAX_MARKS
+from webhook.wire.codec import MAX_STRUCTURAL_CHARS
 from webhook.wire.models import Request
 
 _ROOT = Path(str(files("webhook"))).parent
@@ -162,7 +162,7 @@ ENGINE_FINDINGS = (
         POD_TOO_LARGE,
         Level.DENY,
         f"a pod with more than {MAX_CONTAINERS:,} containers, more than {MAX_ENTRIES:,} variables, mounts, volumes, "
-        f"resources, annotations and the like, or more than {MAX_MARKS:,} commas, colons and brackets of JSON",
+        f"resources, annotations and the like, or more than {MAX_STRUCTURAL_CHARS:,} commas, colons and brackets of JSON",
         "Reviewing it would take too long, and what is not reviewed could go around a rule. Make several pods of it. The "
         "level cannot be changed; under `enforcement: warn` or `audit` the pod is admitted and the finding recorded.",
     ),

@@ -16,8 +16,10 @@ API_VERSION = "admission.k8s.io/v1"
 
 # Commas, colons and opening brackets of a body. The time to parse it grows with its values, and blocks everything else.
 # Without managedFields, the densest pod that an API server accepts has fewer, including its previous version.
-MAX_MARKS = 310_000
-MAX_MARKS_IN_DOUBT = 100_000  # of a body whose keys must be compared one by one, which takes several times as long
+MAX_STRUCTURAL_CHARS = 310_000
+MAX_STRUCTURAL_CHARS_IN_DOUBT = (
+    100_000  # of a body whose keys must be compared one by one, which takes several times as long
+)
 _MARKS = (b",", b":", b"{", b"[")
 
 # The size limit of such a body: with 32-bit characters, its strings take four times as much memory.
@@ -71,12 +73,12 @@ def decode(body: bytes) -> Request:
         NotAReview: JSON, but not an AdmissionReview with a uid and a request.
         TooLarge: it has too many values, and no uid before them.
     """
-    if not _has_more_marks(body, MAX_MARKS):
+    if not _has_more_structural_chars(body, MAX_STRUCTURAL_CHARS):
         return to_request(parse_json(body), len(body))
     lean = _without_managed_fields(body)
-    if not _has_more_marks(lean, MAX_MARKS):
+    if not _has_more_structural_chars(lean, MAX_STRUCTURAL_CHARS):
         return to_request(parse_json(lean), len(body))
-    problem = f"it has more than {MAX_MARKS} commas, colons and brackets, managedFields aside"
+    problem = f"it has more than {MAX_STRUCTURAL_CHARS} commas, colons and brackets, managedFields aside"
     try:
         head = to_request(parse_json(body[: body.index(b',"object":')] + b"}}"), len(body))
     except (ValueError, RequestError) as error:
@@ -101,10 +103,10 @@ def parse_json(body: bytes) -> Any:
         raise NotJson(_TOO_DEEP) from error
     # If writing the document again gives the same bytes, as for all that API servers send, it has no duplicate keys.
     if spelled != body.rstrip() and spelled != _without_escapes(body):
-        if len(spelled) > MAX_BYTES_IN_DOUBT or _has_more_marks(body, MAX_MARKS_IN_DOUBT):
+        if len(spelled) > MAX_BYTES_IN_DOUBT or _has_more_structural_chars(body, MAX_STRUCTURAL_CHARS_IN_DOUBT):
             raise TooLarge(
-                f"the body has more than {MAX_BYTES_IN_DOUBT} bytes or {MAX_MARKS_IN_DOUBT} commas, colons and brackets, and "
-                "is not spelled as an API server spells; send less, or JSON without spaces"
+                f"the body has more than {MAX_BYTES_IN_DOUBT} bytes or {MAX_STRUCTURAL_CHARS_IN_DOUBT} commas, colons and "
+                "brackets, and is not spelled as an API server spells; send less, or JSON without spaces"
             )
         try:
             json.loads(body, object_pairs_hook=unique_keys)
@@ -192,7 +194,7 @@ def error_status(error: RequestError) -> bytes:
     return status(error.status, error.reason, f"vgpu-webhook: {error}")
 
 
-def _has_more_marks(body: bytes, most: int) -> bool:
+def _has_more_structural_chars(body: bytes, most: int) -> bool:
     if len(body) > most:
         for mark in _MARKS:  # in four steps, between which other threads can run
             most -= body.count(mark)

@@ -104,9 +104,9 @@ def where(levels: LevelTable, holds: Callable[[Effective], bool]) -> str:
         levels: of the policy.
         holds: of what the policy comes to.
     """
-    deciders = (None, *range(len(levels.namespaces)))
-    found = [-1 if decider is None else decider for decider in deciders if holds(levels.at(decider))]
-    if len(found) == len(deciders):
+    winners = (None, *range(len(levels.namespaces)))
+    found = [-1 if winner is None else winner for winner in winners if holds(levels.at(winner))]
+    if len(found) == len(winners):
         return EVERYWHERE
     return f"variables.entry in {found}" if found else NOWHERE
 
@@ -125,7 +125,7 @@ def both(*conditions: str) -> str:
     return " && ".join(each for each in conditions if each != EVERYWHERE) or EVERYWHERE
 
 
-def deciding_entry(levels: LevelTable) -> str:
+def winning_entry(levels: LevelTable) -> str:
     """The index of the last entry of `namespaces` that covers the namespace; -1 if none does."""
     cases = [
         f"request.namespace.matches({text(_pattern(entry.match))}) ? {index} :"

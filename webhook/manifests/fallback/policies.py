@@ -18,10 +18,10 @@ from webhook.manifests.fallback.expressions import (
     NOWHERE,
     Scope,
     both,
-    deciding_entry,
     only,
     requests,
     where,
+    winning_entry,
 )
 from webhook.manifests.fallback.isolation import ISOLATION
 from webhook.manifests.fallback.pod import (
@@ -123,7 +123,7 @@ def _variables(scope: Scope, rules: list[tuple[Validation, str]]) -> Iterator[tu
     levels = scope.levels
     denied = {rule.id: where(levels, partial(_denies, rule)) for rule, _ in rules}
     if levels.namespaces:
-        yield "entry", deciding_entry(levels)
+        yield "entry", winning_entry(levels)
     yield "annotations", annotations_of("object")
     if not scope.creates:
         yield "old", "{}" if scope.binds else annotations_of("oldObject")

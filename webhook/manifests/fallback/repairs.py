@@ -10,7 +10,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family, Role
 from webhook.manifests.cel import list_of, text
 from webhook.manifests.configurations import DEFAULT_INSTALLATION, Installation, Object, configurations
-from webhook.manifests.fallback.expressions import EVERYWHERE, NOWHERE, both, covers, deciding_entry, where
+from webhook.manifests.fallback.expressions import EVERYWHERE, NOWHERE, both, covers, where, winning_entry
 from webhook.manifests.fallback.pod import bound, devices, listed, matched, read, roles
 from webhook.pod.patch import pointer
 from webhook.pod.size import MAX_CONTAINERS
@@ -67,7 +67,7 @@ def repairing_policy(
 
 def _variables(config: DeviceConfig, policy: Policy) -> Iterator[tuple[str, str]]:
     if policy.levels.namespaces:
-        yield "entry", deciding_entry(policy.levels)
+        yield "entry", winning_entry(policy.levels)
     yield "pod", "dyn(object)"
     for kind, variable in _LISTS.items():
         yield variable, listed("object", kind)

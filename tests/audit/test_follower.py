@@ -51,8 +51,8 @@ def read(text: bytes) -> Decision:
     return found
 
 
-def ids(journal: LogFollower) -> list[int]:
-    page, extent = journal.store.page(limit=1_000_000), journal.store.extent()
+def ids(follower: LogFollower) -> list[int]:
+    page, extent = follower.store.page(limit=1_000_000), follower.store.extent()
     assert [entry.number for entry in page.entries] == list(range(extent.last, extent.first - 1, -1))
     return decision_ids(page)[::-1]
 
@@ -67,7 +67,7 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_journal() -> Iterator[Callable[..., LogFollower]]:
+def open_follower() -> Iterator[Callable[..., LogFollower]]:
     opened: list[LogFollower] = []
 
     def make(path: Path, keep: Retention | None = None) -> LogFollower:
@@ -75,8 +75,8 @@ def open_journal() -> Iterator[Callable[..., LogFollower]]:
         return opened[-1]
 
     yield make
-    for journal in opened:
-        journal.stop()
+    for follower in opened:
+        follower.stop()
 
 
 # --- whatever happens to the files ------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
-        self.journal: Any = LogFollower(str(self.log))
+        self.follower: Any = LogFollower(str(self.log))
         self.expected: list[int] = []
         self.unread: list[int] = []  # lines of the current file that were not read yet
         self._next = 0
@@ -160,7 +160,7 @@ class World:
             file.write(JUNK[kind % len(JUNK)])
 
     def look(self, _: int = 0) -> None:
-        self.journal.look()
+        self.follower.look()
         self.unread = []
 
     def _wrote(self, number: int) -> None:
@@ -179,32 +179,32 @@ def test_every_line_is_found_exactly_once(steps: list[tuple[Callable[[World, int
         try:
             for step, number in steps:
                 step(world, number)
-            world.write(1)  # after a rotation, the journal waits for the next file
+            world.write(1)  # after a rotation, the follower waits for the next file
             world.look()
-            assert ids(world.journal) == world.expected
-            for number, decision in world.journal.store.page(limit=1000).entries:
-                assert world.journal.store.decision(number) == decision == read(line(int(decision.id)))
+            assert ids(world.follower) == world.expected
+            for number, decision in world.follower.store.page(limit=1000).entries:
+                assert world.follower.store.decision(number) == decision == read(line(int(decision.id)))
         finally:
-            world.journal.stop()
+            world.follower.stop()
 
 
-def test_a_log_that_the_webhook_writes_and_rotates_is_followed_while_others_query_it(log: Path, open_journal: Any):
+def test_a_log_that_the_webhook_writes_and_rotates_is_followed_while_others_query_it(log: Path, open_follower: Any):
     written = 1500
     audit = AuditLogWriter(str(log), pytest.fail, max_bytes=30_000, keep=999)
     for number in range(500):
         audit.write(line(number))
-    journal = open_journal(log)
-    journal.start()
+    follower = open_follower(log)
+    follower.start()
     wrong: list[Any] = []
     done = threading.Event()
 
     def query() -> None:
         seen = 0
         while not done.is_set():
-            page = journal.store.page(limit=5000)
+            page = follower.store.page(limit=5000)
             numbers = decision_ids(page)
-            summed = journal.store.summary()
-            found = journal.store.decision(max(page.newest, 1))
+            summed = follower.store.summary()
+            found = follower.store.decision(max(page.newest, 1))
             if numbers != list(range(len(numbers) - 1, -1, -1)) or not seen <= len(numbers) <= summed.decisions:
                 wrong.append(numbers)
             if numbers and (found is None or int(found.id) != numbers[0]):
@@ -219,107 +219,107 @@ def test_a_log_that_the_webhook_writes_and_rotates_is_followed_while_others_quer
         audit.write(line(number))
     audit.close()
     try:
-        until(lambda: journal.store.extent().count == written)
+        until(lambda: follower.store.extent().count == written)
     finally:
         done.set()
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert ids(journal) == list(range(written))
-    assert (journal.problem, journal.complaints, journal.skipped, journal.progress) == (None, (), Skipped(), 1.0)
+    assert ids(follower) == list(range(written))
+    assert (follower.problem, follower.complaints, follower.skipped, follower.progress) == (None, (), Skipped(), 1.0)
 
 
-def test_a_file_truncated_and_filled_again_between_two_reads_is_read_again(log: Path, open_journal: Any):
-    journal = open_journal(log)
+def test_a_file_truncated_and_filled_again_between_two_reads_is_read_again(log: Path, open_follower: Any):
+    follower = open_follower(log)
     log.write_bytes(lines(0))
-    journal.look()
+    follower.look()
     log.write_bytes(lines(1, 2, 3))
-    journal.look()
-    assert ids(journal) == [0, 1, 2, 3]
+    follower.look()
+    assert ids(follower) == [0, 1, 2, 3]
 
 
-def test_a_copy_beside_the_file_is_not_read_twice(log: Path, open_journal: Any):
+def test_a_copy_beside_the_file_is_not_read_twice(log: Path, open_follower: Any):
     log.write_bytes(lines(2, 3))
     Path(f"{log}.1").write_bytes(lines(2))  # a copy that logrotate makes before it truncates the file
     Path(f"{log}.2").write_bytes(lines(0, 1))
     Path(f"{log}.3.gz").write_bytes(gzip.compress(lines(0, 1)))
-    journal = open_journal(log)
-    journal.look()
-    assert ids(journal) == [0, 1, 2, 3]
+    follower = open_follower(log)
+    follower.look()
+    assert ids(follower) == [0, 1, 2, 3]
 
 
-def test_an_edited_copy_in_its_place_is_followed(log: Path, open_journal: Any):
+def test_an_edited_copy_in_its_place_is_followed(log: Path, open_follower: Any):
     log.write_bytes(lines(0, 1))
-    journal = open_journal(log)
-    journal.look()
+    follower = open_follower(log)
+    follower.look()
     for text in (lines(0, 1, 2), lines(0) + b"edited\n"):
         other = log.with_name("other")
         other.write_bytes(text)
         other.rename(log)
-        journal.look()
+        follower.look()
     with log.open("ab") as file:
         file.write(lines(3))
-    journal.look()
-    assert ids(journal) == [0, 1, 2, 3]
+    follower.look()
+    assert ids(follower) == [0, 1, 2, 3]
 
 
-def test_the_successors_of_a_deleted_file_are_read(log: Path, open_journal: Any):
+def test_the_successors_of_a_deleted_file_are_read(log: Path, open_follower: Any):
     Path(f"{log}.1").write_bytes(lines(0))
     log.write_bytes(lines(1))
-    journal = open_journal(log)
-    journal.look()
+    follower = open_follower(log)
+    follower.look()
     log.unlink()
-    journal.look()
-    assert journal.problem is None, "the successor of the file does not exist yet"
+    follower.look()
+    assert follower.problem is None, "the successor of the file does not exist yet"
     log.write_bytes(lines(2))
-    journal.look()
-    assert ids(journal) == [0, 1, 2]
+    follower.look()
+    assert ids(follower) == [0, 1, 2]
 
 
-def test_a_line_that_is_completed_after_the_rotation_is_read(log: Path, open_journal: Any):
-    journal = open_journal(log)
+def test_a_line_that_is_completed_after_the_rotation_is_read(log: Path, open_follower: Any):
+    follower = open_follower(log)
     with log.open("ab", buffering=0) as late:
         late.write(lines(0))
-        journal.look()
+        follower.look()
         log.rename(f"{log}.1")
         log.write_bytes(lines(1))
-        journal.look()
+        follower.look()
         late.write(lines(2))
-        journal.look()
-    assert ids(journal) == [0, 1, 2]
+        follower.look()
+    assert ids(follower) == [0, 1, 2]
 
 
-def test_a_last_line_without_a_line_break_is_read_once_its_file_is_rotated(log: Path, open_journal: Any):
+def test_a_last_line_without_a_line_break_is_read_once_its_file_is_rotated(log: Path, open_follower: Any):
     Path(f"{log}.2").write_bytes(lines(0).rstrip())
     Path(f"{log}.1").write_bytes(lines(1) + lines(2)[:50])
     log.write_bytes(lines(3).rstrip())
-    journal = open_journal(log)
-    journal.look()
-    assert ids(journal) == [0, 1]
-    assert journal.skipped == Skipped(truncated=1)
+    follower = open_follower(log)
+    follower.look()
+    assert ids(follower) == [0, 1]
+    assert follower.skipped == Skipped(truncated=1)
     log.rename(f"{log}.old")
     log.write_bytes(b"")
-    journal.look()
-    assert ids(journal) == [0, 1, 3]
+    follower.look()
+    assert ids(follower) == [0, 1, 3]
 
 
 # --- what cannot be read ----------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, open_journal: Any):
-    journal = open_journal(log)
-    journal.look()
-    assert journal.problem.startswith(f"{log} is not there yet")
-    assert journal.store.extent() == Extent(0, 0, None, None)
-    assert journal.store.extent().count == 0
-    assert journal.store.page() == ((), None, None, 0, 0)
-    assert journal.store.summary() == Summary.by_minute()
-    assert list(journal.store.decisions()) == []
+def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, open_follower: Any):
+    follower = open_follower(log)
+    follower.look()
+    assert follower.problem.startswith(f"{log} is not there yet")
+    assert follower.store.extent() == Extent(0, 0, None, None)
+    assert follower.store.extent().count == 0
+    assert follower.store.page() == ((), None, None, 0, 0)
+    assert follower.store.summary() == Summary.by_minute()
+    assert list(follower.store.decisions()) == []
     Path(f"{log}.1").write_bytes(lines(0))
-    journal.look()
+    follower.look()
     log.write_bytes(lines(1))
-    journal.look()
-    assert (journal.problem, journal.complaints, ids(journal)) == (None, (), [0, 1])
+    follower.look()
+    assert (follower.problem, follower.complaints, ids(follower)) == (None, (), [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -333,127 +333,127 @@ def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, op
     ids=["directory", "pipe", "loop", "forbidden"],
 )
 def test_an_unreadable_file_is_a_problem_until_it_can_be_read(
-    log: Path, open_journal: Any, spoil: Any, message: str, request: Any
+    log: Path, open_follower: Any, spoil: Any, message: str, request: Any
 ):
     if "forbidden" in request.node.name and os.getuid() == 0:
         pytest.skip("root can read every file")
     log.write_bytes(lines(0))
-    journal = open_journal(log)
-    journal.look()
+    follower = open_follower(log)
+    follower.look()
     log.rename(f"{log}.1")
     spoil(log)
     for _ in range(2):
-        journal.look()
-        assert message in journal.problem
+        follower.look()
+        assert message in follower.problem
     log.rmdir() if log.is_dir() else log.unlink()
     log.write_bytes(lines(1))
-    journal.look()
-    assert (journal.problem, ids(journal)) == (None, [0, 1])
+    follower.look()
+    assert (follower.problem, ids(follower)) == (None, [0, 1])
 
 
-def test_damaged_archives_and_binary_lines_are_skipped(log: Path, open_journal: Any, monkeypatch: pytest.MonkeyPatch):
+def test_damaged_archives_and_binary_lines_are_skipped(log: Path, open_follower: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader, "GIVE_UP", 6 << 20)
     Path(f"{log}.1").write_bytes(b"\x28\xb5\x2f\xfd rest")
     Path(f"{log}.2.gz").write_bytes(gzip.compress(lines(*range(40)))[:-9])
     Path(f"{log}.3.bz2").write_bytes(bz2.compress(b"x" * 2 * reader.GIVE_UP))
     log.write_bytes(os.urandom(1 << 20) + b"\n" + lines(40) + bytes(3 * MAX_LINE) + b"\n" + lines(41))
-    journal = open_journal(log)
-    journal.look()
-    assert ids(journal)[-2:] == [40, 41]
-    assert [text.partition(": ")[0].rpartition(".")[2] for text in journal.complaints] == ["bz2", "gz", "1"]
-    assert journal.skipped.too_long >= 1
-    assert journal.skipped.foreign > 100
-    assert journal.problem is None
+    follower = open_follower(log)
+    follower.look()
+    assert ids(follower)[-2:] == [40, 41]
+    assert [text.partition(": ")[0].rpartition(".")[2] for text in follower.complaints] == ["bz2", "gz", "1"]
+    assert follower.skipped.too_long >= 1
+    assert follower.skipped.foreign > 100
+    assert follower.problem is None
 
 
-def test_a_file_without_any_decision_is_skipped(log: Path, open_journal: Any):
+def test_a_file_without_any_decision_is_skipped(log: Path, open_follower: Any):
     log.write_bytes(b"x" * 1000 + b"\n")
     os.truncate(log, 1 << 40)  # a sparse file of one terabyte
-    journal = open_journal(log)
-    journal.look()
-    assert (journal.store.extent().count, journal.caught_up, journal.problem) == (0, True, None)
+    follower = open_follower(log)
+    follower.look()
+    assert (follower.store.extent().count, follower.caught_up, follower.problem) == (0, True, None)
     os.truncate(log, 0)
     log.write_bytes(lines(0))
-    journal.look()
-    assert ids(journal) == [0]
+    follower.look()
+    assert ids(follower) == [0]
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", [1, 100, 1000])
-def test_the_latest_decisions_are_kept(log: Path, open_journal: Any, most: int):
-    journal = open_journal(log, Retention(most))
+def test_the_latest_decisions_are_kept(log: Path, open_follower: Any, most: int):
+    follower = open_follower(log, Retention(most))
     for begin in range(0, 2000, 500):
         with log.open("ab") as file:
             file.write(lines(*range(begin, begin + 500)))
-        journal.look()
-        held = ids(journal)
+        follower.look()
+        held = ids(follower)
         assert held == list(range(begin + 500 - len(held), begin + 500))
         assert min(most - most // 32 - 64, begin + 500) <= len(held) <= most + 64
-        extent = journal.store.extent()
-        assert [int(decision.id) for decision in journal.store.decisions()] == held
-        assert journal.store.summary().decisions == extent.count == len(held)
-        assert journal.store.decision(extent.first - 1) is None
-        assert journal.store.decision(extent.last + 1) is None
+        extent = follower.store.extent()
+        assert [int(decision.id) for decision in follower.store.decisions()] == held
+        assert follower.store.summary().decisions == extent.count == len(held)
+        assert follower.store.decision(extent.first - 1) is None
+        assert follower.store.decision(extent.last + 1) is None
 
 
-def test_memory_is_bounded_for_any_lines(log: Path, open_journal: Any):
-    journal = open_journal(log, Retention(bytes=2 << 20))
+def test_memory_is_bounded_for_any_lines(log: Path, open_follower: Any):
+    follower = open_follower(log, Retention(bytes=2 << 20))
     finding = {"rule": "r", "level": "deny", "path": "p"}
     with log.open("wb") as file:
         for number in range(100):
             file.write(line(number, findings=[{**finding, "message": os.urandom(75_000).hex()}]))
         for number in range(100, 130):
             file.write(line(number, user=os.urandom(25_000).hex()))
-    journal.look()
-    held = ids(journal)
+    follower.look()
+    held = ids(follower)
     assert 5 < len(held) < 50
     assert held[-1] == 129
-    last = journal.store.extent().last
-    assert journal.store.decision(last) == read(log.read_bytes().splitlines()[-1])
-    assert journal.store.size() <= 2 << 20
+    last = follower.store.extent().last
+    assert follower.store.decision(last) == read(log.read_bytes().splitlines()[-1])
+    assert follower.store.size() <= 2 << 20
 
 
-def test_of_a_huge_log_only_the_latest_lines_are_read(log: Path, open_journal: Any):
+def test_of_a_huge_log_only_the_latest_lines_are_read(log: Path, open_follower: Any):
     Path(f"{log}.2").write_bytes(b"never read\n")
     Path(f"{log}.1").write_bytes(b"never read\n" * 100 + lines(*range(4000)))
     log.write_bytes(lines(*range(4000, 4500)))
-    journal = open_journal(log, Retention(1000))
-    journal.look()
-    assert ids(journal)[-1] == 4499
-    assert len(ids(journal)) > 900
-    assert journal.store.extent().last < 4000
-    assert journal.skipped.foreign == 0
+    follower = open_follower(log, Retention(1000))
+    follower.look()
+    assert ids(follower)[-1] == 4499
+    assert len(ids(follower)) > 900
+    assert follower.store.extent().last < 4000
+    assert follower.skipped.foreign == 0
     log.rename(f"{log}.3")
     log.write_bytes(lines(4500))
-    journal.look()
-    assert ids(journal)[-2:] == [4499, 4500]
+    follower.look()
+    assert ids(follower)[-2:] == [4499, 4500]
 
 
-def test_the_progress_of_reading_increases(log: Path, open_journal: Any):
+def test_the_progress_of_reading_increases(log: Path, open_follower: Any):
     log.write_bytes(lines(*range(2000)))
     Path(f"{log}.1.gz").write_bytes(gzip.compress(lines(*range(2000, 4000))))
-    journal = open_journal(log)
-    assert (journal.progress, journal.caught_up) == (0.0, False)
+    follower = open_follower(log)
+    assert (follower.progress, follower.caught_up) == (0.0, False)
     shares = []
-    for batch in journal._tail.look():
-        journal.store.add(batch)
-        shares.append(journal.progress)
+    for batch in follower._tail.look():
+        follower.store.add(batch)
+        shares.append(follower.progress)
     assert shares == sorted(shares)
     assert 0 < shares[len(shares) // 2] < 1
     assert shares[-1] > 0.9
 
 
-def test_reading_can_be_stopped(log: Path, open_journal: Any):
+def test_reading_can_be_stopped(log: Path, open_follower: Any):
     log.write_bytes(lines(*range(20_000)))
-    journal = open_journal(log)
-    journal.start()
-    until(lambda: journal.store.extent().count > 100)
-    journal.stop()
-    assert journal.store.extent().count < 20_000
-    assert not journal.caught_up
-    assert ids(journal) == list(range(journal.store.extent().count))
+    follower = open_follower(log)
+    follower.start()
+    until(lambda: follower.store.extent().count > 100)
+    follower.stop()
+    assert follower.store.extent().count < 20_000
+    assert not follower.caught_up
+    assert ids(follower) == list(range(follower.store.extent().count))
 
 
 # --- queries ----------------------------------------------------------------------------------------------------------
@@ -471,11 +471,11 @@ FILTERS = [
 
 
 @pytest.fixture
-def filled(log: Path, open_journal: Any) -> LogFollower:
+def filled(log: Path, open_follower: Any) -> LogFollower:
     log.write_bytes(lines(*range(1000)))
-    journal: LogFollower = open_journal(log)
-    journal.look()
-    return journal
+    follower: LogFollower = open_follower(log)
+    follower.look()
+    return follower
 
 
 @pytest.fixture(scope="module")
@@ -483,10 +483,10 @@ def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LogFoll
     """A log that tests only query, and its decisions."""
     log = tmp_path_factory.mktemp("thousand") / "audit.jsonl"
     log.write_bytes(lines(*range(1000)))
-    journal = LogFollower(str(log))
-    journal.look()
-    yield journal, [read(line(number)) for number in range(1000)]
-    journal.stop()
+    follower = LogFollower(str(log))
+    follower.look()
+    yield follower, [read(line(number)) for number in range(1000)]
+    follower.stop()
 
 
 @pytest.mark.parametrize("wanted", FILTERS)
@@ -546,15 +546,15 @@ def test_few_summaries_are_cached(filled: LogFollower):
 def test_globs_that_take_too_long_are_an_error(log: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database, "MAX_SECONDS", 0.05)
     log.write_bytes(b"".join([line(number, name="a" * 240 + str(number)) for number in range(1000)]))
-    journal = LogFollower(str(log))
-    journal.look()
-    journal.stop()
+    follower = LogFollower(str(log))
+    follower.look()
+    follower.stop()
     slow = Filter(names=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
-    for query in (journal.store.page, journal.store.summary, lambda wanted: list(journal.store.decisions(wanted))):
+    for query in (follower.store.page, follower.store.summary, lambda wanted: list(follower.store.decisions(wanted))):
         with pytest.raises(RequestError, match="shorter"):
             query(slow)
         query(Filter(names=("*z",)))
-    assert journal.store.summary().decisions == 1000
+    assert follower.store.summary().decisions == 1000
 
 
 def test_entries_are_the_decisions_of_their_lines(filled: LogFollower):
@@ -572,21 +572,21 @@ def test_decisions_stay_when_the_files_are_deleted(log: Path, filled: LogFollowe
         assert filled.store.decision(number) is None
 
 
-def test_long_lines_are_stored_unchanged(log: Path, open_journal: Any):
+def test_long_lines_are_stored_unchanged(log: Path, open_follower: Any):
     texts = [line(number, request={"pod": {"x": "y" * (number % 3 * BLOCK_BYTES)}}) for number in range(50)]
     log.write_bytes(b"".join(texts))
-    journal = open_journal(log)
-    journal.look()
-    assert [journal.store.decision(number + 1) for number in range(50)] == [read(text) for text in texts]
+    follower = open_follower(log)
+    follower.look()
+    assert [follower.store.decision(number + 1) for number in range(50)] == [read(text) for text in texts]
 
 
-def test_lines_in_any_order_are_found_by_their_time(log: Path, open_journal: Any):
+def test_lines_in_any_order_are_found_by_their_time(log: Path, open_follower: Any):
     begin = read(line(0)).time
     times = [begin + timedelta(hours=(number * 7919) % 200) for number in range(200)]
     log.write_bytes(b"".join([line(n, time=at.isoformat().replace("+00:00", "Z")) for n, at in enumerate(times)]))
-    journal = open_journal(log)
-    journal.look()
+    follower = open_follower(log)
+    follower.look()
     wanted = Filter(since=begin + timedelta(hours=50), until=begin + timedelta(hours=60))
-    assert sorted(entry.decision.time for entry in journal.store.page(wanted, limit=200).entries) == [
+    assert sorted(entry.decision.time for entry in follower.store.page(wanted, limit=200).entries) == [
         begin + timedelta(hours=hours) for hours in range(50, 60)
     ]
