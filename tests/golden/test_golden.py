@@ -1,5 +1,6 @@
 from tests.cases import each_case
 from tests.golden.cases import OUTCOMES, RESPONSES, WHOLE, Recorded, outcome, recorded, responses_to, to_text
+from tests.golden.explanations import EXPLANATIONS, explanations
 
 CASES = list(recorded())
 RENEW = "after an intended change: python -m tests.golden"
@@ -16,3 +17,7 @@ def test_the_responses_equal_the_golden_file(case: Recorded):
 
 def test_every_golden_file_has_a_request():
     assert {file.stem for file in RESPONSES.iterdir()} == WHOLE <= {case.name for case in CASES}
+
+
+def test_the_explanations_equal_the_recorded_ones():
+    assert explanations() == EXPLANATIONS.read_text(), RENEW
