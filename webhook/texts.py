@@ -1,6 +1,8 @@
-"""Makes text from outside fit to print: short, and without control characters."""
+"""Makes text from outside fit to print: short, and without control characters. And globs, which match such texts."""
 
 import json
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any
 
 import orjson
@@ -12,6 +14,11 @@ COMPACT = json.JSONEncoder(default=str, ensure_ascii=False, separators=(",", ":"
 def counted(number: int, one: str, several: str = "") -> str:
     """A number with its noun, whose plural has an s unless it is given: `1 node`, `2 nodes`."""
     return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+def matches(text: str, globs: Iterable[str]) -> bool:
+    """Whether one of some globs matches a text: `*`, `?` and `[…]`, upper and lower case are different."""
+    return any(fnmatchcase(text, glob) for glob in globs)
 
 
 def shorten(text: str, most: int) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from webhook.audit.decision import Decision
+from webhook.texts import matches
 
 MAX_GLOB = 300  # characters that the console accepts
 MAX_REMEMBERED = 256  # characters: texts of megabytes must not stay in memory
@@ -51,7 +51,7 @@ class Filter:
             and (not self.users or _matches(decision.user, self.users))
             and (not self.words or decision.word in self.words)
             and (not self.rules or any([_matches(finding.rule, self.rules) for finding in decision.findings]))
-            and (not self.names or _match(decision.name, self.names))
+            and (not self.names or matches(decision.name, self.names))
         )
 
 
@@ -65,13 +65,9 @@ def exactly(text: str) -> str:
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
     """For texts that recur in a log."""
-    return _remembered(text, patterns) if len(text) <= MAX_REMEMBERED else _match(text, patterns)
+    return _remembered(text, patterns) if len(text) <= MAX_REMEMBERED else matches(text, patterns)
 
 
 @lru_cache(maxsize=4096)
 def _remembered(text: str, patterns: Sequence[str]) -> bool:
-    return _match(text, patterns)
-
-
-def _match(text: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(text, pattern) for pattern in patterns)
+    return matches(text, patterns)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from webhook import names
@@ -12,6 +11,7 @@ from webhook.errors import ConfigError
 from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.texts import matches
 
 MAX_SPLIT = 1000
 
@@ -92,7 +92,7 @@ def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any)
 
 def _covers(entry: Any, pattern: str) -> bool:
     globs = entry.get("match") if isinstance(entry, dict) else None
-    return isinstance(globs, list) and any(isinstance(glob, str) and fnmatchcase(pattern, glob) for glob in globs)
+    return isinstance(globs, list) and matches(pattern, (glob for glob in globs if isinstance(glob, str)))
 
 
 def _put(document: dict[str, Any], keys: Sequence[str], value: Any, setting: str) -> None:

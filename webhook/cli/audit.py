@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from threading import Event, Timer
@@ -46,6 +45,7 @@ from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
 from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.texts import matches
 
 _EPILOG = """
 FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (gzip, bzip2, xz) are read as they are. Lines
@@ -77,7 +77,7 @@ class RuleGlob(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
         known = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], POD_TOO_LARGE]
-        if not any(fnmatchcase(rule, value) for rule in known):
+        if not any(matches(rule, [value]) for rule in known):
             self.fail(unknown_rule(value, known), param, ctx)
         return str(value)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -13,6 +12,7 @@ from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api import RequestModel
 from webhook.durations import read_time
 from webhook.outcome import WORDS
+from webhook.texts import matches
 
 MAX_GLOBS = 20
 MAX_SETTINGS = 100
@@ -45,7 +45,7 @@ class FilterRequest(RequestModel):
     @classmethod
     def _known(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
         for glob in globs:
-            if not any(fnmatchcase(word, glob) for word in WORDS):
+            if not any(matches(word, [glob]) for word in WORDS):
                 raise ValueError(f"no outcome is called {glob[:40]!r}; there are {', '.join(WORDS)}")
         return globs
 
@@ -55,7 +55,7 @@ class FilterRequest(RequestModel):
         Raises:
             BadRequest: a time cannot be read.
         """
-        words = tuple([word for word in WORDS if any(fnmatchcase(word, glob) for glob in self.outcome)])
+        words = tuple([word for word in WORDS if matches(word, self.outcome)])
         return Filter(
             since=_time(self.since, "since"),
             until=_time(self.until, "until"),

@@ -5,7 +5,6 @@ Source: volcano `pkg/scheduler/framework/arguments.go`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Generic
 
 from webhook import names
@@ -15,6 +14,7 @@ from webhook.errors import ConfigError
 from webhook.lenient import table, tables, text, texts
 from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, DocumentSetting, Value
 from webhook.settings.table import SCHEDULER as SCHEDULER_CONF
+from webhook.texts import matches
 from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf
 from webhook.volcano.target import Target, Version, parse_version
 
@@ -125,7 +125,7 @@ def _assigns(workload: Object, patterns: Sequence[str], scheduler_names: Sequenc
     containers = _containers(workload)
     called = [name_of(workload), *map(_image_name, containers)]
     hami = [ImageWorkload(workload, container) for container in containers if _image_name(container) == HAMI]
-    return any(fnmatchcase(name, pattern) for name in called for pattern in patterns) or any(
+    return any(matches(name, patterns) for name in called) or any(
         container.flag("scheduler-name") in scheduler_names for container in hami
     )
 

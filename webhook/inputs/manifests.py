@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from webhook.errors import ConfigError
 from webhook.inputs.files import STANDARD_INPUT
 from webhook.mistakes import mistake_in_file
+from webhook.texts import matches
 
 SUFFIXES = (".yaml", ".yml", ".json")  # of the files that are read in a directory
 MAX_FILES = 10_000  # of a directory
@@ -47,7 +47,7 @@ def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str
 
 
 def _excluded(path: Path, top: str | Path, globs: Collection[str]) -> bool:
-    return any(fnmatchcase(name, glob) for name in (path.name, path.relative_to(top).as_posix()) for glob in globs)
+    return matches(path.name, globs) or matches(path.relative_to(top).as_posix(), globs)
 
 
 def flattened(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

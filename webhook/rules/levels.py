@@ -12,7 +12,6 @@ One order decides what follows from a finding; each step can only make it milder
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -20,6 +19,7 @@ from webhook.devices.requests import DevicePod
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Enforcement, Level
+from webhook.texts import matches
 
 Active = tuple[tuple[Validation, Level], ...]
 Value = TypeVar("Value")
@@ -65,7 +65,7 @@ class NamespaceRule:
 
     def covers(self, namespace: str) -> bool:
         """Whether a glob matches the namespace."""
-        return any(fnmatchcase(namespace, pattern) for pattern in self.match)
+        return matches(namespace, self.match)
 
     @property
     def matches_all(self) -> bool:

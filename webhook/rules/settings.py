@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from webhook import names
+from webhook.pod.tolerations import tolerates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKinds
 from webhook.volcano.target import Target
 
@@ -69,15 +70,8 @@ class Toleration:
 
     def covered_by(self, own: Mapping[str, Any]) -> bool:
         """Whether a toleration of a pod tolerates all that this one would, by Kubernetes' matching."""
-        key = own.get("key")
-        if key and key != self.key:
-            return False
-        effect, operator = own.get("effect"), own.get("operator") or "Equal"
-        if effect and effect != self.effect:
-            return False
-        if operator == "Exists":
-            return True
-        return operator == self.operator == "Equal" and bool(key) and (own.get("value") or "") == self.value
+        every_value = own.get("operator") == "Exists"
+        return (every_value or self.operator == "Equal") and tolerates(own, self.key, self.value, self.effect)
 
     def json(self) -> dict[str, str]:
         """The toleration as a pod has it."""

@@ -24,6 +24,7 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart
 from webhook.errors import ConfigError, Malformed
 from webhook.lenient import at, table, tables, text
+from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.settings.snapshot import SnapshotInputs
@@ -80,17 +81,6 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     ]
     ready = [one.get("status") == "True" for one in tables(status, "conditions") if one.get("type") == "Ready"]
     return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
-
-
-def tolerates(toleration: Mapping[str, Any], key: str, value: str, effect: str) -> bool:
-    """Whether a toleration tolerates a taint.
-
-    Source: kubernetes `staging/src/k8s.io/api/core/v1/toleration.go` (ToleratesTaint).
-    """
-    own, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
-    if toleration.get("effect") not in (None, "", effect) or (own and own != key):
-        return False
-    return operator == "Exists" or (operator == "Equal" and own == key and (toleration.get("value") or "") == value)
 
 
 # --- groups of pods ---------------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.lenient import table, tables, text
 from webhook.pod import quantity
+from webhook.pod.tolerations import tolerates
 from webhook.rules.settings import Toleration
 from webhook.settings.snapshot import read_nodes
 from webhook.texts import counted
-from webhook.why.live import tolerates
 
 _RESTART = "restart the device plugin there, and look at its log"
 _RESTART_ASCEND = "restart ascend-device-plugin there, and look at its log"
