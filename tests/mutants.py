@@ -37,6 +37,11 @@ TESTS = (
     "cli/test_usage.py",
     "audit/test_excerpt.py",
     "test_outside_family.py",
+    "test_policy_levels.py",
+    "test_repairs_off.py",
+    "test_enforcement.py",
+    "test_mirror_pods.py",
+    "test_pod_groups.py",
 )
 SECONDS = 600  # of one run; a mutant that never ends is killed
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.reviewing import request, snapshot
 from webhook.policy.policy import parse_policy
+from webhook.review import review
 from webhook.rules.levels import Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 from webhook.rules.settings import Level
@@ -54,6 +56,18 @@ def test_the_cache_of_namespaces_is_bounded():
     for index in range(3000):
         assert table.of(f"team-{index}").levels["card-count"] is Level.WARN
     assert len(table._known) <= 1024
+
+
+def test_what_was_asked_before_makes_no_difference():
+    asked, fresh = snapshot(), snapshot()
+    limits = {"volcano.sh/vgpu-number": "1"}
+    review(request({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}), asked)
+    assert asked.levels._known
+    assert asked.levels.of("default")._known
+    assert asked.levels == fresh.levels
+    assert repr(asked.levels) == repr(fresh.levels)
+    assert asked.levels.of("default") == fresh.levels.of("a")
+    assert repr(asked.levels.of("default")) == repr(fresh.levels.of("b"))
 
 
 def test_an_autoscaled_fleet_softens_the_rules_of_the_fleet():
