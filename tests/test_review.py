@@ -252,6 +252,13 @@ def test_all_findings_are_reported_in_the_order_of_the_registry():
     assert lines[-1] == f"(decision {outcome.id})"
 
 
+def test_the_rules_of_a_review_begin_with_the_repairs():
+    limits = {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "50"}
+    pod = {"spec": {"nodeName": "n", "containers": [{"name": "c", "resources": {"limits": limits}}]}}
+    outcome = review(request(pod), USUAL)
+    assert outcome.rules == ["percentage-to-memory", "scheduler-name", "toleration", "node-name-set"]
+
+
 # --- time -----------------------------------------------------------------------------------------------------------
 
 MANY = 3000
