@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
@@ -39,22 +39,6 @@ Content = tuple[Any]  # the text of a ConfigMap that is read; None without it
 GONE_SECONDS = 300.0  # a node counts, in doubt, after it has disappeared
 
 log = logging.getLogger(__name__)
-
-
-class ClusterVersion(NamedTuple):
-    """The version of everything that a snapshot is built from; a new snapshot is due when it changes.
-
-    Attributes:
-        given: how often the settings files were read.
-        copies: the versions of the copies of ConfigMaps and collections.
-        nodes: which copy of the nodes is in use, its version, and how often nodes that are gone were forgotten.
-        nodes_known: whether that copy is complete, and not stale.
-    """
-
-    given: int
-    copies: tuple[object, ...]
-    nodes: tuple[object, int, int]
-    nodes_known: bool
 
 
 class ConfigMapSource(Generic[Value]):
@@ -394,22 +378,24 @@ class ClusterSources:
             for reflector in source.reflectors:
                 reflector.stop()
 
-    def version(self) -> ClusterVersion:
-        """The version of everything; takes the newest complete copy of the nodes into use."""
+    def version(self) -> tuple[object, ...]:
+        """Another one when a new snapshot is due; takes the newest complete copy of the nodes into use."""
         self._nodes.switch()
         stale_after = self._policy.stale_after
-        return ClusterVersion(
-            given=self._given_version,
-            copies=tuple(source.version(stale_after) for source in self._sources),
-            nodes=self._nodes.version,
-            nodes_known=self._nodes.known(stale_after),
-        )
+        copies = [source.version(stale_after) for source in self._sources]
+        return self._given_version, self.nodes_known, self._nodes.version, *copies
 
-    def complete(self, version: ClusterVersion) -> bool:
-        """Whether a version holds everything that the cluster has, or the rest cannot be read now."""
+    @property
+    def nodes_known(self) -> bool:
+        """Whether the copy of the nodes in use is complete, and not stale."""
+        return self._nodes.known(self._policy.stale_after)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that the cluster has is known, or the rest cannot be read now."""
         if self._nodes.problem or any(reflector.problem for reflector in self._reflectors()):
             return True
-        nodes_known = version.nodes_known or FLEET.part in self._given
+        nodes_known = self.nodes_known or FLEET.part in self._given
         return nodes_known and all(source.settled or not source.followed for source in self._sources)
 
     def read(self) -> tuple[SnapshotInputs, Mapping[str, bool]]:

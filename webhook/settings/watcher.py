@@ -29,7 +29,7 @@ from webhook.snapshot import Snapshot
 from webhook.texts import counted
 
 if TYPE_CHECKING:
-    from webhook.settings.cluster_sources import ClusterSources, ClusterVersion
+    from webhook.settings.cluster_sources import ClusterSources
 
 POLL_SECONDS = 0.25  # between two comparisons of versions
 FIRST_POLL_SECONDS = 0.02  # until the first complete snapshot
@@ -237,18 +237,18 @@ class SettingsWatcher:
     async def _follow(self, cluster: "ClusterSources") -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         cluster.start()
-        built: ClusterVersion | None = None
+        built: tuple[object, ...] = ()
+        were_known = False
         earliest = 0.0
         while not self._stopped:
-            version = cluster.version()
-            were_known = built is not None and built.nodes_known
+            version, known = cluster.version(), cluster.nodes_known
             # Reviews need to learn at once whether the nodes are known; other changes may be collected.
-            if version != built and (time.monotonic() >= earliest or version.nodes_known != were_known):
-                built, began = version, time.monotonic()
+            if version != built and (time.monotonic() >= earliest or known != were_known):
+                built, were_known, began = version, known, time.monotonic()
                 await self._rebuild(cluster)
                 pause = max(PAUSE_SECONDS, (time.monotonic() - began) / SHARE)
-                earliest = began + pause if version.nodes_known else 0.0
-            if cluster.complete(version):
+                earliest = began + pause if known else 0.0
+            if cluster.complete:
                 self._settled.set()
             await asyncio.sleep(POLL_SECONDS if self._settled.is_set() else FIRST_POLL_SECONDS)
 
