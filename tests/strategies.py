@@ -6,8 +6,10 @@ import json
 from hypothesis import strategies as st
 
 from webhook import names
-from webhook.devices.config import Geometry, Instance
-from webhook.devices.vgpu.fleet import Card
+from webhook.devices.config import Geometry, Instance, VgpuConfig
+from webhook.devices.model import NodeState
+from webhook.devices.shapes import NodeShape
+from webhook.devices.vgpu.fleet import Card, owned
 from webhook.devices.vgpu.slices import Need
 
 SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -175,8 +177,8 @@ mig_cards = st.builds(
     st.just("NVIDIA-A"),
     st.integers(1, 12),
     st.integers(0, 3),
-    st.sampled_from([GEOMETRIES, GEOMETRIES[1:], GEOMETRIES[:1], ()]),
-    st.sampled_from([1, 2]),
+    geometries=st.sampled_from([GEOMETRIES, GEOMETRIES[1:], GEOMETRIES[:1], ()]),
+    factor=st.sampled_from([1, 2]),
 )
 
 
@@ -214,6 +216,12 @@ needs = st.builds(
 # --- fleets ---------------------------------------------------------------------------------------------------------
 
 TYPES = ("NVIDIA-Tesla T4", "NVIDIA-NVIDIA A100-SXM4-80GB", "NVIDIA-Tesla V100-SXM2-16GB", "AMD-MI300")
+
+
+def declared_shape(name, mode, nodes, cards):
+    """Nodes with vGPU cards that only the policy has."""
+    state = NodeState.of(tuple(cards), owned(cards, VgpuConfig()), mode)
+    return NodeShape(state, (name,), nodes, declared=True)
 
 
 def register(cards, mode="hami-core", split=10, prefix="GPU"):

@@ -1,8 +1,6 @@
 """A device family of another vendor, added as webhook/devices/family.py describes, works in reviews, pages and commands."""
 
 import json
-from dataclasses import dataclass
-from functools import partial
 
 import pytest
 
@@ -11,142 +9,79 @@ from webhook.cli.main import main
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices import registry
-from webhook.devices.drawing import UNUSED, DrawnCard, DrawnPart, Usage, draw_node
-from webhook.devices.equal import Devices
-from webhook.devices.explanation import ShapeExplainer, ShapeExplanation
 from webhook.devices.families import Role
 from webhook.devices.family import DeviceFamily
+from webhook.devices.ledger import Assigned
+from webhook.devices.model import MAX_DEVICES, NOTHING, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import amounts_of_regular, reducible
-from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.verdict import Fits, Never, Reason
 from webhook.policy.policy import default_policy
 from webhook.render.yaml import to_json
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET
 
-BOARDS = "example.com/boards"
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class BoardShape(NodeShape):
-    """Nodes with the same number of boards."""
-
-    boards: int
-
-    @property
-    def devices(self):
-        return self.boards
-
-    @property
-    def content(self):
-        return (self.boards,)
-
-
-def build(nodes, index):
-    grouping = Grouping()
-    for number, node in enumerate(nodes):
-        if node.allocatable.get(BOARDS, 0):
-            grouping.add(number, node.name, boards=node.allocatable[BOARDS])
-    return FleetPart(tuple(grouping.shapes(BoardShape)), index)
-
-
-def requested(pod):
-    return sum(amount.value or 0 for amount in pod.amounts if amount.family == "boards")
-
-
-def judge_pod(pod, fleet):
-    most, node = max(((shape.boards, shape.names[0]) for shape in fleet.shapes), default=(0, ""))
-    wanted = requested(pod)
-    return Fits() if wanted <= most else Never(Reason.CARDS, None, BOARDS, wanted, most, node)
-
-
-@dataclass(frozen=True, slots=True)
-class BoardSlices:
-    """The boards of a pod."""
-
-    boards: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoardExplanation(ShapeExplanation):
-    """The explanation for nodes with boards."""
-
-    boards: int
-
-
-def explain(request, fleet):
-    yield request.explanation(partial(BoardExplainer, request, request.pod, fleet), fleet.shapes, "no node has boards")
-
-
-class BoardExplainer(ShapeExplainer):
-    """Explains a pod to the nodes of one shape."""
-
-    made = BoardExplanation
-
-    def judge(self, requested, _nodes):
-        return judge_pod(requested, self.alone)
-
-    def slices(self):
-        return BoardSlices(requested(self.requested))
-
-    def reducible(self):
-        amounts = amounts_of_regular(self.requested, "boards")
-        return [reducible(self.requested, amount, range(1, amount.value)) for amount in amounts]
-
-    def fields(self):
-        return {"boards": self.shape.boards}
-
-    def devices(self):
-        return f"{self.shape.boards} boards"
-
-    def slice_sentences(self, slices):
-        return [f"the pod gets {slices.boards} boards"]
-
-    def refusal_sentence(self, never):
-        return f"the node has {never.most}"
-
-    def draw(self, slices, note):
-        assigned = range(slices.boards) if slices else ()
-        return draw(self.shape, Usage(dict.fromkeys(assigned, (DrawnPart("", 0, label="board"),)), note=note))
-
-
-def draw(shape, usage=UNUSED):
-    return draw_node(shape.boards, lambda at: DrawnCard(f"board {at}", "X1", 0), usage=usage)
+BOARDS, ASSIGNED = "example.com/boards", "example.com/assigned-boards"
 
 
 class BoardFamily(DeviceFamily):
-    """Boards, which are given whole."""
+    """Boards, which are given whole. A pod's annotation has the numbers of its boards."""
 
     id = "boards"
     title = "Boards of another vendor"
     nodes = "Nodes with boards"
     device = "board"
     devices = "boards"
+    measures = frozenset()
 
     @staticmethod
     def roles(_vgpu, _ascend):
         return {BOARDS: Role.NUMBER}
 
-    def build(self, nodes, index, _declared):
-        return build(nodes, index)
+    @staticmethod
+    def assignments(_ascend):
+        return (ASSIGNED,)
 
-    def draw(self, shape):
-        return draw(shape)
+    def read(self, node):
+        boards = node.allocatable.get(BOARDS, 0)
+        if boards:
+            board = self._known.one(Device("X1"))
+            yield NodeState.of((board,) * min(boards, MAX_DEVICES), {BOARDS: boards})
 
-    def kinds(self, shape):
-        return [Devices(type="X1", count=shape.boards)]
-
-    def offered(self, shape):
-        return {BOARDS: shape.boards}
-
-    def requests(self, pod, _denies):
+    def requests(self, pod, _nodes, _denies):
         return (pod,)
 
-    def judge(self, request, part, _nodes, _budget=None):
-        return judge_pod(request, part)
+    def judge(self, request, part, nodes, _budget=None):
+        found = part.selected(nodes)
+        most, node = max([(free_boards(shape), name) for shape, name in found], default=(0, ""))
+        wanted = requested(request)
+        return Fits() if wanted <= most else Never(Reason.CARDS, None, BOARDS, wanted, most, node)
 
-    def explain(self, request, part):
-        return explain(request, part)
+    def taken(self, request, part):
+        free = [at for at, board in enumerate(part.shapes[0].devices) if not any(board.used)]
+        return tuple(Taken(None, at, 0, label="whole board") for at in free[: requested(request)]), ""
+
+    def reducible(self, request, _shape):
+        amounts = amounts_of_regular(request, self.id)
+        return [reducible(request, amount, range(1, amount.value)) for amount in amounts]
+
+    @staticmethod
+    def served(pod, _config):
+        return requested(pod) or None
+
+    def assign(self, pod, ledger, _shape):
+        for board in filter(None, pod.annotations.get(ASSIGNED, "").split(",")):
+            ledger.assign(pod, board, "board", Assigned(Amounts(1), Amounts(1)))
+
+    def free(self, _shape, device):
+        return NOTHING if any(device.used) else Amounts(1)
+
+
+def requested(pod):
+    return sum(amount.value or 0 for amount in pod.amounts if amount.family == BoardFamily.id)
+
+
+def free_boards(shape):
+    return sum(not any(board.used) for board in shape.devices)
 
 
 @pytest.fixture(autouse=True)
@@ -198,12 +133,31 @@ def test_a_review_refuses_a_pod_that_fits_on_no_node(files, capsys):
 
 def test_the_placement_is_explained(files, capsys):
     _, out = run_command(capsys, "review", "--explain", *files(3))
-    assert "boards nodes\n    never   small: 2 boards\n            number of cards: the node has 2\n" in out
-    assert "    fits    large, large-2: 4 boards\n            the pod gets 3 boards\n" in out
+    assert "never   small: 2 × X1" in out
+    assert 'number of cards: container "main" requests example.com/boards 3, but the node has 2 boards' in " ".join(
+        out.split()
+    )
+    assert "fits    large, large-2: 4 × X1" in out
+    assert "the pod on boards 0, 1, 2 (whole board)" in out
     assert "→ with example.com/boards 2 or less it fits" in out
     _, out = run_command(capsys, "review", "--explain", "-o", "json", *files(3))
     shape = json.loads(out)["explain"][0]["shapes"][0]
-    assert (shape["names"], shape["boards"], shape["placement"]) == (["small"], 2, "never")
+    assert (shape["names"], shape["kinds"][0]["count"], shape["placement"]) == (["small"], 2, "never")
+
+
+def test_what_pods_hold_is_shown(files, capsys, tmp_path):
+    """Two boards of `large` are held; a pod that needs three gets them on the other large node."""
+    _, config, _, fleet, _ = files(3)
+    held = pod(2)
+    held["metadata"] |= {"namespace": "default", "annotations": {ASSIGNED: "0,1"}}
+    held["spec"]["nodeName"] = "large"
+    pods = tmp_path / "pods.json"
+    pods.write_text(to_json({"kind": "List", "items": [held | {"status": {"phase": "Running"}}]}))
+    arguments = ["--device-config", config, "--fleet", fleet, "--pods", str(pods)]
+    _, out = run_command(capsys, "usage", "-o", "json", *arguments)
+    nodes = {node["name"]: node["cards"] for node in json.loads(out)["nodes"]}
+    assert [card["booked"]["slices"] for card in nodes["large"]] == [1, 1, 0, 0]
+    assert [holder["name"] for holder in nodes["large"][0]["pods"]] == ["p"]
 
 
 @pytest.fixture

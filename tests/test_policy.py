@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.cases import each_case
 from tests.strategies import json_values
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
-from webhook.devices.families import Role
 from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
@@ -244,12 +243,12 @@ def test_declared_shapes_are_read():
     ]
     core, mig = parse({"fleet": {"declared": declared}}).declared(config)["vgpu"]
     assert (core.mode, core.names, core.nodes, core.declared) == ("hami-core", ("core",), 5, True)
-    assert [(c.type, c.memory, c.split, c.geometries) for c in core.cards] == [
+    assert [(c.type, c.memory, c.split, c.geometries) for c in core.devices] == [
         ("NVIDIA-A100", 100, 7, None), ("NVIDIA-A100", 100, 7, None), ("NVIDIA-T4", 50, 10, None),
     ]  # fmt: skip
-    assert core.allocatable == {Role.NUMBER: 24, Role.MEMORY: 250, Role.CORES: 300, Role.PERCENTAGE: 0}
-    assert [card.geometries for card in mig.cards] == [geometries, geometries, ()]
-    assert {card.factor for card in mig.cards} == {2}
+    assert list(core.offered.values()) == [24, 250, 300]
+    assert [card.geometries for card in mig.devices] == [geometries, geometries, ()]
+    assert {card.factor for card in mig.devices} == {2}
     assert mig.nodes == 1
 
 

@@ -106,8 +106,9 @@ def _check_slices(case: dict[str, Any], line: dict[str, Any]) -> None:
     """The slices of a container are on different cards of the node."""
     counts = [_number(container) for container in case["pod"]["spec"]["containers"]]
     for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["slices"]):
-        cards = sum(kind["count"] for kind in shape["cards"])
-        taken = [container["cards"] for container in shape["slices"]["containers"]]
+        cards = sum(kind["count"] for kind in shape["kinds"])
+        names = dict.fromkeys(slice_["container"] for slice_ in shape["slices"])
+        taken = [[slice_["device"] for slice_ in shape["slices"] if slice_["container"] == name] for name in names]
         assert [len(set(indexes)) for indexes in taken] == [count for count in counts if count]
         assert all(0 <= index < cards for indexes in taken for index in indexes)
 

@@ -13,15 +13,13 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, shell, vgpus
-from tests.kube.apihttp import ReceivedRequest
-from tests.kube.apiserver import ApiServer, config_map, config_maps
-from tests.kube.faults import status
+from tests.kube.apihttp import Handler
+from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
 
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
 REPORTS = "/apis/wgpolicyk8s.io/v1alpha2"
-ALL_REPORTS = f"{REPORTS}/policyreports"
 
 
 def bound_pod(name: str, cores: int = 50, namespace: str = "team", owner: str = "", **fields: Any) -> dict[str, Any]:
@@ -326,51 +324,66 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path, write):
 # --- a cluster ------------------------------------------------------------------------------------------------------
 
 
-class ReportServer(ApiServer):
-    """A cluster that stores PolicyReports.
+def _serve_write(handler: Any, change: Any) -> None:
+    """Serve a write, which the fake API server does not support by itself."""
+    api, path = handler.server.api, handler.path
+    content = json.loads(handler.rfile.read(int(handler.headers.get("Content-Length") or 0)) or b"null")
+    api.writes.append((handler.command, path))
+    change(api, path, content)
+    handler.respond(200, b"{}")
 
-    Attributes:
-        writes: method and path of each write.
-    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.writes: list[tuple[str, str]] = []
+def _post(api: Any, path: str, content: Any) -> None:
+    api.put(path, content)
+    _put_in_all_namespaces(api, path, content)
 
-    def write(self, request: ReceivedRequest, body: bytes) -> tuple[Any, dict[str, str]]:
-        self.writes.append((request.method, request.path))
-        if request.method == "POST":
-            self.put(request.path, json.loads(body))
-            return {}, {}
-        collection, _, name = request.path.rpartition("/")
-        if request.method == "PUT":
-            report, stored = json.loads(body), self.get(request.path)
-            assert report["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
-            self.put(collection, report)
-        else:
-            self.delete(collection, name)
-        return {}, {}
 
-    def page(self, request: ReceivedRequest) -> Any:
-        """A list with the apiVersion, which its items omit, as a real API server returns it; reports of all namespaces."""
-        if request.path == ALL_REPORTS:
-            self._objects[ALL_REPORTS] = {
-                f"{path}/{name}": report
-                for path, reports in list(self._objects.items())
-                if path.startswith(f"{REPORTS}/namespaces/")
-                for name, report in reports.items()
-            }
-        parts = request.path.strip("/").split("/")
-        return super().page(request) | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
+def _put(api: Any, path: str, content: Any) -> None:
+    stored_report = api.get(path)
+    assert content["metadata"]["resourceVersion"] == stored_report["metadata"]["resourceVersion"]
+    _post(api, path.rpartition("/")[0], content)
+
+
+def _delete(api: Any, path: str, _: Any) -> None:
+    collection, _, name = path.rpartition("/")
+    api.delete(collection, name)
+    api._objects[f"{REPORTS}/policyreports"] = {
+        key: stored_report
+        for key, stored_report in api._objects[f"{REPORTS}/policyreports"].items()
+        if not collection.endswith(f"/{stored_report['metadata']['namespace']}/policyreports")
+    }
+
+
+def _put_in_all_namespaces(api: Any, path: str, content: Any) -> None:
+    """Store an object in the collection of all namespaces, too."""
+    namespace = content["metadata"]["namespace"]
+    stored_report = api.get(f"{path}/{content['metadata']['name']}")
+    api._objects.setdefault(f"{REPORTS}/policyreports", {})[f"{namespace}-report"] = stored_report
 
 
 @pytest.fixture
-def api() -> Iterator[ReportServer]:
-    with ReportServer() as server:
-        server.put("/api/v1/nodes", *yaml.safe_load(FLEET.read_text())["items"])
-        device_config = config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: CONFIG.read_text()})
-        server.put(config_maps("volcano-system"), device_config)
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    for method, change in (("do_POST", _post), ("do_PUT", _put), ("do_DELETE", _delete)):
+        monkeypatch.setattr(
+            Handler, method, lambda handler, change=change: _serve_write(handler, change), raising=False
+        )
+    with ApiServer() as server:
+        server.writes = []  # type: ignore[attr-defined]
+        nodes = yaml.safe_load(FLEET.read_text())["items"]
+        server.put("/api/v1/nodes", *nodes)
+        text = CONFIG.read_text()
+        server.put(
+            "/api/v1/namespaces/volcano-system/configmaps",
+            config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: text}),
+        )
+        monkeypatch.setattr(server, "page", lambda request: _with_group(request.path, ApiServer.page(server, request)))
         yield server
+
+
+def _with_group(path: str, page: Any) -> Any:
+    """A list with the apiVersion, which its items omit, as a real API server returns it."""
+    parts = path.strip("/").split("/")
+    return page | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
 
 def put_pods(api: ApiServer, *items: dict[str, Any]) -> None:
@@ -383,7 +396,7 @@ def cluster(api: ApiServer, tmp_path: Path) -> tuple[str, ...]:
 
 
 def fail_with_404(api: ApiServer, path: str) -> None:
-    api.fail(path, status(404))
+    api.fail(path, lambda handler: handler.refuse(404, "not found"))
 
 
 def test_a_cluster_is_scanned_with_its_own_settings(run, api, cluster):
@@ -454,7 +467,7 @@ def test_a_kind_is_read_in_the_version_that_the_cluster_serves(run, api, cluster
 
 def test_a_forbidden_kind_is_reported_and_the_rest_scanned(run, api, cluster):
     put_pods(api, bound_pod("a", 150))
-    api.fail(".*/cronjobs", status(403, message="cronjobs is forbidden"))
+    api.fail(".*/cronjobs", lambda handler: handler.refuse(403, "cronjobs is forbidden"))
     result = run("scan", *cluster, "-A")
     assert result.code == 2
     assert "cores-range" in result.out
@@ -491,15 +504,15 @@ def test_reports_are_not_deleted_after_an_incomplete_scan(run, api, cluster):
     put_pods(api, bound_pod("a", 150))
     run("scan", *cluster, "-A", "--report")
     put_pods(api, bound_pod("a"))
-    api.fail(".*/cronjobs", status(403))
+    api.fail(".*/cronjobs", lambda handler: handler.refuse(403, "forbidden"))
     result = run("scan", *cluster, "-A", "--report")
     assert "0 deleted" in result.out
     assert result.code == 2
 
 
-def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster):
+def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster, monkeypatch):
     put_pods(api, bound_pod("a", 150))
-    api.fail(f"{REPORTS}/namespaces/team/policyreports", status(403, message="may not create"))
+    monkeypatch.setattr(Handler, "do_POST", lambda handler: handler.refuse(403, "may not create"))
     result = run("scan", *cluster, "-A", "--report")
     assert result.code == 2
     assert "403 may not create" in result.err

@@ -29,7 +29,7 @@ def samples(client):
 def test_the_metrics_match_the_usage(client, state):
     found = samples(client)
     live = state.waiting.read(None).live
-    usage = report(live.occupancy, live.snapshot.config)
+    usage = report(live.occupancy, live.snapshot.families)
     for total in usage.totals:
         assert found["devices_booked_memory_mib", ("family", total.family)] == total.booked.memory
         assert found["devices_promised_slices", ("family", total.family)] == total.promised.slices

@@ -137,8 +137,6 @@ def test_a_file_is_taken_before_the_editor(client):
     assert "Refused" in words(page.one("section", "verdict"))
     (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
     assert editor.strip() == POD.strip()
-    without = shown(client.post("/", data={"manifest": POD, "file": (io.BytesIO(b""), "")}))
-    assert "Refused" in words(without.one("section", "verdict")), "a field without a file"
 
 
 def test_a_large_file_is_refused_and_left_nowhere(client):
@@ -147,6 +145,11 @@ def test_a_large_file_is_refused_and_left_nowhere(client):
     answer = client.post("/", data=body, content_type="multipart/form-data; boundary=b")
     assert answer.status_code == 413
     assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
+
+
+def test_an_empty_file_field_is_ignored(client):
+    page = shown(client.post("/", data={"manifest": POD, "file": (io.BytesIO(b""), "")}))
+    assert "Refused" in words(page.one("section", "verdict"))
 
 
 @pytest.mark.parametrize(
@@ -231,9 +234,15 @@ def test_a_workload_whose_pods_will_be_refused_is_red(client):
     first, second = page.all("section", "verdict bad")
     assert words(first).startswith("✕ Its pods will be refused Job j in default")
     assert "The webhook admits it, but will refuse its pods: correct cores-range" in words(first)
-    assert "Its pods will be changed" in page.one("div", "answer")["text"]
     assert words(second).startswith("✕ Refused")
     assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will be refused", "Refused"]
+
+
+def test_a_workload_shows_how_its_pods_change(client):
+    spec = "".join(f"    {line}\n" for line in POD.partition("spec:\n")[2].splitlines())
+    page = post(client, f"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\nspec:\n  template:\n    spec:\n{spec}")
+    assert "Its pods will be changed" in page.one("div", "answer")["text"]
+    assert "will refuse its pods: correct cores-range" in words(page.one("section", "verdict"))
 
 
 def test_an_unknown_fleet_is_shown_with_what_to_do():

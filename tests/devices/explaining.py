@@ -1,37 +1,62 @@
-"""Build explanations of one pod as a review does."""
+"""Judge and explain one pod on the nodes of one family, as a review does."""
 
 from webhook.devices.explanation import PlacementRequest
-from webhook.devices.nearest import ChangeSearch
+from webhook.devices.fleet import build_fleet
 from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import Fits
+from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
 
-def placement_request(view, family, config, part, *, target=None, allowed=()):
-    """The placement request of a pod, under a policy in which all rules deny except the allowed ones."""
-    nodes = view.selector
-    return PlacementRequest(
-        path="",
-        pod=DevicePod(view, config),
-        family=family,
-        config=config,
-        target=target or Target(),
-        node_index=part.index,
-        written=nodes,
-        nodes=nodes,
-        denies=lambda rule: rule not in allowed,
-    )
+class Explaining:
+    """The nodes of one family.
+
+    Attributes:
+        fleet: all nodes.
+        family: the family.
+        part: its nodes.
+        denies: whether a rule refuses pods; all do by default.
+    """
+
+    def __init__(self, family, nodes, config, *, target=None, allowed=()):
+        self.fleet = build_fleet(nodes, config, target or Target())
+        self.family = self.fleet.families[family]
+        self.part = self.fleet.parts[family]
+        self.denies = lambda rule: rule not in allowed
+
+    def verdicts(self, raw, selector=None):
+        """The verdict on each request of a pod."""
+        view = PodView(raw)
+        selector = selector or view.selector
+        members = None if selector is None else self.fleet.index.selected(selector)
+        requests = self.family.requests(DevicePod(view, self.family.config), members, self.denies)
+        return [self.family.judge(request, self.part, members) for request in requests]
+
+    def verdict(self, raw, selector=None):
+        """The verdict on the only request."""
+        (found,) = self.verdicts(raw, selector)
+        return found
+
+    def fits(self, raw):
+        """Whether all requests of a pod fit."""
+        return all(isinstance(verdict, Fits) for verdict in self.verdicts(raw))
+
+    def explain(self, raw):
+        """The explanations of a pod, one for each kind of device."""
+        view = PodView(raw)
+        nodes = view.selector
+        pod = DevicePod(view, self.family.config)
+        return list(PlacementRequest("", pod, self.family, nodes, nodes, self.denies).explain(self.part))
+
+    def shapes(self, raw):
+        """The explanation of each shape for a pod with one kind of device."""
+        (explanation,) = self.explain(raw)
+        return explanation.shapes
 
 
 def selected(part, selector):
     """The nodes that a selector leaves, as bits; None for all."""
     return None if selector is None else part.index.selected(selector)
-
-
-def explain_all(make, request, requested, part):
-    """The verdict and the explanation of each shape."""
-    search = ChangeSearch()
-    explainers = [make(request, requested, part, shape) for shape in part.shapes]
-    return [(explainer.verdict(), explainer.explain(search)) for explainer in explainers]
 
 
 def is_cut_short(explanation):

@@ -24,7 +24,8 @@ from webhook import names
 from webhook.devices import registry
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.ledger import CardAmounts, LedgerRule
+from webhook.devices.ledger import LedgerRule
+from webhook.devices.model import Amounts
 from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import Occupancy, occupancy, read_bound_pod
 from webhook.volcano.target import Target
@@ -59,7 +60,7 @@ def occupied(nodes, pods, version=TODAY, config=CONFIG):
     target = Target(volcano=version)
     known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
     kept = [pod for raw in pods if (pod := read_bound_pod(raw, config)) is not None]
-    return occupancy(known, kept, build_fleet(known, config, target), config, target)
+    return occupancy(known, kept, build_fleet(known, config, target))
 
 
 def cards(result, node, family="vgpu"):
@@ -88,9 +89,9 @@ def test_finished_and_terminating_pods_free_their_slices():
     ]
     result = occupied([GPU_NODE], pods)
     card = cards(result, "gpu-a")["GPU-0"]
-    assert card.booked == CardAmounts(2, 40960, 30)
+    assert card.booked == Amounts(2, 40960, 30)
     assert (card.promised.memory, card.promised.cores) == (53248, 30)
-    assert card.free == CardAmounts(8, 40960, 70)
+    assert card.free == Amounts(8, 40960, 70)
     assert [(one.name, one.container, one.memory, one.booked) for one in card.pods] == [
         ("p1", "c0", 20480, True),
         ("p2", "c0", 20480, True),
@@ -248,10 +249,10 @@ def test_no_pod_raises_an_exception(pods, fleet, text, version):
 def test_mig_books_an_instance_and_leaves_the_equal_ones_free():
     pods = [assigned("p1", "gpu-mig", "GPU-mig-0[group2-0],NVIDIA,5000,0:")]
     card = cards(occupied([MIG_NODE], pods), "gpu-mig")["GPU-mig-0"]
-    assert card.booked == CardAmounts(1, 19968, 0)
-    assert card.free == CardAmounts(6, 19968, 100)  # the 1g instance of the group is no longer assigned
+    assert card.booked == Amounts(1, 19968, 0)
+    assert card.free == Amounts(6, 19968, 100)  # the 1g instance of the group is no longer assigned
     full = [assigned(f"p{i}", "gpu-mig", f"GPU-mig-0[group2-{i}],NVIDIA,5000,0:") for i in range(3)]
-    assert cards(occupied([MIG_NODE], full), "gpu-mig")["GPU-mig-0"].free == CardAmounts()
+    assert cards(occupied([MIG_NODE], full), "gpu-mig")["GPU-mig-0"].free == Amounts()
 
 
 def test_a_mig_instance_that_two_pods_share_is_a_finding():
@@ -317,12 +318,12 @@ def test_mindcluster_books_cores_of_chips():
     result = occupied([mindcluster_node("m", 24)], pods)
     assert amounts(result, "m", "mindcluster") == {"0": (1, 0, 2), "1": (1, 0, 8), "2": (1, 0, 8)}
     free = [card.free for card in cards(result, "m", "mindcluster").values()]
-    assert free == [CardAmounts(1, 0, 6), CardAmounts(), CardAmounts()]
+    assert free == [Amounts(1, 0, 6), Amounts(), Amounts()]
     assert result.findings == ()
 
 
 def test_every_family_has_a_ledger():
-    assert all(family.ledger is not None for family in registry.FAMILIES)
+    assert all(family.reads_assignments for family in registry.bind(CONFIG, Target()).values())
 
 
 # --- findings -----------------------------------------------------------------------------------------------------------
@@ -376,4 +377,4 @@ def test_a_consistent_assignment_has_no_finding(pod):
 def test_no_card_is_missing_if_the_nodes_are_unknown():
     target = Target()
     pod = read_bound_pod(assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:"), CONFIG)
-    assert occupancy([], [pod], build_fleet(None, CONFIG, target), CONFIG, target) == Occupancy((), ())
+    assert occupancy([], [pod], build_fleet(None, CONFIG, target)) == Occupancy((), ())

@@ -49,7 +49,7 @@ def test_a_valid_quantity_is_read(written, value):
     request = request_of({MEMORY: written})
     assert request.memory == value
     assert request.usable is (value is not None)
-    assert request.written == {Role.MEMORY}
+    assert set(request.written) == {Role.MEMORY}
 
 
 def test_a_count_is_read_as_far_as_the_scheduler_counts():

@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 from tests.devices.test_occupancy import A100, CONFIG, MIG_NODE, assigned, occupied
 from tests.strategies import node_json, register
 from webhook.devices.budget import SearchBudget
-from webhook.devices.ledger import CardAmounts
+from webhook.devices.model import Amounts
+from webhook.devices.registry import bind
 from webhook.devices.usage import by_namespace, report
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need
+from webhook.volcano.target import Target
 
 NODES = [node_json(f"n{i}", register([A100, A100], prefix=f"GPU-{i}")) for i in range(2)]
 
@@ -34,7 +36,7 @@ slices = st.lists(
 @given(slices)
 def test_the_largest_pod_fits_and_one_more_mebibyte_does_not(held):
     result = occupied(NODES, [slice_of(f"p{i}", *one) for i, one in enumerate(held)])
-    [totals] = report(result, CONFIG).totals
+    [totals] = report(result, bind(CONFIG, Target())).totals
     largest = {one.number: one for one in totals.largest}
     cards = {node.name: [card.state for card in node.cards] for node in result.nodes}
 
@@ -55,11 +57,11 @@ def test_a_report_adds_up_cards_and_namespaces():
         slice_of("q", 0, 0, 30000, 0, namespace="other"),
         slice_of("r", 1, 1, 10000, 0),
     ]
-    usage = report(occupied(NODES, pods), CONFIG, size=40000)
+    usage = report(occupied(NODES, pods), bind(CONFIG, Target()), size=40000)
     [totals] = usage.totals
     assert (totals.nodes, totals.devices) == (2, 4)
-    assert totals.capacity == CardAmounts(40, 4 * 81920, 400)
-    assert totals.booked == totals.promised == CardAmounts(3, 80000, 50)
+    assert totals.capacity == Amounts(40, 4 * 81920, 400)
+    assert totals.booked == totals.promised == Amounts(3, 80000, 50)
     assert totals.unusable == 81920 - 70000  # the rest of the first card
     assert [(one.number, one.memory, one.node) for one in totals.largest] == [(1, 81920, "n0"), (2, 71920, "n1")]
     held = {key: (one.pods, one.held.memory) for key, one in by_namespace(usage.nodes).items()}
@@ -73,8 +75,8 @@ def test_a_report_is_limited_to_nodes_and_namespaces():
         slice_of("r", 1, 1, 10000, 0),
     ]
     result = occupied(NODES, pods)
-    assert [node.name for node in report(result, CONFIG, names=["n1"]).nodes] == ["n1"]
-    [node] = report(result, CONFIG, namespaces=["other"]).nodes
+    assert [node.name for node in report(result, bind(CONFIG, Target()), names=["n1"]).nodes] == ["n1"]
+    [node] = report(result, bind(CONFIG, Target()), namespaces=["other"]).nodes
     assert [(card.id, [pod.name for pod in card.pods]) for card in node.cards] == [("GPU-0-0", ["q"])]
     assert node.cards[0].booked.memory == 70000  # includes what pods of other namespaces hold
 
@@ -83,10 +85,10 @@ def test_the_totals_of_a_node_limit_the_largest_pod():
     """Volcano also counts the requests of a pod that is bound without cards."""
     node = node_json("n0", register([A100, A100]), offers={"volcano.sh/vgpu-memory": "100000"})
     pod = assigned("p", "n0", "GPU-0,NVIDIA,1000,0:", limits={"volcano.sh/vgpu-memory": "60000"})
-    [totals] = report(occupied([node], [pod]), CONFIG).totals
+    [totals] = report(occupied([node], [pod]), bind(CONFIG, Target())).totals
     assert totals.largest[0].memory == 40000
 
 
 def test_the_largest_mig_instance():
-    [totals] = report(occupied([MIG_NODE], []), CONFIG).totals
+    [totals] = report(occupied([MIG_NODE], []), bind(CONFIG, Target())).totals
     assert [(one.number, one.memory) for one in totals.largest] == [(1, 80896)]

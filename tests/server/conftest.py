@@ -1,4 +1,4 @@
-"""A server for all test modules, and a way to start others."""
+"""A server for each test module, and a way to start others."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,22 +41,15 @@ def start(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
         program.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def audit_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("audit") / "audit.jsonl"
 
 
-@pytest.fixture(scope="package")
-def program(tmp_path_factory: pytest.TempPathFactory, audit_file: Path) -> Iterator[Program]:
-    """One server with the recorded settings, for all tests that only talk to it."""
-    authority = Authority(tmp_path_factory.mktemp("tls"))
-    options = [*authority.options, *SETTINGS, "--audit-log", str(audit_file)]
-    made = Program(options, tmp_path_factory.mktemp("log") / "stderr", authority.directory / "ca.crt")
-    try:
-        made.wait_ready()
-        yield made
-    finally:
-        made.close()
+@pytest.fixture(scope="module")
+def program(start: Start, audit_file: Path) -> Program:
+    """One server with the recorded settings, for the tests of a module that only talk to it."""
+    return start(*SETTINGS, "--audit-log", str(audit_file))
 
 
 @pytest.fixture

@@ -122,14 +122,19 @@ def test_a_deleted_policy_is_refused(policy: FakeCluster):
     assert policy.source.status().text == "ConfigMap own/policy; problem: ConfigMap own/policy was deleted"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{}\n---\n{}", "2 documents where one is expected"),
-        ("rules: {card-cuont: off}", "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
-    ],
-)
-def test_a_policy_that_cannot_be_used(policy: FakeCluster, text: str, message: str, caplog: pytest.LogCaptureFixture):
+BAD_POLICIES = {
+    "not YAML": ("rules: [", "not YAML or JSON that can be read"),
+    "two documents": ("{}\n---\n{}", "2 documents where one is expected"),
+    "unknown rule": ("rules: {card-cuont: off}", "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
+    "unknown key": ("shedulerName: x", "shedulerName: no such key; did you mean 'schedulerName'?"),
+    "wrong type": ("rules: 7", "rules: "),
+    "wrong root": ("[1]", ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD_POLICIES)
+def test_a_policy_that_cannot_be_used(policy: FakeCluster, name: str, caplog: pytest.LogCaptureFixture):
+    text, message = BAD_POLICIES[name]
     assert policy.sync({"policy.yaml": text})
     assert policy.source.value.digest == default_policy().digest
     assert policy.source.status().text.startswith("the default policy; problem: ")
@@ -150,7 +155,10 @@ def test_a_policy_that_cannot_be_used(policy: FakeCluster, text: str, message: s
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        ({"device-config.yaml": "nvidia: ["}, "not YAML"),
         ({"device-config.yaml": "nvidia: {defaultMemory: '7'}"}, "nvidia.defaultMemory: "),
+        ({"device-config.yaml": "x: 1"}, "neither nvidia: nor vnpus:"),
+        ({"device-config.yaml": ""}, "a device config is a mapping"),
         ({"config.yaml": "nvidia: {}"}, "ConfigMap kube-system/config has no key device-config.yaml"),
         ({"device-config.yaml": 5}, "ConfigMap kube-system/config has no key device-config.yaml"),
     ],

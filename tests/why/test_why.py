@@ -365,7 +365,7 @@ def test_gpushare_memory_is_on_one_card():
     explanation = why(pod(gpu_memory=16000), [node], [held, other])
     assert (explanation.verdict, explanation.change.most) == (WaitVerdict.NOT_NOW, 12000)
     assert explanation.reasons[0].ends == "default/other"
-    assert "a card has 12000 left" in explanation.reasons[0].message
+    assert "the largest healthy card has 12000 left" in explanation.reasons[0].message
     assert why(pod(gpu_memory=16001), [node], [held]).verdict is WaitVerdict.NEVER
 
 
@@ -477,5 +477,5 @@ def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
     gang = why(members[0], nodes, waiting=members, group=PodGroup("default", "train", minimum=2))
     assert (gang.verdict, gang.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
     live, _ = state(nodes)
-    usage = report(live.occupancy, CONFIG)
+    usage = report(live.occupancy, live.snapshot.families)
     assert (usage.totals[0].devices, {one.node for one in usage.totals[0].largest}) == (6, {"gpu-b"})

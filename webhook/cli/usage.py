@@ -229,7 +229,7 @@ class UsageCommand:
         snapshot = inputs.snapshot()
         if snapshot.fleet is None or inputs.nodes is None:
             raise ConfigError("the nodes are not known; name them with --fleet, or read the cluster")
-        found = occupancy(inputs.nodes, pods, snapshot.fleet, snapshot.config, snapshot.settings.target)
+        found = occupancy(inputs.nodes, pods, snapshot.fleet)
         selection = self._selection
         known = {node.name for node in found.nodes}
         for name in selection.nodes:
@@ -237,7 +237,7 @@ class UsageCommand:
                 raise ConfigError(
                     f"node {name} has no devices that the scheduler uses; `usage` without --node lists all"
                 )
-        return report(found, snapshot.config, *selection)
+        return report(found, snapshot.families, *selection)
 
     def _clear(self) -> None:
         if self._terminal.interactive and self._output in ("table", "wide"):

@@ -259,12 +259,17 @@ def openapi_document(operations: Iterable[Operation[Any, Any]]) -> dict[str, Any
             described["parameters"] = _parameters(schemas[model], each.path)
             queries.add(model)
         paths.setdefault(_PART.sub(r"{\1}", each.path), {})[each.method.lower()] = described
+    unused = queries
+    while unused:  # also those that only fields outside of the JSON refer to
+        schemas = {name: schema for name, schema in schemas.items() if name not in unused}
+        written = repr((paths, schemas))
+        unused = {name for name in schemas if f"/schemas/{name}'" not in written}
     return {
         "openapi": "3.1.0",
         "info": {"title": "vgpu-webhook console", "version": product_version()},
         "servers": [{"url": PREFIX}],
         "paths": paths,
-        "components": {"schemas": {name: schema for name, schema in schemas.items() if name not in queries}},
+        "components": {"schemas": schemas},
     }
 
 

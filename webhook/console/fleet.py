@@ -19,11 +19,11 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, mebibytes
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
-from webhook.devices.equal import Devices
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
+from webhook.devices.model import EqualDevices
 from webhook.devices.nodes import bits, lowest
-from webhook.devices.shapes import NodeShape
+from webhook.devices.shapes import AnyShape
 from webhook.texts import shorten
 
 MAX_SHAPES = 100
@@ -97,7 +97,7 @@ class FleetShape(ResponseModel):
     declared: bool
     doubt: str
     mode: str
-    devices: tuple[Devices, ...]
+    devices: tuple[EqualDevices, ...]
     more_devices: int
     count: int
     memory: int | None
@@ -229,7 +229,7 @@ class _Search:
             family=family.id,
             unit=family.unit,
             nodes=sum(nodes for _, nodes, _ in real),
-            devices=sum(shape.devices * nodes for shape, nodes, _ in real),
+            devices=sum(len(shape.devices) * nodes for shape, nodes, _ in real),
             memory=_sum((each.memory, each.count * nodes) for _, nodes, devices in real for each in devices),
             slices=_sum((each.split, each.count * nodes) for _, nodes, devices in real for each in devices),
             declared=sum(nodes for shape, nodes in matching if shape.declared),
@@ -240,7 +240,7 @@ class _Search:
             skipped=skipped,
         )
 
-    def _shapes(self, matching: list[tuple[NodeShape, int]], family: AnyFamily) -> Iterator[FleetShape]:
+    def _shapes(self, matching: list[tuple[AnyShape, int]], family: AnyFamily) -> Iterator[FleetShape]:
         for place, (shape, nodes) in enumerate(matching[: self._wanted.limit]):
             devices = self._devices(shape, family)
             yield FleetShape(
@@ -248,20 +248,20 @@ class _Search:
                 nodes=nodes,
                 declared=shape.declared,
                 doubt=shorten(shape.doubt, MAX_NAME),
-                mode=family.mode(shape),
+                mode=shape.mode,
                 devices=tuple(devices[:MAX_KINDS]),
                 more_devices=max(len(devices) - MAX_KINDS, 0),
-                count=shape.devices,
+                count=len(shape.devices),
                 memory=_sum((each.memory, each.count) for each in devices),
                 slices=_sum((each.split, each.count) for each in devices),
-                offered=family.offered(shape),
+                offered=shape.offered,
                 drawing=family.draw(shape) if place < MAX_DRAWN else None,
             )
 
-    def _devices(self, shape: NodeShape, family: AnyFamily) -> list[Devices]:
+    def _devices(self, shape: AnyShape, family: AnyFamily) -> list[EqualDevices]:
         return [replace(each, type=shorten(each.type, MAX_NAME)) for each in family.kinds(shape)]
 
-    def _nodes(self, shape: NodeShape, family: AnyFamily) -> int:
+    def _nodes(self, shape: AnyShape, family: AnyFamily) -> int:
         """How many nodes of a shape match."""
         if self._wanted.type and not any(self._matches_type(each.type) for each in self._devices(shape, family)):
             return 0
@@ -269,7 +269,7 @@ class _Search:
             return shape.nodes if any(map(self._is_named, shape.names)) else 0
         return (shape.members & self._chosen).bit_count()
 
-    def _names(self, shape: NodeShape) -> Iterator[str]:
+    def _names(self, shape: AnyShape) -> Iterator[str]:
         if shape.declared:
             yield from shape.names
             return
@@ -300,7 +300,7 @@ def _sum(amounts: Iterable[tuple[int | None, int]]) -> int | None:
     return sum(known) if known else None
 
 
-def _types(real: list[tuple[NodeShape, int, list[Devices]]]) -> list[TypeTotal]:
+def _types(real: list[tuple[AnyShape, int, list[EqualDevices]]]) -> list[TypeTotal]:
     counts: Counter[tuple[str, int | None, int | None]] = Counter()
     nodes: Counter[tuple[str, int | None, int | None]] = Counter()
     for _, number, devices in real:

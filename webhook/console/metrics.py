@@ -16,7 +16,8 @@ from prometheus_client.registry import Collector
 from webhook.console.guard import computing
 from webhook.console.state import ConsoleState
 from webhook.console.why import NO_PODS
-from webhook.devices.ledger import NOTHING, CardAmounts, LedgerRule
+from webhook.devices.ledger import LedgerRule
+from webhook.devices.model import NOTHING, Amounts
 from webhook.devices.usage import UsageReport, by_namespace, capacity, report
 from webhook.errors import ConfigError
 from webhook.names import METRIC_PREFIX as PREFIX
@@ -83,7 +84,7 @@ def exposition(state: ConsoleState) -> bytes:
 @lru_cache(maxsize=1)  # until something changes
 def _exposition(live: LiveCluster) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(UsageMetrics(report(live.occupancy, live.snapshot.config)))
+    registry.register(UsageMetrics(report(live.occupancy, live.snapshot.families)))
     return generate_latest(registry)
 
 
@@ -128,7 +129,7 @@ class UsageMetrics(Collector):
 
     def _namespaces(self) -> Iterator[Sample]:
         found = sorted(by_namespace(self._usage.nodes).items(), key=lambda one: one[1].held.memory, reverse=True)
-        others: dict[str, CardAmounts] = {}
+        others: dict[str, Amounts] = {}
         for number, ((namespace, family), usage) in enumerate(found):
             if number < MAX_NAMESPACES:
                 yield from _amounts("namespace_promised", (family, namespace), usage.held)
@@ -143,6 +144,6 @@ class UsageMetrics(Collector):
             yield "assignment_findings", (rule.value,), counts[rule]
 
 
-def _amounts(name: str, labels: tuple[str, ...], amounts: CardAmounts) -> Iterator[Sample]:
+def _amounts(name: str, labels: tuple[str, ...], amounts: Amounts) -> Iterator[Sample]:
     for what, unit in _UNITS.items():
         yield f"{name}_{unit}", labels, getattr(amounts, what)

@@ -1,7 +1,6 @@
 """What pods hold of each node now: the operation `usage`, and the first view of the fleet page."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from flask import render_template, request
@@ -171,8 +170,8 @@ def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
             family=family,
             nodes=len(own),
             devices=sum(len(each.node.cards) for each in own),
-            **asdict(most),
-            **{f"held_{name}": amount for name, amount in asdict(held).items()},
+            **most._asdict(),
+            **{f"held_{name}": amount for name, amount in held._asdict().items()},
         )
 
 

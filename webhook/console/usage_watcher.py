@@ -8,7 +8,8 @@ from itertools import count
 from typing import NamedTuple, Protocol
 
 from webhook.devices import registry
-from webhook.devices.ledger import BoundPod, CardAmounts, LedgerFinding, OccupiedNode
+from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
+from webhook.devices.model import JsonAmounts
 from webhook.devices.usage import capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
 from webhook.settings.snapshot import SnapshotInputs
@@ -50,8 +51,8 @@ class NodeUsage(NamedTuple):
     """
 
     node: OccupiedNode
-    capacity: CardAmounts
-    promised: CardAmounts
+    capacity: JsonAmounts
+    promised: JsonAmounts
     pods: int
     namespaces: frozenset[str]
     findings: tuple[LedgerFinding, ...]

@@ -115,7 +115,7 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
         resources=ResourceNames(frozenset({*roles, names.NVIDIA_GPU}), _prefixes(roles)),
         node_annotations=frozenset(key for family in registry.FAMILIES for key in family.annotations(ascend)),
         pod_annotations=frozenset(
-            key for family in registry.FAMILIES if family.ledger for key in family.ledger.annotations(ascend)
+            key for family in registry.FAMILIES for key in (*family.assignments(ascend), family.node_annotation) if key
         ),
         _unlabelled=MappingProxyType(unlabelled),
     )

@@ -1,34 +1,30 @@
-"""What `--explain` and the console show for each shape of node: where a pod's devices lie, or what refuses and what would help.
+"""What `--explain`, `why` and the console show for each shape of node: where devices lie, what refuses, what would help.
 
-A family subclasses `ShapeExplainer`, which calls the family's engine and makes one `ShapeExplanation`. The terminal, the
-JSON and the drawings read that value and add nothing to it.
+The terminal, the JSON and the drawings read these values and add nothing to them.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from webhook.devices import wording
-from webhook.devices.config import DeviceConfig
+from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.families import Role
-from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Reducible, Removal
-from webhook.devices.nodes import Index, numbers_of
+from webhook.devices.family import AnyFamily, Refusal
+from webhook.devices.model import EqualDevices, Taken
+from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Removal
+from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import SAMPLE, AnyShape, FleetPart, NodeShape
+from webhook.devices.shapes import SAMPLE, AnyPart, AnyShape
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR
 from webhook.texts import shorten
-from webhook.volcano.target import Target
 
 MAX_SHAPES = 50  # explained of one pod, however many the fleet has
 MAX_NAME = 1000  # characters of a node's name
-
-Requested = TypeVar("Requested")
-Slices = TypeVar("Slices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +45,11 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class RefusalMessage:
-    """What refuses first: the reason in short, the container that it is about, and a sentence."""
+    """What refuses first: the reason in short, the container and the device that it is about, and a sentence."""
 
     reason: str
     container: str | None
+    device: int | None
     message: str
 
 
@@ -60,13 +57,13 @@ class RefusalMessage:
 class ShapeExplanation:
     """Where a pod's devices lie on an empty node of one shape, or what refuses.
 
-    A family adds fields of its own for what its nodes have; they are part of the JSON.
-
     Attributes:
         shape: the shape.
         selected: the nodes of it that the pod's selector leaves; None if it has none, or if they are not known.
+        mode: how the devices are shared; empty if there is one way only.
+        kinds: the devices of a node, equal ones together.
         placement: `fits`, `tight`, `never` or `unknown`.
-        slices: what each container gets; None unless the pod fits.
+        slices: what the pod gets; None unless it fits.
         refusal: what refuses; None unless something does.
         change: the nearest single change with which the pod fits, if one is found.
         devices: what a node has, for people.
@@ -74,11 +71,13 @@ class ShapeExplanation:
         drawing: a node with what the pod gets there.
     """
 
-    shape: NodeShape
+    shape: AnyShape
     selected: Selected | None = None
+    mode: str
+    kinds: tuple[EqualDevices, ...]
     placement: str
-    slices: Any = None
-    refusal: Any = None
+    slices: tuple[Taken, ...] | None = None
+    refusal: RefusalMessage | None = None
     change: LowerAmount | Removal | None = None
     devices: str
     sentences: tuple[Sentence, ...]
@@ -127,16 +126,13 @@ class PodExplanation:
     chip: str = ""
 
 
-class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than a frozen dataclass
-    """A pod that requests devices of a family, and what it is judged by.
+class PlacementRequest(NamedTuple):
+    """A pod that requests devices of a family, and what it is explained by.
 
     Attributes:
         path: the field path of the pod in its object; empty for a pod itself.
         pod: the pod.
         family: the family.
-        config: the device config.
-        target: the version of the scheduler.
-        node_index: which nodes a selector leaves.
         written: what the pod demands of its node's labels.
         nodes: the same; None if it leaves no node of the family.
         denies: whether a rule refuses pods in the pod's namespace.
@@ -145,10 +141,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
 
     path: str
     pod: DevicePod
-    family: str
-    config: DeviceConfig
-    target: Target
-    node_index: Index
+    family: AnyFamily
     written: NodeSelector | None
     nodes: NodeSelector | None
     denies: Callable[[str], bool]
@@ -157,181 +150,140 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
     @property
     def usable(self) -> bool:
         """Whether every quantity of the family can be used."""
-        amounts = [amount for amount in self.pod.amounts if amount.family == self.family]
+        amounts = [amount for amount in self.pod.amounts if amount.family == self.family.id]
         zero = any(a.value == 0 and a.role is Role.NUMBER and a.container.kind == REGULAR for a in amounts)
         return not zero and all(amount.value is not None for amount in amounts)
 
-    @property
-    def members(self) -> int | None:
-        """The nodes that the pod's selector leaves, as bits; None if it has none."""
-        return None if self.nodes is None else self.node_index.selected(self.nodes)
+    def explain(self, part: AnyPart) -> Iterator[PodExplanation]:
+        """Explain the pod to the nodes of its family, each kind of device by itself."""
+        family = self.family
+        members = None if self.nodes is None else part.index.selected(self.nodes)
+        requests = family.requests(self.pod, members, self.denies) if self.usable else ()
+        served = [request for request in requests if family.is_served(request)]
+        for request in served:
+            yield self._explained(request, part)
+        if not served:
+            yield self._explanation(None, part.shapes, "", ())
 
-    def selected(self, shape: NodeShape) -> Selected | None:
-        """The nodes of a shape that the pod's selector leaves; None if it has none, or if they are not known."""
-        if self.nodes is None or shape.declared:
-            return None
-        left = shape.members & self.node_index.selected(self.nodes)
-        names = [shorten(self.node_index.names[number], MAX_NAME) for number in islice(numbers_of(left), SAMPLE)]
-        return Selected(tuple(names), left.bit_count())
+    def _explained(self, request: Any, part: AnyPart) -> PodExplanation:
+        family, search = self.family, self.search or ChangeSearch()
+        shapes = [shape for shape in part.shapes if family.concerns(request, shape)]
+        explained = [_ShapeExplainer(self, request, part, shape, search).explain() for shape in shapes[:MAX_SHAPES]]
+        skipped = [(node, missing) for node, missing in part.gated if family.lacks(request, missing)]
+        found = self._explanation(tuple(explained), shapes, family.missing(request, part), skipped)
+        return replace(found, chip=family.label(request))
 
-    def explanation(
+    def _explanation(
         self,
-        explain: "Callable[[NodeShape], ShapeExplainer[Any, Any, Any]] | None",
-        shapes: Sequence[NodeShape],
+        explained: tuple[ShapeExplanation, ...] | None,
+        shapes: Sequence[AnyShape],
         missing: str,
-        skipped: Iterable[tuple[str, str]] = (),
-        chip: str = "",
+        skipped: Iterable[tuple[str, str]],
     ) -> PodExplanation:
-        """Explain the pod to the shapes of its family, the first fifty.
-
-        Args:
-            explain: makes the explainer of a shape; None if the pod's quantities are not usable.
-            shapes: all shapes of the family.
-            missing: a sentence for a fleet without such shapes.
-            skipped: nodes that the scheduler skips.
-            chip: the kind of NPU.
-        """
-        search = self.search or ChangeSearch()
-        explained = None if explain is None else tuple(explain(shape).explain(search) for shape in shapes[:MAX_SHAPES])
         return PodExplanation(
             path=self.path,
-            family=self.family,
+            family=self.family.id,
             shapes=explained,
             more=len(shapes) - MAX_SHAPES,
             missing="" if shapes else missing,
             selector="" if self.nodes is None else self.nodes.words,
             ignored=self.written.words if self.written is not None and self.nodes is None and shapes else "",
             skipped=tuple(skipped),
-            chip=chip,
         )
 
 
-class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
-    """Explains a pod to an empty node of one shape.
-
-    Attributes:
-        made: the class of the explanation.
-        exact_amounts: an amount below the one that fits need not fit.
-    """
-
-    made: type[ShapeExplanation] = ShapeExplanation
-    exact_amounts = False
+class _ShapeExplainer:
+    """Explains one request of a pod to an empty node of one shape."""
 
     def __init__(
-        self, request: PlacementRequest, requested: Requested, fleet: FleetPart[AnyShape], shape: AnyShape
+        self, placement: PlacementRequest, request: Any, part: AnyPart, shape: AnyShape, search: ChangeSearch
     ) -> None:
-        """Take the pod, what it requests of the family, the family's nodes, and the shape."""
-        self.request = request
-        self.requested = requested
-        self.shape = shape
-        self.alone = self.fleet_alone(fleet)
-        self.search = ChangeSearch()
+        self._placement = placement
+        self._family = placement.family
+        self._request = request
+        self._shape = shape
+        self._part = self._family.alone(request, part, shape)
+        self._search = search
 
-    # --- what a family defines -----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def judge(self, requested: Requested, nodes: int | None) -> Verdict:
-        """The engine's verdict for a request; the selector leaves nodes of the shape, as bits."""
-
-    @abstractmethod
-    def slices(self) -> Slices:
-        """What the pod gets; it fits."""
-
-    @abstractmethod
-    def reducible(self) -> Iterable[Reducible[Requested]]:
-        """The amounts that could be lowered."""
-
-    @abstractmethod
-    def devices(self) -> str:
-        """What a node has, for people."""
-
-    @abstractmethod
-    def slice_sentences(self, slices: Slices) -> Iterable[str]:
-        """What the pod gets, for people."""
-
-    @abstractmethod
-    def draw(self, slices: Slices | None, note: str) -> DrawnNode:
-        """A node with what the pod gets; with the note if it gets nothing."""
-
-    def fields(self) -> dict[str, Any]:
-        """The fields that the family adds to the explanation."""
-        return {}
-
-    def removals(self) -> Iterable[tuple[str, Requested]]:
-        """Words that could be removed, each with what the pod requests without it."""
-        return ()
-
-    def narrow(self, never: Never) -> Never:
-        """What refuses first, where the engine's reason can be narrowed."""
-        return never
-
-    def refusal_sentence(self, never: Never) -> str:
-        """What refuses, for people; the selector leaves a node."""
-        return str(never.reason)
-
-    def fleet_alone(self, fleet: FleetPart[AnyShape]) -> FleetPart[AnyShape]:
-        """The fleet with this shape alone."""
-        return replace(fleet, shapes=(self.shape,))
-
-    # --- what all families share ---------------------------------------------------------------------------------------
-
-    def verdict(self) -> Verdict:
-        """The engine's verdict; `Never` with what refuses first."""
-        if self.shape.doubt and not self.shape.devices:
-            return Unknown("which devices it has is not known")
-        found = self._judge(self.requested, self.request.nodes)
-        return self.narrow(found) if isinstance(found, Never) else found
-
-    def explain(self, search: ChangeSearch) -> ShapeExplanation:
+    def explain(self) -> ShapeExplanation:
         """The explanation, with the nearest change if the pod does not fit."""
-        self.search = search
-        verdict = self.verdict()
-        slices = self.slices() if isinstance(verdict, Fits) else None
-        refusal = self.refusal(verdict)
+        family, request, shape, part = self._family, self._request, self._shape, self._part
+        verdict = self._verdict()
+        never = family.narrow(request, part, verdict)
+        refusal = None if never is None else self._refusal(never)
+        slices, refusals = family.before(request, part) if refusal is not None else ((), {})
         note = refusal.message if refusal is not None else verdict.why if isinstance(verdict, Unknown) else ""
+        texts: Iterable[str] = filter(None, [note])
         change, searched = None, True
-        if isinstance(verdict, Never | FitsTightly):
-            unchanged = (self.requested, self.request.nodes)
-            change, searched = search.nearest(self._judge, unchanged, self.removals(), self.reducible())
-        texts = self.slice_sentences(slices) if slices is not None else filter(None, [note])
-        sentences = [Sentence("", f"in doubt: {self.shape.doubt}")] if self.shape.doubt else []
+        if isinstance(verdict, Fits):
+            slices, note = family.taken(request, part)
+            texts = family.sentences(slices, note)
+        elif not isinstance(verdict, Unknown):
+            unchanged = (request, self._placement.nodes)
+            amounts = family.reducible(request, shape)
+            change, searched = self._search.nearest(self._judge, unchanged, family.removals(request), amounts)
+        sentences = [Sentence("", f"in doubt: {shape.doubt}")] if shape.doubt else []
         sentences += [Sentence("", text) for text in texts]
         if isinstance(verdict, FitsTightly):
             sentences.append(Sentence("", TIGHT))
         if isinstance(verdict, Never | FitsTightly):
             sentences.append(Sentence("→", self._advice(change, searched=searched)))
-        return self.made(
-            shape=self.shape,
-            selected=self.request.selected(self.shape),
+        return ShapeExplanation(
+            shape=shape,
+            selected=self._selected(),
+            mode=shape.mode,
+            kinds=tuple(family.kinds(shape)),
             placement=verdict.placement,
-            slices=slices,
+            slices=tuple(slices) if isinstance(verdict, Fits) else None,
             refusal=refusal,
             change=change,
-            devices=self.devices(),
+            devices=family.format_devices(shape),
             sentences=tuple(sentences),
-            drawing=self.draw(slices, note),
-            **self.fields(),
+            drawing=family.draw(shape, slices, refusals, note),
         )
 
-    def refusal(self, verdict: Verdict) -> Any:
-        """What refuses, as a value; None unless something does."""
-        if not isinstance(verdict, Never):
-            return None
-        sentence = self.refusal_sentence(verdict) if verdict.reason is not Reason.NODES else self.unselected()
-        container = verdict.container.name if verdict.container is not None else None
-        return RefusalMessage(verdict.reason.words, container, f"{verdict.reason}: {sentence}")
+    def _verdict(self) -> Verdict:
+        if self._shape.doubt and not self._shape.devices:
+            return Unknown("which devices it has is not known")
+        return self._judge(self._request, self._placement.nodes)
 
-    def unselected(self) -> str:
-        """Why a node that the pod's selector leaves out refuses."""
-        return f"not what the pod's {self.request.nodes.words} demands" if self.request.nodes is not None else ""
-
-    def _judge(self, requested: Requested, nodes: NodeSelector | None) -> Verdict:
-        index = self.request.node_index
+    def _judge(self, request: Any, nodes: NodeSelector | None) -> Verdict:
+        """The engine's verdict; the steps of its search are limited."""
+        index = self._part.index
         members = None if nodes is None else index.selected(nodes)
-        if self.shape.node_left(members, index) is None:
+        if self._shape.node_left(members, index) is None:
             return Never(Reason.NODES)
-        self.search.spend(VERDICT_STEPS + len(self.request.pod.amounts))
-        return self.judge(requested, members)
+        steps = self._search.share(WORK_LIMIT)
+        budget = SearchBudget(steps)
+        verdict = self._family.judge_alone(request, self._part, members, budget)
+        self._search.spend(steps - max(budget.left, 0) + VERDICT_STEPS + len(self._placement.pod.amounts))
+        return verdict
+
+    def _refusal(self, never: Never) -> RefusalMessage:
+        nodes = self._placement.nodes
+        if never.reason is Reason.NODES:
+            sentence = f"not what the pod's {nodes.words} demands" if nodes is not None else ""
+        else:
+            refusal = Refusal(
+                never=never,
+                request=self._request,
+                pod=self._placement.pod,
+                part=self._part,
+                selector=nodes,
+                shape=self._shape,
+            )
+            sentence = next((text for _, text in self._family.describe(refusal)), str(never.reason))
+        container = never.container.name if never.container is not None else None
+        return RefusalMessage(never.reason.words, container, never.device, f"{never.reason}: {sentence}")
+
+    def _selected(self) -> Selected | None:
+        """The nodes that the pod's selector leaves; None if it has none, or if they are not known."""
+        nodes, index = self._placement.nodes, self._part.index
+        if nodes is None or self._shape.declared:
+            return None
+        left = self._shape.members & index.selected(nodes)
+        names = [shorten(index.names[number], MAX_NAME) for number in islice(numbers_of(left), SAMPLE)]
+        return Selected(tuple(names), left.bit_count())
 
     def _advice(self, change: LowerAmount | Removal | None, *, searched: bool) -> str:
         """What would help, or that nothing was found."""
@@ -339,11 +291,11 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
             return "no single change helps" if searched else "the search for a change was cut short"
         if isinstance(change, Removal):
             return f"without {change.remove} it fits"
-        several = len(self.request.pod.requested[self.request.family]) > 1
+        several = len(self._placement.pod.requested[self._family.id]) > 1
         where = f" in {wording.container(change.container)}" if several else ""
         if change.most == 0:
             return f"without {change.resource}{where} it fits"
-        less = " or less" if change.most > 1 and not self.exact_amounts else ""
+        less = " or less" if change.most > 1 and not self._family.exact_amounts else ""
         return f"with {change.resource} {change.most}{less}{where} it fits"
 
 

@@ -9,13 +9,11 @@ from types import MappingProxyType
 from typing import cast
 
 from webhook.devices import registry
-from webhook.devices.ascend.fleet import AscendFleet
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
-from webhook.devices.gpushare.fleet import GpushareFleet
-from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.nodes import Index, Node
-from webhook.devices.shapes import FleetPart, NodeShape
+from webhook.devices.registry import Families
+from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.volcano.target import Target
 
@@ -25,7 +23,8 @@ class Fleet:
     """Every node with devices.
 
     Attributes:
-        parts: what each family has there, by its id.
+        families: the families, by their ids.
+        parts: what each family has there.
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
         other_names: resources of some node that look like a family's but that the device config does not name.
@@ -35,12 +34,13 @@ class Fleet:
         digest: changes when a shape does; labels and numbers of nodes do not enter.
     """
 
-    parts: Mapping[str, FleetPart[NodeShape]]
+    families: Families = field(repr=False)
+    parts: Mapping[str, AnyPart]
     index: Index
     complete: bool = True
     other_names: frozenset[str] = frozenset()
     offered: Mapping[str, str] = field(default_factory=dict)
-    by_family: Mapping[str, tuple[NodeShape, ...]] = field(init=False)
+    by_family: Mapping[str, tuple[AnyShape, ...]] = field(init=False)
     nodes: int = field(init=False)
     digest: str = field(init=False)
 
@@ -49,9 +49,7 @@ class Fleet:
         by_family = {family: part.shapes for family, part in self.parts.items()}
         shapes = by_family.values()
         members = reduce(or_, (shape.members for some in shapes for shape in some), 0)
-        text = repr(
-            [[(shape.doubt, *shape.content) if shape.doubt else shape.content for shape in some] for some in shapes]
-        )
+        text = repr([[shape.state for shape in some] for some in shapes])
         text += "".join(part.identities for part in self.parts.values())
         text += "".join(sorted(self.other_names))
         derive(self, "by_family", MappingProxyType(by_family))
@@ -63,27 +61,12 @@ class Fleet:
         """The nodes with vGPUs, for the rules about them."""
         return cast("VgpuFleet", self.parts[Family.VGPU])
 
-    @property
-    def gpushare(self) -> GpushareFleet:
-        """The nodes with gpushare cards, for the rules about them."""
-        return cast("GpushareFleet", self.parts[Family.GPUSHARE])
-
-    @property
-    def ascend(self) -> AscendFleet:
-        """The nodes with Ascend NPUs, for the rules about them."""
-        return cast("AscendFleet", self.parts[Family.ASCEND])
-
-    @property
-    def mindcluster(self) -> MindclusterFleet:
-        """The nodes with AI cores of MindCluster, for the rules about them."""
-        return cast("MindclusterFleet", self.parts[Family.MINDCLUSTER])
-
 
 def build_fleet(
     nodes: Iterable[Node] | None,
     config: DeviceConfig,
     target: Target,
-    declared: Mapping[str, tuple[NodeShape, ...]] = MappingProxyType({}),
+    declared: Mapping[str, tuple[AnyShape, ...]] = MappingProxyType({}),
 ) -> Fleet:
     """Collapse nodes into shapes, as the target version of the scheduler sees them.
 
@@ -97,6 +80,7 @@ def build_fleet(
     index = Index(known)
     families = registry.bind(config, target)
     return Fleet(
+        families=families,
         parts={family.id: family.build(known, index, declared.get(family.id, ())) for family in families.values()},
         index=index,
         complete=nodes is not None,

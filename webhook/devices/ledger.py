@@ -7,26 +7,24 @@ Sources: volcano `pkg/scheduler/api/node_info.go` (AddTask, setNode) and the Add
 anything: it is read without an exception, and what is wrong with it is a finding.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from webhook.devices.config import AscendConfig, DeviceConfig
-from webhook.devices.nodes import Node
-from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import FleetPart, NodeShape
+from webhook.devices.model import NOTHING, Amounts, Device, JsonAmounts
+from webhook.devices.shapes import AnyShape
 from webhook.texts import legible
 from webhook.volcano.target import Target
 
 MAX_ENTRIES = 4096  # read of one pod's annotation
-MAX_CARDS = 4096  # of a node that counts its cards and does not list them
 MAX_SHOWN = 80  # characters of a text from an annotation in a message
 
 MAKE_ANOTHER = "delete the pod, so that its controller makes another one"
 
+UNKNOWN = Device("")
 HIDDEN = Field(exclude=True)  # not part of the JSON
 
 
@@ -65,35 +63,13 @@ class BoundPod:
 
 
 @dataclass(frozen=True, slots=True)
-class CardAmounts:
-    """Amounts of one device.
-
-    Attributes:
-        slices: how many pods or slices.
-        memory: in MiB (of gpushare cards in the unit of their device plugin).
-        cores: percent of the device, or AI cores.
-    """
-
-    slices: int = 0
-    memory: int = 0
-    cores: int = 0
-
-    def plus(self, other: "CardAmounts") -> "CardAmounts":
-        """The sum."""
-        return CardAmounts(self.slices + other.slices, self.memory + other.memory, self.cores + other.cores)
-
-
-NOTHING = CardAmounts()
-
-
-@dataclass(frozen=True, slots=True)
 class Holder:
     """What one container of a live pod holds of one device.
 
     Attributes:
         namespace, name: of the pod.
         container: its name; empty if the pod as a whole holds it, or if it is not clear which container does.
-        memory, cores: as in `CardAmounts`.
+        memory, cores: as in `Amounts`.
         part: the MIG instance or the template; empty if there is none.
         since: when the pod was bound, in RFC 3339.
         terminating: the pod is being deleted.
@@ -121,8 +97,8 @@ class Assigned(NamedTuple):
         part: the MIG instance or the template.
     """
 
-    held: CardAmounts
-    booked: CardAmounts | None
+    held: Amounts
+    booked: Amounts | None
     container: str = ""
     part: str = ""
 
@@ -141,7 +117,8 @@ class OccupiedCard:
         promised: what live pods hold.
         free: what one more pod can get of it now, by the scheduler's rules.
         pods: what pods hold of it, in their order.
-        state: the device as the family's engine places one more pod there: of vGPUs a `Card` with what is used; else None.
+        device: what the family's engine reads: the empty device.
+        state: the same with what is used of it.
     """
 
     id: str
@@ -149,11 +126,12 @@ class OccupiedCard:
     memory: int | None = None
     split: int | None = None
     cores: int | None = None
-    booked: CardAmounts = NOTHING
-    promised: CardAmounts = NOTHING
-    free: CardAmounts = NOTHING
+    booked: JsonAmounts = NOTHING
+    promised: JsonAmounts = NOTHING
+    free: JsonAmounts = NOTHING
     pods: list[Holder] = field(default_factory=list)
-    state: Annotated[Any, HIDDEN] = None
+    device: Annotated[Device, HIDDEN] = UNKNOWN
+    state: Annotated[Device, HIDDEN] = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +151,7 @@ class OccupiedNode:
     family: str
     cards: tuple[OccupiedCard, ...]
     idle: Annotated[Mapping[str, int], HIDDEN]
-    shape: Annotated[NodeShape, HIDDEN]
+    shape: Annotated[AnyShape, HIDDEN]
     number: Annotated[int, HIDDEN]
 
 
@@ -213,12 +191,14 @@ class NodeLedger:
 
     Attributes:
         cards: the devices, in the node's order.
+        by_id: the same by their ids; of equal ids the first.
         findings: what is wrong, at most one finding of a rule for each pod.
     """
 
     def __init__(self, node: str, cards: Sequence[OccupiedCard], target: Target) -> None:
         """Begin with empty devices."""
         self.cards = cards
+        self.by_id = {card.id: card for card in reversed(cards)}
         self.findings: list[LedgerFinding] = []
         self._node = node
         self._target = target
@@ -249,6 +229,14 @@ class NodeLedger:
             )
         )
 
+    def assign(self, pod: BoundPod, card: str, device: str, assigned: Assigned) -> None:
+        """Note that a pod holds something of a device, given by its id, or that the node lacks the device."""
+        found = self.by_id.get(card)
+        if found is None:
+            self.missing(pod, card, device)
+        else:
+            self.hold(found, pod, assigned)
+
     def find(self, rule: LedgerRule, pod: BoundPod | None, message: str, remedy: str) -> None:
         """Note a mistake; of one pod, the first of each kind."""
         key = pod.key if pod is not None else ""
@@ -265,30 +253,6 @@ class NodeLedger:
         """Note that an annotation cannot be read."""
         message = f"annotation {annotation}: {what}"
         self.find(LedgerRule.UNREADABLE, pod, message, "only the scheduler may write it: delete the pod")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
-    """How the assignments of one device family are read; part of the family's record.
-
-    Attributes:
-        assignments: the pod annotations in which the scheduler records the devices.
-        node: the pod annotation in which it records the node; empty if there is none.
-        requested: what `occupy` needs of a pod's requests; None if the scheduler does not serve it.
-        occupy: the devices of a node of a shape, with what live pods hold of them.
-        remaining: what live pods leave of some nodes, as the family's engine reads nodes; None if its engine answers for
-            empty nodes only.
-    """
-
-    assignments: Callable[[AscendConfig], Iterable[str]]
-    node: str = ""
-    requested: Callable[[DevicePod, DeviceConfig], Any]
-    occupy: Callable[[Any, Node, Sequence[BoundPod], DeviceConfig, Target], NodeLedger]
-    remaining: Callable[[Any, Iterable[OccupiedNode], DeviceConfig], FleetPart[Any]] | None = None
-
-    def annotations(self, config: AscendConfig) -> tuple[str, ...]:
-        """The pod annotations that are read."""
-        return (*self.assignments(config), *filter(None, [self.node]))
 
 
 def shown(text: str) -> str:

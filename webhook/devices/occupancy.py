@@ -19,12 +19,12 @@ from webhook.devices.ledger import (
     shown,
 )
 from webhook.devices.nodes import Node, numbers_of
+from webhook.devices.registry import Families
 from webhook.devices.requests import DevicePod, total
-from webhook.devices.shapes import NodeShape
+from webhook.devices.shapes import AnyShape
 from webhook.errors import Malformed
 from webhook.lenient import table, tables, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
-from webhook.volcano.target import Target
 
 REJECTED = "UnexpectedAdmissionError"
 FINISHED = ("Succeeded", "Failed")
@@ -85,8 +85,8 @@ def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, 
         return {}, {}
     found = {}
     for family in registry.FAMILIES:
-        if family.ledger is not None and family.id in pod.requested:
-            served = family.ledger.requested(pod, config)
+        if family.id in pod.requested:
+            served = family.served(pod, config)
             if served is not None:
                 found[family.id] = served
     resources = dict.fromkeys(amount.resource for amount in pod.amounts)
@@ -103,30 +103,26 @@ def _bound_at(raw: Mapping[str, Any]) -> str:
 # --- the ledger of every node -----------------------------------------------------------------------------------------
 
 
-def occupancy(
-    nodes: Sequence[Node], pods: Iterable[BoundPod], fleet: Fleet, config: DeviceConfig, target: Target
-) -> Occupancy:
+def occupancy(nodes: Sequence[Node], pods: Iterable[BoundPod], fleet: Fleet) -> Occupancy:
     """Add up what pods hold of the devices of every node.
 
     Args:
         nodes: those that the fleet was built from, in the same order.
         pods: bound ones; of several with the same namespace and name, the first counts.
         fleet: the fleet.
-        config: the device config.
-        target: for the rules of the scheduler's version.
     """
     by_node = _by_node(pods)
     occupied: list[OccupiedNode] = []
     findings: list[LedgerFinding] = []
     known = set()
-    for node in nodes_with_devices(nodes, fleet):
-        known.add(node.node.name)
-        found, wrong = occupy_node(node, by_node.get(node.node.name, ()), config, target)
+    for devices in nodes_with_devices(nodes, fleet):
+        known.add(devices.node.name)
+        found, wrong = occupy_node(devices, by_node.get(devices.node.name, ()), fleet.families)
         occupied += found
         findings += wrong
     if fleet.complete:
         for name in by_node.keys() - known:
-            findings += _unregistered(name, registry.FAMILIES, by_node[name], config)
+            findings += _unregistered(name, fleet.families.values(), by_node[name])
     unique = sorted(set(findings), key=lambda one: (one.node, one.pod, one.rule, one.message))
     return Occupancy(tuple(occupied), tuple(unique))
 
@@ -142,13 +138,13 @@ class NodeDevices(NamedTuple):
 
     number: int
     node: Node
-    shapes: Sequence[tuple[type[AnyFamily], NodeShape]]
+    shapes: Sequence[tuple[AnyFamily, AnyShape]]
 
 
 def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevices]:
     """The nodes from which a fleet was built that have devices the scheduler uses, in the same order."""
-    found: dict[int, list[tuple[type[AnyFamily], NodeShape]]] = {}
-    for family in registry.FAMILIES:
+    found: dict[int, list[tuple[AnyFamily, AnyShape]]] = {}
+    for family in fleet.families.values():
         for shape in fleet.parts[family.id].shapes:
             for number in numbers_of(shape.members):
                 found.setdefault(number, []).append((family, shape))
@@ -158,28 +154,28 @@ def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevi
 
 
 def occupy_node(
-    devices: NodeDevices, pods: Sequence[BoundPod], config: DeviceConfig, target: Target
+    devices: NodeDevices, pods: Sequence[BoundPod], families: Families
 ) -> tuple[list[OccupiedNode], list[LedgerFinding]]:
     """Add up what the pods that are bound to one node hold of its devices."""
     number, node, shapes = devices
     occupied, findings = [], []
     live = [pod for pod in pods if pod.live]
     for family, shape in shapes:
-        if family.ledger is None:
+        if not family.reads_assignments:
             continue
-        ledger = family.ledger.occupy(shape, node, live, config, target)
+        ledger = family.occupy(shape, node, live)
         _overcommitted(ledger, family)
         for pod in pods:
-            _examine(ledger, family, pod, config)
-        idle = {} if shape.doubt else dict(family(config, target).offered(shape))
+            _examine(ledger, family, pod)
+        idle = {} if shape.doubt else dict(shape.offered)
         for pod in live:
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]
         occupied.append(OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number))
         findings += ledger.findings
     served = {family.id for family, _ in shapes}
-    findings += _unregistered(node.name, [one for one in registry.FAMILIES if one.id not in served], live, config)
-    return occupied, findings
+    others = [family for family in families.values() if family.id not in served]
+    return occupied, [*findings, *_unregistered(node.name, others, live)]
 
 
 def _by_node(pods: Iterable[BoundPod]) -> dict[str, list[BoundPod]]:
@@ -192,12 +188,9 @@ def _by_node(pods: Iterable[BoundPod]) -> dict[str, list[BoundPod]]:
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-def _examine(ledger: NodeLedger, family: type[AnyFamily], pod: BoundPod, config: DeviceConfig) -> None:
+def _examine(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
     """Find what is wrong with a pod on a node that has devices of the family."""
-    read = family.ledger
-    if read is None:
-        return
-    assigned = _assigned(pod, family, config)
+    assigned = _assigned(pod, family)
     if assigned and pod.live and family.id not in pod.requested:
         ledger.find(
             LedgerRule.WITHOUT_REQUEST,
@@ -213,24 +206,22 @@ def _examine(ledger: NodeLedger, family: type[AnyFamily], pod: BoundPod, config:
             f"the pod requests {family.devices} and is bound to node {pod.node}, but the scheduler assigned none",
             f"it {ends}: {MAKE_ANOTHER}, and check that schedulerName is Volcano's",
         )
-    chosen = pod.annotations.get(read.node, "") if assigned else ""
+    chosen = pod.annotations.get(family.node_annotation, "") if assigned else ""
     if chosen and pod.live and chosen != pod.node:
         ledger.find(
             LedgerRule.OTHER_NODE,
             pod,
-            f"annotation {read.node} has another node than spec.nodeName, {pod.node}",
+            f"annotation {family.node_annotation} has another node than spec.nodeName, {pod.node}",
             f"its {family.devices} may be those of the other node: {MAKE_ANOTHER}",
         )
 
 
-def _assigned(pod: BoundPod, family: type[AnyFamily], config: DeviceConfig) -> str:
+def _assigned(pod: BoundPod, family: AnyFamily) -> str:
     """The annotation that assigns devices of a family to a pod; empty if there is none."""
-    if family.ledger is None:
-        return ""
-    return next((key for key in family.ledger.assignments(config.ascend) if key in pod.annotations), "")
+    return next((key for key in family.assignments(family.config.ascend) if key in pod.annotations), "")
 
 
-def _overcommitted(ledger: NodeLedger, family: type[AnyFamily]) -> None:
+def _overcommitted(ledger: NodeLedger, family: AnyFamily) -> None:
     for card in ledger.cards:
         over = [
             f"{promised} of {most} {what}"
@@ -252,13 +243,11 @@ def _overcommitted(ledger: NodeLedger, family: type[AnyFamily]) -> None:
             )
 
 
-def _unregistered(
-    node: str, families: Iterable[type[AnyFamily]], pods: Sequence[BoundPod], config: DeviceConfig
-) -> Iterator[LedgerFinding]:
+def _unregistered(node: str, families: Iterable[AnyFamily], pods: Sequence[BoundPod]) -> Iterator[LedgerFinding]:
     """Pods with devices of families that have none on the node."""
     for family in families:
         for pod in pods:
-            if pod.live and family.id in pod.requested and _assigned(pod, family, config):
+            if pod.live and family.id in pod.requested and _assigned(pod, family):
                 yield LedgerFinding(
                     LedgerRule.CARD_MISSING,
                     node,

@@ -40,15 +40,15 @@ class DeviceRequest:
     Attributes:
         container: which one requests it.
         number, memory, cores, percentage: the value if it is a usable one; None if absent or unusable.
-        written: the roles that limits or requests have.
+        written: the roles that limits or requests have, each with its resource.
         usable: every written quantity could be read.
     """
 
     __slots__ = ("container", "cores", "memory", "number", "percentage", "usable", "written")
 
-    def __init__(self, container: Container, amounts: Mapping[Role, int | None]) -> None:
+    def __init__(self, container: Container, amounts: Mapping[Role, int | None], written: Mapping[Role, str]) -> None:
         self.container = container
-        self.written = amounts.keys()
+        self.written = written
         self.usable = None not in amounts.values()
         self.number = amounts.get(Role.NUMBER)
         self.memory = amounts.get(Role.MEMORY)
@@ -104,8 +104,9 @@ class DevicePod:
     def _note(self, container: Container, amounts: list[Amount]) -> None:
         self.amounts += amounts
         vgpu: dict[Role, int | None] = {}
+        called: dict[Role, str] = {}
         noted = None
-        for _, _, family, role, _, value in amounts:
+        for _, resource, family, role, _, value in amounts:
             if family is not noted:  # mostly they are all of one family
                 noted = family
                 requesting = self.requested.setdefault(family, [])
@@ -113,8 +114,9 @@ class DevicePod:
                     requesting.append(container)
             if family == Family.VGPU:
                 vgpu[role] = value
+                called[role] = resource
         if vgpu and container.kind == REGULAR:
-            self.vgpu.append(DeviceRequest(container, vgpu))
+            self.vgpu.append(DeviceRequest(container, vgpu, called))
 
 
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:

@@ -1,45 +1,60 @@
 """Nodes that placement cannot distinguish are one shape, so that cost grows with the number of shapes, not of nodes."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Any, Generic, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Generic, NamedTuple
 
+from webhook.devices.model import D, D_co, Device, NodeState
 from webhook.devices.nodes import Index, bits, lowest
 
 SAMPLE = 3  # how many node names a shape remembers for messages
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class NodeShape(ABC):
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeShape(Generic[D_co]):
     """Nodes that are alike in all that placement reads of one family.
 
     Attributes:
+        state: of each of them.
         names: up to three of the nodes.
         nodes: how many there are.
         members: which they are, as bits: bit i is the fleet's node i.
         declared: the policy declares them, and they may not exist yet.
-        doubt: why they may offer devices soon although they offer none now, as a sentence about a node; empty if they offer
-            them. Such nodes are read as if they offered all that they register.
+        kinds: the different devices, each with its number, in order of first appearance.
+        offered: what each of them offers in total, by resource name.
     """
 
+    state: NodeState[D_co]
     names: tuple[str, ...]
-    nodes: int
+    nodes: int = 1
     members: int = 0
     declared: bool = False
-    doubt: str = ""
+    kinds: tuple[tuple[D_co, int], ...] = field(init=False)
+    offered: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        derive = object.__setattr__  # the dataclass is frozen
+        derive(self, "kinds", count_kinds(self.state.devices))
+        derive(self, "offered", MappingProxyType(dict(self.state.offers)))
 
     @property
-    @abstractmethod
-    def devices(self) -> int:
-        """How many cards, NPUs or chips each of the nodes has."""
+    def devices(self) -> tuple[D_co, ...]:
+        """The devices of each of the nodes."""
+        return self.state.devices
 
     @property
-    @abstractmethod
-    def content(self) -> tuple[Any, ...]:
-        """What placement reads, for the fleet's digest."""
+    def mode(self) -> str:
+        """How the devices are shared; empty if there is one way only."""
+        return self.state.mode
+
+    @property
+    def doubt(self) -> str:
+        """Why the nodes may offer devices soon although they offer none now; empty if they offer them."""
+        return self.state.doubt
 
     def node_left(self, nodes: int | None, index: Index) -> str | None:
         """One of the nodes that a selector leaves, for messages; None if it leaves none."""
@@ -53,12 +68,16 @@ class NodeShape(ABC):
         return self.nodes if nodes is None or self.declared else (self.members & nodes).bit_count()
 
 
-AnyShape = TypeVar("AnyShape", bound=NodeShape)
-S_co = TypeVar("S_co", bound=NodeShape, covariant=True)
+AnyShape = NodeShape[Device]
+
+
+def count_kinds(devices: Iterable[D]) -> tuple[tuple[D, int], ...]:
+    """The different devices, each with its number, in order of first appearance."""
+    return tuple(Counter(devices).items())
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPart(Generic[S_co]):
+class FleetPart(Generic[D_co]):
     """The nodes that have devices of one family.
 
     Attributes:
@@ -68,7 +87,7 @@ class FleetPart(Generic[S_co]):
         doubtful: the nodes in doubt, as bits.
     """
 
-    shapes: tuple[S_co, ...]
+    shapes: tuple[NodeShape[D_co], ...]
     index: Index
     gated: tuple[tuple[str, str], ...] = ()
     doubtful: int = field(init=False, compare=False)
@@ -87,45 +106,46 @@ class FleetPart(Generic[S_co]):
         """What the fleet's digest covers beside the shapes."""
         return ""
 
-    def selected(self, nodes: int | None) -> list[tuple[S_co, str]]:
+    def selected(self, nodes: int | None) -> list[tuple[NodeShape[D_co], str]]:
         """The shapes of which a selector leaves a node, each with the name of such a node."""
         found = [(shape, shape.node_left(nodes, self.index)) for shape in self.shapes]
         return [(shape, node) for shape, node in found if node is not None]
 
 
+AnyPart = FleetPart[Device]
+
+
 class _Group(NamedTuple):
-    """Nodes of the fleet with equal fields: the number of the group, up to three of their names, and their indexes."""
+    """Nodes of the fleet with equal states: the number of the group, up to three of their names, and their indexes."""
 
     number: int
-    fields: Mapping[str, Hashable]
     names: list[str]
     indexes: list[int]
 
 
-class Grouping:
-    """Puts nodes together whose shapes have equal fields."""
+class Grouping(Generic[D]):
+    """Puts nodes together whose states are equal."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[Hashable, ...], _Group] = {}
+        self._groups: dict[NodeState[D], _Group] = {}
 
-    def add(self, index: int, name: str, **fields: Hashable) -> int:
-        """Note that the shape of the fleet's node `index` has these fields, always the same ones in the same order.
+    def add(self, index: int, name: str, state: NodeState[D]) -> int:
+        """Note the state of the fleet's node `index`.
 
         Returns:
             The number of the shape.
         """
-        key = tuple(fields.values())
-        group = self._groups.get(key)
+        group = self._groups.get(state)
         if group is None:
-            group = self._groups[key] = _Group(len(self._groups), fields, [], [])
+            group = self._groups[state] = _Group(len(self._groups), [], [])
         group.indexes.append(index)
         if len(group.names) < SAMPLE:
             group.names.append(name)
         return group.number
 
-    def shapes(self, make: Callable[..., AnyShape]) -> list[AnyShape]:
-        """The shapes in order of first appearance, made of their fields and their nodes."""
+    def shapes(self) -> list[NodeShape[D]]:
+        """The shapes in order of first appearance."""
         return [
-            make(**group.fields, names=tuple(group.names), nodes=len(group.indexes), members=bits(group.indexes))
-            for group in self._groups.values()
+            NodeShape(state, tuple(group.names), len(group.indexes), bits(group.indexes))
+            for state, group in self._groups.items()
         ]

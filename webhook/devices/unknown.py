@@ -100,7 +100,7 @@ def _offers(fleet: Fleet, name: str, config: DeviceConfig) -> bool:
     family, chip = config.roles[name][0], config.ascend.chip_of.get(name)
     if chip is None:
         return bool(fleet.by_family[family])
-    return any(shape.word == chip.word for shape in fleet.ascend.shapes)
+    return any(device.type == chip.word for shape in fleet.by_family[family] for device, _ in shape.kinds)
 
 
 def _candidates(config: DeviceConfig, known: tuple[str, ...]) -> dict[tuple[str, str], str]:

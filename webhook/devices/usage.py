@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from webhook.devices.config import DeviceConfig
-from webhook.devices.families import Family
-from webhook.devices.ledger import NOTHING, CardAmounts, Holder, LedgerFinding, OccupiedCard, OccupiedNode
+from webhook.devices.family import AnyFamily
+from webhook.devices.ledger import Holder, LedgerFinding, OccupiedCard, OccupiedNode
+from webhook.devices.model import NOTHING, Amounts, JsonAmounts
 from webhook.devices.occupancy import Occupancy
+from webhook.devices.registry import Families
 
 NUMBERS = (1, 2, 4, 8, 16)  # of devices of one pod for which the largest slices are computed
 
@@ -18,7 +19,7 @@ class LargestPod:
 
     Attributes:
         number: of devices that it requests.
-        memory, cores: the most that it can have of each of them, as in `CardAmounts`.
+        memory, cores: the most that it can have of each of them, as in `Amounts`.
         node: a node that takes it.
     """
 
@@ -44,10 +45,10 @@ class FamilyUsage:
     family: str
     nodes: int
     devices: int
-    capacity: CardAmounts
-    booked: CardAmounts
-    promised: CardAmounts
-    free: CardAmounts
+    capacity: JsonAmounts
+    booked: JsonAmounts
+    promised: JsonAmounts
+    free: JsonAmounts
     unusable: int | None
     largest: tuple[LargestPod, ...]
 
@@ -68,19 +69,19 @@ class UsageReport:
 
 
 def report(
-    found: Occupancy, config: DeviceConfig, names: Sequence[str] = (), namespaces: Sequence[str] = (), size: int = 0
+    found: Occupancy, families: Families, names: Sequence[str] = (), namespaces: Sequence[str] = (), size: int = 0
 ) -> UsageReport:
     """Sum up an occupancy.
 
     Args:
         found: what pods hold.
-        config: the device config.
+        families: the device families.
         names: of the nodes to select; none for all.
         namespaces: whose pods to select, and the devices of which they hold something; none for all.
         size: memory of a slice, in MiB, to compute what is unusable for it; 0 for none.
     """
     nodes = [node for node in found.nodes if not names or node.name in names]
-    totals = tuple(_totals(family, nodes, config, size) for family in dict.fromkeys(node.family for node in nodes))
+    totals = tuple(_totals(families[family], nodes, size) for family in dict.fromkeys(node.family for node in nodes))
     findings = [one for one in found.findings if not names or one.node in names]
     if namespaces:
         nodes = list(_of_namespaces(nodes, frozenset(namespaces)))
@@ -99,11 +100,11 @@ def _of_namespaces(nodes: Iterable[OccupiedNode], namespaces: frozenset[str]) ->
             yield replace(node, cards=tuple(cards))
 
 
-def _totals(family: str, every: Iterable[OccupiedNode], config: DeviceConfig, size: int) -> FamilyUsage:
-    nodes = [node for node in every if node.family == family]
+def _totals(family: AnyFamily, every: Iterable[OccupiedNode], size: int) -> FamilyUsage:
+    nodes = [node for node in every if node.family == family.id]
     cards = [card for node in nodes for card in node.cards]
     return FamilyUsage(
-        family=family,
+        family=family.id,
         nodes=len(nodes),
         devices=len(cards),
         capacity=total(map(capacity, cards)),
@@ -111,18 +112,18 @@ def _totals(family: str, every: Iterable[OccupiedNode], config: DeviceConfig, si
         promised=total(card.promised for card in cards),
         free=total(card.free for card in cards),
         unusable=sum(unbooked(card) for card in cards if card.free.memory < size) if size else None,
-        largest=tuple(_largest(family, nodes, config)),
+        largest=tuple(_largest(family, nodes)),
     )
 
 
-def total(amounts: Iterable[CardAmounts]) -> CardAmounts:
+def total(amounts: Iterable[Amounts]) -> Amounts:
     """The sum."""
-    return reduce(CardAmounts.plus, amounts, NOTHING)
+    return reduce(Amounts.plus, amounts, NOTHING)
 
 
-def capacity(card: OccupiedCard) -> CardAmounts:
+def capacity(card: OccupiedCard) -> Amounts:
     """What a device has; 0 of what is not known."""
-    return CardAmounts(1 if card.split is None else card.split, card.memory or 0, card.cores or 0)
+    return Amounts(1 if card.split is None else card.split, card.memory or 0, card.cores or 0)
 
 
 def unbooked(card: OccupiedCard) -> int:
@@ -130,27 +131,25 @@ def unbooked(card: OccupiedCard) -> int:
     return max((card.memory or 0) - card.booked.memory, 0)
 
 
-def _largest(family: str, nodes: Sequence[OccupiedNode], config: DeviceConfig) -> Iterator[LargestPod]:
-    """For each number of devices the largest pod; the devices of the other families are requested one by one."""
-    for number in NUMBERS if family == Family.VGPU else NUMBERS[:1]:
-        found = [one for node in nodes if (one := _largest_on(node, number, config)) is not None]
+def _largest(family: AnyFamily, nodes: Sequence[OccupiedNode]) -> Iterator[LargestPod]:
+    """For each number of devices the largest pod."""
+    for number in NUMBERS if family.gives_several else NUMBERS[:1]:
+        found = [one for node in nodes if (one := _largest_on(node, number, family)) is not None]
         if found:
             yield max(found, key=lambda one: (one.memory, one.cores))
 
 
-def _largest_on(node: OccupiedNode, number: int, config: DeviceConfig) -> LargestPod | None:
+def _largest_on(node: OccupiedNode, number: int, family: AnyFamily) -> LargestPod | None:
     """The largest pod with so many devices that a node takes now."""
     if node.shape.doubt:
         return None
     able = sorted(((card.free.memory, card.free.cores) for card in node.cards if card.free != NOTHING), reverse=True)
     if number > len(able):
         return None
-    memory, cores = able[number - 1][0], min(cores for _, cores in able[:number])
-    if node.family == Family.VGPU:
-        vgpu = config.vgpu
-        if node.idle.get(vgpu.number_name, 0) < number:
-            return None
-        memory = min(memory, node.idle.get(vgpu.memory_name, 0) * vgpu.memory_factor)
+    cores = min(cores for _, cores in able[:number])
+    memory = family.within_totals(node.idle, number, able[number - 1][0])
+    if memory is None:
+        return None
     return LargestPod(number, memory, cores, node.name) if memory or cores else None
 
 
@@ -166,16 +165,16 @@ class HolderUsage:
 
     family: str
     pods: int
-    held: CardAmounts
+    held: JsonAmounts
 
 
 def by_namespace(nodes: Iterable[OccupiedNode]) -> dict[tuple[str, str], HolderUsage]:
     """What each namespace holds of each family, by namespace and family."""
-    held: dict[tuple[str, str], CardAmounts] = {}
+    held: dict[tuple[str, str], Amounts] = {}
     pods: dict[tuple[str, str], set[str]] = {}
     for node, _, holder in holders(nodes):
         key = (holder.namespace, node.family)
-        held[key] = held.get(key, NOTHING).plus(CardAmounts(1, holder.memory, holder.cores))
+        held[key] = held.get(key, NOTHING).plus(Amounts(1, holder.memory, holder.cores))
         pods.setdefault(key, set()).add(holder.name)
     return {key: HolderUsage(key[1], len(pods[key]), held[key]) for key in sorted(held)}
 

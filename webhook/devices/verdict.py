@@ -70,6 +70,7 @@ class Never:
         requested: how much of the resource is requested.
         most: the most that any node has of it.
         node: the node that has it; empty if no node does.
+        device: the index of the device that refuses first; None if it is not about one alone.
     """
 
     placement: ClassVar[str] = "never"
@@ -79,6 +80,7 @@ class Never:
     requested: int = 0
     most: int = 0
     node: str = ""
+    device: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""How messages write containers, amounts and values from a pod: always alike, on one line, and cut to a length."""
+"""How messages write containers, fields, amounts and values from a pod: always alike, on one line, and cut to a length."""
 
 import json
 from typing import Any
 
 from webhook.devices.config import DeviceConfig
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 from webhook.texts import shorten, shorten_json
 
@@ -20,6 +21,22 @@ def container(who: Container) -> str:
     """`container "train"`, or its place in the list if it has no name."""
     kind = {"initContainers": "init container", "ephemeralContainers": "ephemeral container"}.get(who.kind, "container")
     return f"{kind} {quoted(who.name)}" if who.name else f"{kind} {who.index}"
+
+
+def resource_path(who: Container, resource: str) -> str:
+    """The field path of a container's resource."""
+    part = "limits" if resource in who.limits or resource not in who.requests else "requests"
+    return f"{who.where}.resources.{part}[{resource}]"
+
+
+def annotation_path(key: str) -> str:
+    """The field path of an annotation."""
+    return f"metadata.annotations[{quoted(key)[1:-1]}]"
+
+
+def left(selector: NodeSelector | None, before: str = "") -> str:
+    """` that your nodeSelector leaves` if the pod selects nodes; else empty."""
+    return f" {before}that your {selector.words} leaves" if selector is not None else ""
 
 
 def memory(amount: int, config: DeviceConfig) -> str:

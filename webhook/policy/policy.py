@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
-from webhook.devices.shapes import NodeShape
+from webhook.devices.shapes import AnyShape
 from webhook.errors import Mistakes
 from webhook.mistakes import mistake_at
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
@@ -40,12 +40,12 @@ class Policy:
     document: Mapping[str, Any] = field(repr=False, compare=False)
     declarations: tuple[DeclaredNodes, ...]
 
-    def declared(self, config: DeviceConfig) -> Mapping[str, tuple[NodeShape, ...]]:
+    def declared(self, config: DeviceConfig) -> Mapping[str, tuple[AnyShape, ...]]:
         """The shapes of nodes that may be scaled up from zero, by family, with the MIG geometries of the device config."""
         families = registry.bind(config, self.settings.target)
-        found: dict[str, list[NodeShape]] = {}
+        found: dict[str, list[AnyShape]] = {}
         for entry in self.declarations:
-            found.setdefault(entry.family, []).extend(families[entry.family].declare(entry))
+            found.setdefault(entry.family, []).extend(families[entry.family].declared_shapes(entry))
         return {family: tuple(shapes) for family, shapes in found.items()}
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
+from webhook.devices.families import Family
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
+from webhook.devices.vgpu.family import VgpuFamily
 from webhook.document_review import Reviewed
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import as_value
@@ -59,7 +61,7 @@ def gang_of(reviewed: Reviewed) -> GangExplanation | None:
     judged = Workload(request.group, request.kind, request.object, pods, context).judged
     if judged is None or context.fleet is None:
         return None
-    return explain_gang(judged, context.fleet.vgpu, context.config)
+    return explain_gang(judged, context.fleet.vgpu, cast("VgpuFamily", context.families[Family.VGPU]))
 
 
 def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch | None = None) -> list[PodExplanation]:
@@ -75,9 +77,7 @@ def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch |
         if (fleet := pod.context.fleet) is not None
         for family in pod.context.families.values()
         if pod.requests_family(family.id)
-        for explained in family.explain(
-            pod.placement_request(fleet, family.id, path)._replace(search=search), fleet.parts[family.id]
-        )
+        for explained in pod.placement_request(family.id, path)._replace(search=search).explain(fleet.parts[family.id])
     ]
 
 

@@ -6,7 +6,8 @@ import orjson
 from pydantic import TypeAdapter
 
 from webhook.devices import registry
-from webhook.devices.ledger import CardAmounts, OccupiedCard, OccupiedNode
+from webhook.devices.ledger import OccupiedCard, OccupiedNode
+from webhook.devices.model import Amounts
 from webhook.devices.usage import FamilyUsage, UsageReport, by_namespace, capacity, holders, total
 from webhook.render.terminal import Piece, Style, Terminal
 from webhook.render.yaml import to_yaml
@@ -151,7 +152,7 @@ WAYS = tuple(_TABLES)
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _amounts(booked: CardAmounts, has: CardAmounts, terminal: Terminal) -> tuple[Piece, Piece, Piece]:
+def _amounts(booked: Amounts, has: Amounts, terminal: Terminal) -> tuple[Piece, Piece, Piece]:
     memory: Piece = "-"
     if has.memory:
         share = booked.memory / has.memory
@@ -162,7 +163,7 @@ def _amounts(booked: CardAmounts, has: CardAmounts, terminal: Terminal) -> tuple
     return f"{booked.slices}/{has.slices}", memory, cores
 
 
-def _memory(amounts: CardAmounts) -> str:
+def _memory(amounts: Amounts) -> str:
     return _share(amounts.memory)
 
 

@@ -1,16 +1,15 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, reduce
 from operator import and_
 from typing import Any, NamedTuple, TypeVar, cast
 
 from webhook import names
-from webhook.devices import registry
 from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
+from webhook.devices.family import Refusal
 from webhook.devices.fleet import Fleet
 from webhook.devices.requests import DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
@@ -22,7 +21,7 @@ from webhook.devices.vgpu.eligibility import (
     eligible,
 )
 from webhook.devices.vgpu.family import VgpuFamily
-from webhook.devices.vgpu.feasibility import SliceRequest, only_on
+from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
@@ -33,7 +32,22 @@ from webhook.volcano.queues import DEFAULT, Queue, Queues
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
 
 Value = TypeVar("Value")
-Judged = tuple[str, Verdict]  # with the id of the family
+
+
+class JudgedRequest(NamedTuple):
+    """A verdict, with the id of the family and the request that it is about; None for all of the pod's requests."""
+
+    family: str
+    request: Any
+    verdict: Verdict
+
+
+class RefusedRequest(NamedTuple):
+    """The same for what no node can ever give."""
+
+    family: str
+    request: Any
+    never: Never
 
 
 class computed_once(cached_property[Value]):  # noqa: N801  # used like a function
@@ -76,54 +90,6 @@ class ChosenQueue(NamedTuple):
         return self.queues.by_name.get(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What no node can ever give a pod, with the parts of a sentence about it.
-
-    Attributes:
-        family: the family.
-        never: its verdict.
-        pod: the pod.
-    """
-
-    family: str
-    never: Never
-    pod: "ReviewedPod"
-
-    @property
-    def path(self) -> str:
-        """The field: that of the only container that requests the resource, or of all."""
-        resource = self.never.resource
-        if resource == names.VNPU_MODE:
-            return wording.annotation_path(resource)
-        container = self._container
-        return "spec.containers" if container is None else wording.resource_path(container, resource)
-
-    @property
-    def who(self) -> str:
-        """The only container that requests the resource, or all of them together."""
-        container = self._container
-        return (
-            "the pod's containers together request" if container is None else f"{wording.container(container)} requests"
-        )
-
-    @property
-    def device(self) -> str:
-        """What the family has on a node."""
-        return next(family.device for family in registry.FAMILIES if family.id == self.family)
-
-    def left(self, before: str = "") -> str:
-        """The part of a sentence that limits it to the nodes that the pod's selector leaves."""
-        return wording.left(self.pod.selector_for(self.family), before)
-
-    @property
-    def _container(self) -> Container | None:
-        if self.never.container is not None:
-            return self.never.container
-        found = [amount.container for amount in self.pod.amounts if amount.resource == self.never.resource]
-        return found[0] if len(found) == 1 else None
-
-
 class Doubt(NamedTuple):
     """What refuses a pod without the nodes in doubt, one such node that takes it, and why it is in doubt."""
 
@@ -157,14 +123,13 @@ class ReviewedPod(DevicePod):
     def constraints(self) -> Constraints:
         """What the annotations demand of the cards, beside what the selector demands of the nodes."""
         family = cast("VgpuFamily", self.context.families[Family.VGPU])
-        found, nodes = family.constraints(self, self.context.denies), self.members_for(Family.VGPU)
-        return found if nodes is None else found._replace(nodes=nodes)
+        return family.constraints(self, self.members_for(Family.VGPU), self.context.denies)
 
     @computed_once
     def slice_request(self) -> SliceRequest | None:
         """What the pod needs of the vGPU nodes; None if a static rule refuses one of its quantities."""
         found: Sequence[SliceRequest] = self.requests_for(Family.VGPU)
-        return only_on(found[0], self.members_for(Family.VGPU)) if found else None
+        return found[0] if found else None
 
     @property
     def eligible(self) -> Eligible:
@@ -219,7 +184,7 @@ class ReviewedPod(DevicePod):
         return unknown_names(self, self.context.config, self.context.fleet)
 
     @computed_once
-    def verdicts(self) -> tuple[Judged, ...]:
+    def verdicts(self) -> tuple[JudgedRequest, ...]:
         """The verdict of each requested family, and of each kind of Ascend NPU; empty while the nodes are unknown.
 
         One node has to satisfy them all. If each of them fits some node, but no node fits all, one more verdict says so.
@@ -228,10 +193,10 @@ class ReviewedPod(DevicePod):
         return () if fleet is None else self._verdicts(fleet, None)
 
     @computed_once
-    def never(self) -> tuple[tuple[str, Never], ...]:
-        """The families that no node can ever satisfy."""
+    def never(self) -> tuple[RefusedRequest, ...]:
+        """The requests that no node can ever satisfy."""
         found = _nevers(self.verdicts)
-        return tuple([(family, never) for family, never in found if self._unread(family) is None]) if found else found
+        return tuple([refused for refused in found if self._unread(refused.family) is None]) if found else found
 
     @computed_once
     def doubts(self) -> tuple[Doubt, ...]:
@@ -245,14 +210,26 @@ class ReviewedPod(DevicePod):
         if not doubtful:
             return ()
         if found := _nevers(self.verdicts):
-            return tuple([Doubt(never, *node) for family, never in found if (node := self._unread(family)) is not None])
+            return tuple(
+                [Doubt(never, *node) for family, _, never in found if (node := self._unread(family)) is not None]
+            )
         found = _nevers(self._verdicts(fleet, ~doubtful))
         node = self._able_in_doubt(fleet) if found else None
-        return tuple([Doubt(never, *node) for _, never in found]) if node is not None else ()
+        return tuple([Doubt(refused.never, *node) for refused in found]) if node is not None else ()
 
-    def refusals(self, rule: str) -> list[Refusal]:
-        """What no node can ever give, for a reason that the rule reports."""
-        return [Refusal(family, never, self) for family, never in self.never if never.reason.rule == rule]
+    def describe(self, refused: RefusedRequest) -> Iterator[tuple[str, str]]:
+        """Fields, each with a sentence about what no node can give: the family's words."""
+        family, request, never = refused
+        fleet = self.context.known_fleet
+        if never.reason is Reason.APART:
+            requested = " and ".join(dict.fromkeys(amount.resource for amount in self.amounts if amount.value))
+            no_room = f"no node has room for the {requested} of the pod together, even empty"
+            yield "spec.containers", f"{no_room}; make a pod for each kind of device"
+        elif fleet is not None:
+            part, selector = fleet.parts[family], self.selector_for(family)
+            yield from self.context.families[family].describe(
+                Refusal(never=never, request=request, pod=self, part=part, selector=selector)
+            )
 
     def selector_for(self, family: str) -> NodeSelector | None:
         """What the pod demands of its node's labels, if any node with devices of the family has them.
@@ -272,7 +249,9 @@ class ReviewedPod(DevicePod):
         """What the scheduler would serve of a family, each kind of device by itself."""
         found = self._requests.get(family)
         if found is None:
-            found = self._requests[family] = self.context.families[family].requests(self, self.context.denies)
+            found = self._requests[family] = self.context.families[family].requests(
+                self, self.members_for(family), self.context.denies
+            )
         return found
 
     def matches(self, family: str) -> bool:
@@ -283,38 +262,34 @@ class ReviewedPod(DevicePod):
         shapes, nodes = fleet.by_family[family], fleet.index.selected(selector)
         return not shapes or any(shape.node_left(nodes, fleet.index) is not None for shape in shapes)
 
-    def placement_request(self, fleet: Fleet, family: str, path: str = "") -> PlacementRequest:
-        """What a family judges and explains the pod by; `path` is the pod's place in its object."""
+    def placement_request(self, family: str, path: str = "") -> PlacementRequest:
+        """What the pod is explained by; `path` is its place in its object."""
         return PlacementRequest(
             path=path,
             pod=self,
-            family=family,
-            config=self.context.config,
-            target=self.context.settings.target,
-            node_index=fleet.index,
+            family=self.context.families[family],
             written=self.view.selector,
             nodes=self.selector_for(family),
             denies=self.context.denies,
         )
 
-    def _verdicts(self, fleet: Fleet, members: int | None) -> tuple[Judged, ...]:
+    def _verdicts(self, fleet: Fleet, members: int | None) -> tuple[JudgedRequest, ...]:
         """The verdicts on some nodes, given as bits; None for all."""
         found = self._each(fleet, members)
         if len(found) > 1 and not _nevers(found) and not self._shares_node(fleet, -1 if members is None else members):
-            return (*found, (found[0][0], Never(Reason.APART)))
+            return (*found, JudgedRequest(found[0].family, None, Never(Reason.APART)))
         return found
 
-    def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> tuple[Judged, ...]:
+    def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> tuple[JudgedRequest, ...]:
         """The verdict on each request, on some nodes; of these on those that the pod's selector leaves, if it counts."""
-        return tuple(
-            [
-                (family, self.context.families[family].judge(request, fleet.parts[family], nodes, self.context.budget))
-                for family in self.context.families
-                if family in self.requested
-                for nodes in (_both(members, self.members_for(family) if selected else None),)
-                for request in self.requests_for(family)
-            ]
-        )
+        found = []
+        for family in self.context.families.values():
+            if family.id in self.requested:
+                nodes = _both(members, self.members_for(family.id) if selected else None)
+                for request in self.requests_for(family.id):
+                    verdict = family.judge(request, fleet.parts[family.id], nodes, self.context.budget)
+                    found.append(JudgedRequest(family.id, request, verdict))
+        return tuple(found)
 
     def _shares_node(self, fleet: Fleet, members: int) -> bool:
         """Whether one of some nodes may satisfy all that the pod requests; each of its families has a node of its own."""
@@ -326,7 +301,7 @@ class ReviewedPod(DevicePod):
 
         nonzero = {amount.family for amount in self.amounts if amount.value}
         without = _nevers(self._each(fleet, 0, selected=False))
-        demanding = [family for family, _ in without if family in nonzero]
+        demanding = [refused.family for refused in without if refused.family in nonzero]
         parts = [fleet.parts[family] for family in dict.fromkeys(demanding)]
         if len(demanding) < 2 or any(shape.declared for part in parts for shape in part.shapes):
             return True  # what else a declared node has is not known
@@ -361,5 +336,7 @@ def _both(some: int | None, others: int | None) -> int | None:
     return some if others is None else others if some is None else some & others
 
 
-def _nevers(verdicts: Iterable[Judged]) -> tuple[tuple[str, Never], ...]:
-    return tuple([(family, found) for family, found in verdicts if isinstance(found, Never)])
+def _nevers(verdicts: Iterable[JudgedRequest]) -> tuple[RefusedRequest, ...]:
+    return tuple(
+        [RefusedRequest(family, request, found) for family, request, found in verdicts if isinstance(found, Never)]
+    )

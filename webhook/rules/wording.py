@@ -5,11 +5,9 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.vgpu.fleet import VgpuShape
-from webhook.devices.wording import container, memory, quoted, unit
+from webhook.devices.wording import annotation_path, container, left, memory, quoted, resource_path, unit
 from webhook.pod.environment import SHOW_NO_DEVICE, literal
 from webhook.pod.patch import REMOVE, Edit
-from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 from webhook.rules.context import Finding
 
@@ -17,7 +15,6 @@ __all__ = [
     "PARTS",
     "VOLCANO_REFUSES",
     "annotation_path",
-    "card_types",
     "container",
     "find_in_container",
     "find_resource",
@@ -49,12 +46,6 @@ def remove_amount(container: Container, resource: str) -> Iterator[Edit]:
             yield Edit((*container.path, "resources", part, resource), REMOVE)
 
 
-def resource_path(who: Container, resource: str) -> str:
-    """The field path of a container's resource."""
-    part = "limits" if resource in who.limits or resource not in who.requests else "requests"
-    return f"{who.where}.resources.{part}[{resource}]"
-
-
 def find_resource(template: str, who: Container, resource: str, **fields: object) -> Finding:
     """A finding about a container's resource: the template's sentence, with `{who}` and `{resource}`."""
     return Finding(resource_path(who, resource), template.format(who=container(who), resource=resource, **fields))
@@ -65,26 +56,9 @@ def find_in_container(template: str, who: Container, field: str, **fields: objec
     return Finding(f"{who.where}.{field}", template.format(who=container(who), **fields))
 
 
-def annotation_path(key: str) -> str:
-    """The field path of an annotation."""
-    return f"metadata.annotations[{quoted(key)[1:-1]}]"
-
-
 def sizes(found: list[int], config: DeviceConfig) -> str:
     """Some sizes of cards, with their unit."""
     return f"{', '.join(map(str, found[:6]))}{', …' if len(found) > 6 else ''} {unit(config)}"
-
-
-def left(selector: NodeSelector | None, before: str = "") -> str:
-    """` that your nodeSelector leaves` if the pod selects nodes; else empty."""
-    return f" {before}that your {selector.words} leaves" if selector is not None else ""
-
-
-def card_types(shapes: tuple[VgpuShape, ...]) -> str:
-    """The different card types of some shapes."""
-    found = sorted({card.product for shape in shapes for card, _ in shape.kinds})
-    more = f" and {len(found) - 6} more" if len(found) > 6 else ""
-    return (", ".join(quoted(name)[1:-1] for name in found[:6]) + more) or "no cards"
 
 
 def shows_devices(env: Any) -> bool:

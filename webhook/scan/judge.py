@@ -348,7 +348,7 @@ class BoundPods:
             return
         pods = [pod for pod, _ in self._found]
         subjects = {(pod.node, pod.key): (subject, pod.name) for pod, subject in self._found}
-        found = occupancy(self._nodes, pods, snapshot.fleet, snapshot.config, snapshot.settings.target)
+        found = occupancy(self._nodes, pods, snapshot.fleet)
         for one in found.findings:
             violation = Violation(str(one.rule), Level.WARN, "", f"{one.message}; {one.remedy}")
             if one.pod:

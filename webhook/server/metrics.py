@@ -108,7 +108,7 @@ class Metrics(Collector):
             real = [shape for shape in by_family.get(family, ()) if not shape.declared]
             self._gauges["fleet_nodes"][(family,)] = sum(shape.nodes for shape in real)
             self._gauges["fleet_shapes"][(family,)] = len(real)
-            self._gauges["fleet_cards"][(family,)] = sum(shape.nodes * shape.devices for shape in real)
+            self._gauges["fleet_cards"][(family,)] = sum(shape.nodes * len(shape.devices) for shape in real)
 
     def exposition(self) -> bytes:
         """The text format."""

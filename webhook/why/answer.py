@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from webhook import names
-from webhook.devices import registry, wording
+from webhook.devices import wording
 from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Family
 from webhook.devices.nearest import LowerAmount, Removal
@@ -411,7 +411,7 @@ def _counts(
 
 def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: LiveCluster) -> Iterator[WaitReason]:
     """Judge the vGPU pods of a gang by the empty nodes, and by what is left of them."""
-    vgpu = next(family for family in registry.FAMILIES if family.id == Family.VGPU)
+    vgpu = live.fleet.families[Family.VGPU]
     requests = [
         (role, requested)
         for role in roles

@@ -21,7 +21,7 @@ from webhook.devices.occupancy import (
     read_bound_pod,
 )
 from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import FleetPart
+from webhook.devices.shapes import AnyPart
 from webhook.errors import ConfigError, Malformed
 from webhook.lenient import at, table, tables, text
 from webhook.pod.tolerations import tolerates
@@ -270,7 +270,7 @@ class LiveCluster:
     def occupancy(self) -> Occupancy:
         """The devices of every node, with what pods hold of them."""
         bound = [pod for pods in self._pods.values() for pod in pods]
-        return occupancy(self._nodes, bound, self.fleet, self.snapshot.config, self.snapshot.settings.target)
+        return occupancy(self._nodes, bound, self.fleet)
 
     @cached_property
     def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:
@@ -284,17 +284,14 @@ class LiveCluster:
         """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
         return self.statuses.get(node, _FREE).obstacle(pod)
 
-    def remaining(self, family: type[AnyFamily] | AnyFamily, nodes: Iterable[OccupiedNode]) -> FleetPart[Any] | None:
+    def remaining(self, family: AnyFamily, nodes: Iterable[OccupiedNode]) -> AnyPart | None:
         """What live pods leave of some nodes; None if the family's engine cannot compute it."""
-        if family.ledger is None or family.ledger.remaining is None:
-            return None
-        return family.ledger.remaining(self.fleet.parts[family.id], nodes, self.snapshot.config)
+        return family.remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
 
     def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
-        devices, settings = self._devices[node.name], self.snapshot.settings
-        occupied, _ = occupy_node(devices, pods, self.snapshot.config, settings.target)
+        occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families)
         return next(one for one in occupied if one.shape is node.shape)
 
 

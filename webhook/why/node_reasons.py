@@ -10,11 +10,10 @@ from pydantic import Field
 
 from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
-from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
-from webhook.devices.shapes import SAMPLE, FleetPart
+from webhook.devices.shapes import SAMPLE, AnyPart
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
@@ -138,7 +137,7 @@ def _on_one_node(
             return [reasons for answer in answers for reasons in answer.reasons(number)]
     known = len(common) <= MAX_COMMON and all(answer.computes for answer in answers)
     verdict = WaitVerdict.NOT_NOW if known else WaitVerdict.UNKNOWN
-    if any(never.reason is Reason.APART for _, never in pod.never):
+    if any(never.reason is Reason.APART for _, _, never in pod.never):
         verdict = WaitVerdict.NEVER
     # What helps one part does not help the others.
     return [[replace(_apart(reason, verdict), change=None, ends="") for reason in reasons] for reasons in parts]
@@ -168,7 +167,7 @@ class _FamilyAnswer:
         self._pod = pod
         self._family = family
         self._live = live
-        self._request = pod.placement_request(live.fleet, family.id, path)
+        self._request = pod.placement_request(family.id, path)
 
     def reasons(self, only: int | None = None) -> Iterator[list[WaitReason]]:
         """For each kind of device a reason for each kind of node, or one for all of them; at least one.
@@ -177,7 +176,7 @@ class _FamilyAnswer:
             only: the number of the node that takes the whole pod, if it has several kinds of devices.
         """
         self._only = only
-        for explained in self._family.explain(self._request, self._live.fleet.parts[self._family.id]):
+        for explained in self._request.explain(self._live.fleet.parts[self._family.id]):
             yield list(self._of(explained))
 
     def _of(self, explained: PodExplanation) -> Iterator[WaitReason]:
@@ -221,8 +220,8 @@ class _FamilyAnswer:
         for empty in shapes:
             about = _kind_of(empty)
             nodes = [node for node in self._nodes() if node.shape is empty.shape]
-            if empty.placement == "never":
-                refusal = empty.refusal
+            refusal = empty.refusal if empty.placement == "never" else None
+            if refusal is not None:
                 more = {
                     "node": about["names"][0],
                     "change": self._change(nodes, share),
@@ -264,7 +263,7 @@ class _FamilyAnswer:
 
     def _nodes(self) -> Iterator[OccupiedNode]:
         """The nodes of the family that the pod's selector leaves."""
-        selector, index = self._request.nodes, self._request.node_index
+        selector, index = self._request.nodes, self._live.fleet.index
         chosen = -1 if selector is None else index.selected(selector)
         chosen &= -1 if self._only is None else 1 << self._only
         return (node for node in self._live.occupied.get(self._family.id, ()) if chosen >> node.number & 1)
@@ -294,9 +293,9 @@ class _FamilyAnswer:
         able.sort(key=_free, reverse=True)
         return self._refusing(able[:share], verdict, about)
 
-    def _judge(self, part: FleetPart[Any]) -> Verdict:
+    def _judge(self, part: AnyPart) -> Verdict:
         """The verdict of the family's engine on some nodes."""
-        requests, nodes = self._pod.requests_for(self._family.id), self._request.members
+        requests, nodes = self._pod.requests_for(self._family.id), self._pod.members_for(self._family.id)
         verdicts = (self._family.judge(request, part, nodes) for request in requests)
         return next((verdict for verdict in verdicts if not isinstance(verdict, Fits)), Fits())
 
@@ -312,7 +311,7 @@ class _FamilyAnswer:
             nodes = half if self.fits_on(half) else nodes[len(half) :]
         explained = self._explained(nodes)[0][1]
         message = _words(explained) or "it fits"
-        more = {"node": nodes[0].name, "drawing": _drawing(explained, nodes[0])}
+        more = {"node": nodes[0].name, "drawing": _drawing(explained, nodes[0], self._family)}
         return self._reason(WaitVerdict.FITS_NOW, "fits", message, **about, **more)
 
     def _refusing(self, nodes: Sequence[OccupiedNode], verdict: Verdict, about: Mapping[str, Any]) -> WaitReason:
@@ -336,14 +335,14 @@ class _FamilyAnswer:
             more_holders=max(len(holders) - MAX_HOLDERS, 0),
             change=explained.change,
             ends=self._ending(node, holders),
-            drawing=_drawing(explained, node),
+            drawing=_drawing(explained, node, self._family),
             **about,
         )
 
     def _explained(self, nodes: Sequence[OccupiedNode]) -> list[tuple[OccupiedNode, ShapeExplanation]]:
         """The pod explained to what live pods leave of some nodes, in their order; of nodes that are alike the first."""
         part = self._live.remaining(self._family, nodes)
-        explained = self._family.explain(self._request, part) if part is not None else ()
+        explained = self._request.explain(part) if part is not None else ()
         shapes = [shape for one in explained for shape in one.shapes or ()]
         found = [(node, shape) for node in nodes for shape in shapes if shape.shape.members >> node.number & 1]
         unlike = {id(shape): (node, shape) for node, shape in reversed(found)}
@@ -369,13 +368,13 @@ def _kind_of(shape: ShapeExplanation) -> dict[str, Any]:
     return {"kind": shape.devices, "names": shape.names, "nodes": shape.nodes}
 
 
-def _drawing(explained: ShapeExplanation, node: OccupiedNode) -> DrawnNode:
+def _drawing(explained: ShapeExplanation, node: OccupiedNode, family: AnyFamily) -> DrawnNode:
     """The drawing of a pod on a node, with what other pods hold of each card.
 
-    Only of vGPU nodes, and if every card is drawn: the drawings of the other families have another order.
+    Only if the devices keep their order, and every one is drawn.
     """
     drawing = replace(explained.drawing, note="")  # the reason has the same words
-    if node.family != Family.VGPU or len(drawing.cards) != len(node.cards):
+    if not family.ordered or len(drawing.cards) != len(node.cards):
         return drawing
     cards = [
         replace(card, parts=(*_held(held), *card.parts)[:MAX_PARTS])

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.ascend.test_explain import CONFIG, WHOLE, node, pod, requested
-from webhook.devices.ascend.feasibility import HAMI_CORES, assign, judge
-from webhook.devices.fleet import build_fleet
+from tests.devices.explaining import Explaining
+from tests.devices.test_explanations import CONFIG, WHOLE, ascend, npus
+from webhook.devices.ascend.feasibility import HAMI_CORES, assign
+from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits
-from webhook.volcano.target import Target
+from webhook.pod.view import PodView
 
-npus = st.lists(
+npu_lists = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from([20, 50, 100]), st.sampled_from([8, 20])), min_size=1, max_size=8
 )
 container_amounts = st.tuples(
@@ -19,16 +20,16 @@ container_amounts = st.tuples(
 
 
 def assigned(raw, npu_list):
-    built = build_fleet([node(*npu_list, hami_core=True)], CONFIG, Target()).ascend
-    (shape,) = built.shapes
-    requests = requested(raw)
-    fits = isinstance(judge(requests, None, built, parts_refused=False), Fits)
+    found = Explaining("ascend", [npus(*npu_list, hami_core=True)], CONFIG)
+    (shape,) = found.part.shapes
+    ((request),) = found.family.requests(DevicePod(PodView(raw), CONFIG), None, lambda _rule: False)
+    requests, fits = request.containers, isinstance(found.family.judge(request, found.part, None), Fits)
     return requests, shape, fits, lambda: assign(requests, shape)
 
 
-@given(npus, st.lists(container_amounts, min_size=1, max_size=5), st.booleans())
+@given(npu_lists, st.lists(container_amounts, min_size=1, max_size=5), st.booleans())
 def test_an_assignment_exists_exactly_if_the_pod_fits(npu_list, listed, hami_core):
-    wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), npu_list)
+    wanted, shape, fits, run = assigned(ascend(*listed, hami_core=hami_core), npu_list)
     if not fits:
         with pytest.raises(ValueError, match="does not take"):
             run()
@@ -50,7 +51,7 @@ def test_an_assignment_exists_exactly_if_the_pod_fits(npu_list, listed, hami_cor
 
 def test_a_container_leaves_the_large_npu_to_one_that_needs_it():
     """The first container fits on both kinds, the second only on the large one."""
-    _, shape, fits, run = assigned(pod((1, 15), (1, 100)), [(4, 50, 20), WHOLE])
+    _, shape, fits, run = assigned(ascend((1, 15), (1, 100)), [(4, 50, 20), WHOLE])
     assert fits
     sizes = [[npu.memory for (npu, _), number in zip(shape.kinds, one.numbers, strict=True) if number] for one in run()]
     assert sizes == [[50], [100]]

@@ -11,7 +11,7 @@ from tests.examples import examples
 from tests.strategies import ascend_node
 from tests.timing import within
 from webhook import names
-from webhook.devices.ascend.feasibility import MAX_KINDS, judge, npu_requests
+from webhook.devices.ascend.feasibility import MAX_KINDS, ChipRequest, judge, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
@@ -52,9 +52,9 @@ def pod(amounts, hami_core=False):
 def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
     known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
     view = pod(amounts, hami_core)
-    requests = npu_requests(DevicePod(view, config), config.ascend)
-    fleet = build_fleet(known, config, Target()).ascend
-    return judge(requests, selected(fleet, selector), fleet, parts_refused=parts_refused)
+    requests = ChipRequest(tuple(npu_requests(DevicePod(view, config), config.ascend)), parts_refused)
+    part = build_fleet(known, config, Target()).parts["ascend"]
+    return judge(requests, part, selected(part, selector))
 
 
 # --- the scheduler's walk -------------------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ def test_memory_without_a_resource_is_not_a_reason():
 )
 def test_large_pods_and_many_shapes_are_judged_quickly(amounts):
     nodes = [ascend_node(f"n{i}", [(4, 10 + i + kind, 8) for kind in range(MAX_KINDS)] * 2) for i in range(200)]
-    fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, Target()).ascend
+    fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, Target()).parts["ascend"]
     assert len(fleet.shapes) == 200
 
     def judged() -> object:
         requests = npu_requests(DevicePod(pod(amounts), CONFIG), CONFIG.ascend)
-        return judge(requests, None, fleet, parts_refused=True)
+        return judge(ChipRequest(tuple(requests), parts_refused=True), fleet, None)
 
     assert isinstance(within(2, judged), Never)

@@ -1,6 +1,7 @@
 """The NPUs that nodes register are read as Go reads JSON."""
 
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tests.cases import each_case
 from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
 from webhook import names
-from webhook.devices.ascend.fleet import Npu, decode_npus
+from webhook.devices.ascend.register import npus_by_id
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
@@ -17,7 +18,16 @@ from webhook.volcano.target import Target
 
 WORDS = ("Ascend910B3", "Ascend310P")
 NPU = {"id": "NPU-0", "index": 0, "count": 4, "devmem": 65536, "devcore": 20, "type": "Ascend910B3", "health": True}
-ONE = ((Npu(4, 65536, 20), 1),)
+ONE = (((4, 65536, 20), 1),)
+
+
+def kinds(devices):
+    """The different NPUs (split, memory, cores), each with its number."""
+    return tuple(sorted(Counter((each.split, each.memory, each.cores) for each in devices).items()))
+
+
+def decode_npus(text):
+    return kinds(npus_by_id(text, WORDS[0]).values())
 
 
 def fleet(*items, hami_core=False):
@@ -39,13 +49,13 @@ def decoded(**changes):
 
 def test_equal_npus_are_one_kind():
     text = register_npus([(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)])
-    assert decode_npus(text) == ((Npu(2, 32768, 20), 1), (Npu(4, 65536, 20), 2))
+    assert decode_npus(text) == (((2, 32768, 20), 1), ((4, 65536, 20), 2))
     assert decode_npus(register_npus([])) == ()
 
 
 def test_the_last_of_duplicate_npus_counts():
     twice = [NPU, {**NPU, "id": "NPU-1"}, {**NPU, "devmem": 32768}]
-    assert decode_npus(json.dumps(twice)) == ((Npu(4, 32768, 20), 1), (Npu(4, 65536, 20), 1))
+    assert decode_npus(json.dumps(twice)) == (((4, 32768, 20), 1), ((4, 65536, 20), 1))
 
 
 @pytest.mark.parametrize(
@@ -64,8 +74,8 @@ def test_keys_match_in_any_case_and_the_last_one_counts(text):
 
 
 def test_a_missing_number_is_zero():
-    assert decode_npus('[{"id": "a"}, {"id": "b", "devmem": 5}]') == ((Npu(0, 0, 0), 1), (Npu(0, 5, 0), 1))
-    assert decode_npus("[{}, {}]") == ((Npu(0, 0, 0), 1),)  # both have the empty id
+    assert decode_npus('[{"id": "a"}, {"id": "b", "devmem": 5}]') == (((0, 0, 0), 1), ((0, 5, 0), 1))
+    assert decode_npus("[{}, {}]") == (((0, 0, 0), 1),)  # both have the empty id
 
 
 @each_case("key", ["count", "devmem", "devcore"])
@@ -121,10 +131,11 @@ def test_each_chip_has_its_shapes():
     both["metadata"]["annotations"][names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P"] = register_npus([(7, 21527, 8)])
     both["status"]["allocatable"] = {"huawei.com/Ascend910B3": "4", "huawei.com/Ascend310P": "7"}
     built = fleet(both, ascend_node("n1", [(4, 65536, 20)]), ascend_node("n2", [(4, 65536, 20)] * 2))
-    assert [(shape.word, shape.names, shape.kinds, shape.offered) for shape in built.ascend.shapes] == [
+    shapes = built.by_family["ascend"]
+    assert [(each.devices[0].type, each.names, kinds(each.devices), *each.offered.values()) for each in shapes] == [
         ("Ascend910B3", ("both", "n1"), ONE, 4),
-        ("Ascend910B3", ("n2",), ((Npu(4, 65536, 20), 2),), 8),
-        ("Ascend310P", ("both",), ((Npu(7, 21527, 8), 1),), 7),
+        ("Ascend310P", ("both",), (((7, 21527, 8), 1),), 7),
+        ("Ascend910B3", ("n2",), (((4, 65536, 20), 2),), 8),
     ]
     assert built.nodes == 3
 
@@ -134,8 +145,8 @@ def test_each_chip_has_its_shapes():
     [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False), (True, "True", False)],
 )
 def test_the_annotation_of_a_node_overrides_the_config_for_hami_core(config, mode, shared):
-    (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).ascend.shapes
-    assert shape.hami_core is shared
+    (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).by_family["ascend"]
+    assert (shape.mode == "hami-core") is shared
 
 
 def test_a_node_that_does_not_offer_the_count_is_gated():
@@ -144,8 +155,8 @@ def test_a_node_that_does_not_offer_the_count_is_gated():
         device_node("other", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": register_npus([(7, 21527, 8)])}),
         device_node("broken", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": "[{]"}),
     )
-    assert built.ascend.shapes == ()
-    assert built.ascend.gated == (("gated", "huawei.com/Ascend910B3"), ("other", "huawei.com/Ascend310P"))
+    assert built.by_family["ascend"] == ()
+    assert built.parts["ascend"].gated == (("gated", "huawei.com/Ascend910B3"), ("other", "huawei.com/Ascend310P"))
 
 
 @pytest.mark.parametrize(
@@ -162,11 +173,11 @@ def test_a_node_that_does_not_offer_the_count_is_gated():
 )
 def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     first = ascend_node("n0", [(4, 65536, 20)])
-    assert len(fleet(first, other).ascend.shapes) == 2
+    assert len(fleet(first, other).by_family["ascend"]) == 2
     assert fleet(first).digest != fleet(other).digest
 
 
 def test_the_order_of_npus_does_not_matter():
     npus = [(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)]
-    (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).ascend.shapes
-    assert (shape.nodes, shape.devices) == (2, 3)
+    (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).by_family["ascend"]
+    assert (shape.nodes, len(shape.devices)) == (2, 3)

@@ -12,7 +12,6 @@ from tests.strategies import gpushare_node
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
@@ -41,8 +40,9 @@ def pod(containers, init=()):
 
 def verdict(device_pod, *nodes, selector=None):
     known = [node for raw in nodes if (node := read_node(raw, CONFIG)) is not None]
-    part = build_fleet(known, CONFIG, Target()).gpushare
-    return judge(device_pod, selected(part, selector), part)
+    fleet = build_fleet(known, CONFIG, Target())
+    part = fleet.parts["gpushare"]
+    return fleet.families["gpushare"].judge(device_pod, part, selected(part, selector))
 
 
 # --- a count of cards -----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from tests.timing import within
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
+from webhook.devices.model import MAX_DEVICES
 from webhook.devices.nodes import read_node
 from webhook.volcano.target import Target
 
@@ -20,9 +21,10 @@ def fleet(*items):
 
 
 def shapes(*items):
-    fleet_shapes = fleet(*items).gpushare.shapes
+    fleet_shapes = fleet(*items).by_family["gpushare"]
     return [
-        (shape.names, shape.cards, shape.memory, shape.offered_number, shape.offered_memory) for shape in fleet_shapes
+        (shape.names, len(shape.devices), shape.devices[0].memory if shape.devices else 0, *shape.offered.values())
+        for shape in fleet_shapes
     ]
 
 
@@ -51,7 +53,7 @@ def test_all_cards_of_a_node_are_equal():
     ],
 )
 def test_unhealthy_cards_are_dropped(text, left):
-    assert shapes(gpushare_node("n0", 4, 64000, text)) == [(("n0",), left, 16000, 4, 64000)]
+    assert shapes(gpushare_node("n0", 4, 64000, text)) == [(("n0",), left, 16000 if left else 0, 4, 64000)]
 
 
 @pytest.mark.parametrize("capacity", [{}, {NUMBER: "4"}, {MEMORY: "64000"}])
@@ -70,7 +72,7 @@ def test_capacity_gives_the_cards_and_allocatable_the_offered_amounts():
 def test_a_node_with_a_huge_capacity_is_read_quickly():
     unhealthy = ",".join(map(str, range(0, 2**31, 2**21)))
     result = within(0.5, lambda: shapes(gpushare_node("n0", 2**31 - 1, 2**40, unhealthy)))
-    assert result == [(("n0",), 2**31 - 1 - 1024, 512, 2**31 - 1, 2**40)]
+    assert result == [(("n0",), MAX_DEVICES, 512, 2**31 - 1, 2**40)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
-from webhook.devices.mindcluster.feasibility import has_template, judge, served
+from webhook.devices.mindcluster import chip_cores, has_template, served, template
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
@@ -34,8 +34,9 @@ def fleet(*items):
 
 
 def verdict(device_pod, *nodes, selector=None):
-    part = fleet(*nodes).mindcluster
-    return judge(device_pod, selected(part, selector), part)
+    found = fleet(*nodes)
+    part = found.parts["mindcluster"]
+    return found.families["mindcluster"].judge(device_pod, part, selected(part, selector))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +85,9 @@ def test_templates_and_whole_chips_are_possible_amounts(chip_cores, able):
     ],
 )
 def test_a_label_gives_the_cores_of_a_chip(server_type, cores):
-    built = fleet(mindcluster_node("n0", 40, server_type)).mindcluster
-    assert {shape.chip_cores for shape in built.shapes} == {cores}
-    assert built.shapes[0].devices == 40 // cores
+    built = fleet(mindcluster_node("n0", 40, server_type)).parts["mindcluster"]
+    assert {chip_cores(shape) for shape in built.shapes} == {cores}
+    assert len(built.shapes[0].devices) == -(-40 // cores)
 
 
 def test_nodes_that_offer_no_cores_are_ignored():
@@ -150,6 +151,24 @@ def test_a_pod_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
 @pytest.mark.parametrize("other", [mindcluster_node("n1", 16), mindcluster_node("n1", 8, "Ascend310P-10")])
 def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     first = mindcluster_node("n0", 8)
-    assert len(fleet(first, other).mindcluster.shapes) == 2
-    assert len(fleet(first, mindcluster_node("n1", 8, "Ascend310P-8-x")).mindcluster.shapes) == 1
+    assert len(fleet(first, other).by_family["mindcluster"]) == 2
+    assert len(fleet(first, mindcluster_node("n1", 8, "Ascend310P-8-x")).by_family["mindcluster"]) == 1
     assert fleet(first).digest != fleet(other).digest
+
+
+@pytest.mark.parametrize(
+    "cores,level,dvpp,name",
+    [
+        (1, "high", "yes", "vir01"),
+        (2, "low", "null", "vir02_1c"),
+        (2, "high", "no", "vir02"),
+        (2, "middling", "null", "vir02_1c"),
+        (4, "low", "null", "vir04_3c"),
+        (4, "high", "null", "vir04"),
+        (4, "low", "yes", "vir04_4c_dvpp"),
+        (4, "high", "no", "vir04_3c_ndvpp"),
+    ],
+)
+def test_cores_and_labels_choose_the_template(cores, level, dvpp, name):
+    """The same choice as getResTemplateFromTaskSetting in Volcano's utils.go."""
+    assert template(cores, level, dvpp) == name

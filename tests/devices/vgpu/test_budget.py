@@ -3,7 +3,8 @@
 import pytest
 
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
-from webhook.devices.vgpu.fleet import Card, count_kinds
+from webhook.devices.shapes import count_kinds
+from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need
 

@@ -4,22 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import explain_all, format_change, is_cut_short, placement_request
+from tests.devices.explaining import Explaining, format_change, is_cut_short
+from webhook import names
 from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
-from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Fits, Reason
+from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
-from webhook.devices.vgpu.explain import VgpuExplainer
-from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.names import NODE_VGPU_REGISTER
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
-from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "empty")
+NUMBER, MEMORY, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 TARGET = Target((1, 16, 0))
 UNGATED = Target((1, 15, 0))
 OFFERED = {"volcano.sh/vgpu-number": 40, "volcano.sh/vgpu-memory": 4000, "volcano.sh/vgpu-cores": 400}
@@ -33,34 +30,33 @@ def node(name, *cards, **offered):
     return Node(name, {"name": name}, {NODE_VGPU_REGISTER: register}, allocatable=offers)
 
 
-def pod(*containers):
+def pod(*containers, constraints=UNCONSTRAINED, selector=None):
     """A pod whose containers request (number, memory, cores)."""
-    raw = []
+    listed = []
     for at, amounts in enumerate(containers):
-        names = ("vgpu-number", "vgpu-memory", "vgpu-cores")
-        limits = {
-            f"volcano.sh/{n}": str(amount) for n, amount in zip(names, amounts, strict=False) if amount is not None
-        }
-        raw.append({"name": f"c{at}", "resources": {"limits": limits}})
-    return PodView({"spec": {"containers": raw}})
+        limits = {name: str(n) for name, n in zip((NUMBER, MEMORY, CORES), amounts, strict=False) if n is not None}
+        listed.append({"name": f"c{at}", "resources": {"limits": limits}})
+    words = {
+        names.VGPU_MODE: constraints.mode,
+        names.USE_GPUTYPE: ",".join(constraints.use_types or ()),
+        names.USE_GPUUUID: ",".join(constraints.use_uuids),
+        names.NOUSE_GPUUUID: ",".join(constraints.nouse_uuids),
+    }
+    annotations = {key: value for key, value in words.items() if value}
+    fields = selector.json() if selector is not None else {}
+    return {"metadata": {"annotations": annotations}, "spec": {"containers": listed, **fields}}
 
 
-def explained(containers, *nodes, constraints=UNCONSTRAINED, selector=None, target=TARGET):
-    """The explanation of each shape for a pod with these constraints."""
-    part = build_fleet(nodes, CONFIG, target).vgpu
-    request = placement_request(pod(*containers), "vgpu", CONFIG, part, target=target)
-    request = request._replace(written=selector, nodes=selector)
-    constraints = constraints._replace(nodes=request.members)
-    requested = slice_request(request.pod.vgpu, constraints, target)
-    return [explanation for _, explanation in explain_all(VgpuExplainer, request, requested, part)]
+def explained(containers, *nodes, target=TARGET, **demands):
+    """The explanation of each shape for a pod with these constraints and this selector."""
+    return Explaining("vgpu", nodes, CONFIG, target=target).shapes(pod(*containers, **demands))
 
 
 def refusal_of(explanation):
     """The placement, the reason of the refusal and its card."""
-    return explanation.placement, explanation.refusal.reason, explanation.refusal.card
+    return explanation.placement, explanation.refusal.reason, explanation.refusal.device
 
 
-NUMBER, MEMORY, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
 
 
@@ -109,13 +105,14 @@ def test_an_interrupted_search_is_reported(monkeypatch):
 def test_a_fit_is_explained_with_the_policy_that_finds_it():
     """The default policy gives the only large card to the small slice; binpack starts with card 0."""
     (explanation,) = explained([(1, 40), (1, 90)], node("n", "a,10,50,T4", "b,10,100,T4"))
-    assert (explanation.placement, explanation.slices.policy) == ("fits", "binpack")
-    assert [given.cards for given in explanation.slices.containers] == [(0,), (1,)]
+    assert explanation.placement == "fits"
+    assert "with SchedulePolicy binpack; the default walk misses it" in explanation.sentences[0].text
+    assert [each.device for each in explanation.slices] == [0, 1]
 
 
-def accept_names(*names):
+def accept_names(*accepted):
     """Requirements that only nodes with these names meet."""
-    return (Requirement("name", Operator.IN, names),)
+    return (Requirement("name", Operator.IN, accepted),)
 
 
 @pytest.mark.parametrize(
@@ -178,12 +175,10 @@ def is_allowed(uuid, constraints):
     memory=st.sampled_from([50, 100, 150]),
 )
 def test_explanations_agree_with_the_engine(constraints, chosen, number, memory):
-    selector = NodeSelector(labels=(Requirement("name", Operator.IN, chosen),)) if chosen else None
+    selector = NodeSelector(terms=((Requirement("name", Operator.IN, chosen),),)) if chosen else None
     explanations = explained([(number, memory)], *FLEET, constraints=constraints, selector=selector)
-    part = build_fleet(FLEET, CONFIG, TARGET).vgpu
-    left = constraints._replace(nodes=None if selector is None else part.index.selected(selector))
-    requested = slice_request(DevicePod(pod((number, memory)), CONFIG).vgpu, left, TARGET)
-    fits = isinstance(judge(requested, part), Fits)
+    raw = pod((number, memory), constraints=constraints, selector=selector)
+    fits = Explaining("vgpu", FLEET, CONFIG, target=TARGET).fits(raw)
     assert any(explanation.placement == "fits" for explanation in explanations) == fits
     for explanation in explanations:
         assert (explanation.slices is not None) == (explanation.placement == "fits")
@@ -191,7 +186,7 @@ def test_explanations_agree_with_the_engine(constraints, chosen, number, memory)
         if explanation.slices:
             alike = [name for name in explanation.shape.names if name in (chosen or explanation.shape.names)]
             registers = {"alike-1": "ab", "alike-2": "cd", "other": "ef"}
-            taken = [[registers[name][card] for card in explanation.slices.containers[0].cards] for name in alike]
+            taken = [[registers[name][card] for card in (each.device for each in explanation.slices)] for name in alike]
             assert any(all(is_allowed(uuid, constraints) for uuid in uuids) for uuids in taken)
         if explanation.refusal and explanation.refusal.reason == Reason.MODE.words:
             assert constraints.mode == "mig"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.strategies import node_json, register
+from tests.strategies import declared_shape, node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -18,7 +18,7 @@ from webhook.devices.vgpu.eligibility import (
     read_constraints,
 )
 from webhook.devices.vgpu.feasibility import judge, slice_request
-from webhook.devices.vgpu.fleet import Card, declared_shape
+from webhook.devices.vgpu.fleet import Card
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reviewing import CONFIG, DATA
-from tests.strategies import fleets, json_values, node_json, register
+from tests.strategies import declared_shape, fleets, json_values, node_json, register
 from tests.timing import within
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.families import Role
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
-from webhook.devices.vgpu.fleet import Card, declared_shape
+from webhook.devices.vgpu.fleet import Card
 from webhook.volcano.target import Target
 
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 3)), Target(volcano=(1, 16, 0))
@@ -34,7 +33,7 @@ def recorded(name):
 def summary(built):
     """The facts of a fleet that placement reads, without the order of the shapes and the sample names."""
     return sorted(
-        (s.mode, [(c.type, c.memory, c.split) for c in s.cards], sorted(s.allocatable.items()), s.nodes)
+        (s.mode, [(c.type, c.memory, c.split) for c in s.devices], sorted(s.offered.items()), s.nodes)
         for s in built.vgpu.shapes
     )
 
@@ -46,7 +45,7 @@ def places(built, uuid):
 
 def test_the_recorded_fleet_has_four_shapes():
     built = fleet(recorded("mixed.yaml"))
-    assert [(shape.mode, shape.names, len(shape.cards), shape.nodes) for shape in built.vgpu.shapes] == [
+    assert [(shape.mode, shape.names, len(shape.devices), shape.nodes) for shape in built.vgpu.shapes] == [
         ("hami-core", ("gpu-a",), 8, 1),
         ("hami-core", ("gpu-b",), 4, 1),
         ("hami-core", ("gpu-c",), 4, 1),
@@ -59,11 +58,10 @@ def test_the_recorded_fleet_has_four_shapes():
         ("NVIDIA-Tesla T4", 2),
         ("NVIDIA-Tesla V100-SXM2-16GB", 2),
     ]
-    assert built.vgpu.shapes[0].allocatable == {
-        Role.NUMBER: 80,
-        Role.MEMORY: 196512,
-        Role.CORES: 800,
-        Role.PERCENTAGE: 0,
+    assert built.vgpu.shapes[0].offered == {
+        names.VGPU_NUMBER: 80,
+        names.VGPU_MEMORY: 196512,
+        names.VGPU_CORES: 800,
     }
 
 
@@ -73,7 +71,7 @@ def test_5000_equal_nodes_are_one_shape():
     (shape,) = built.vgpu.shapes
     assert shape.nodes == built.nodes == 5000
     assert shape.names == ("n0", "n1", "n2")
-    assert len({id(card) for card in shape.cards}) == 1
+    assert len({id(card) for card in shape.devices}) == 1
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,6 @@ def test_5000_equal_nodes_are_one_shape():
         node_json("b", register([T4, ("NVIDIA-Tesla T4", 1)])),
         node_json("b", register([T4, A100], split=9)),
         node_json("b", register([T4, A100]), offers={names.VGPU_NUMBER: "99"}),
-        node_json("b", register([T4, A100]), offers={names.VGPU_MEMORY_PERCENTAGE: "1"}),
     ],
 )
 def test_nodes_that_placement_distinguishes_are_two_shapes(other):
@@ -113,7 +110,7 @@ def test_a_configured_name_does_not_replace_the_hard_coded_one():
         item = node_json("a", register([T4]), offers={names.VGPU_NUMBER: former, "nvidia.com/gpu": "10"})
         assert fleet([item], config=config).vgpu.gated == (("a", names.VGPU_NUMBER),)
     (shape,) = fleet([item], OPEN, config).vgpu.shapes
-    assert shape.allocatable[Role.NUMBER] == 10
+    assert shape.offered["nvidia.com/gpu"] == 10
 
 
 def test_nodes_with_an_invalid_annotation_are_ignored():
@@ -165,7 +162,7 @@ def test_an_unknown_fleet_is_incomplete():
     assert not built.complete
     assert built.nodes == 0  # declared nodes may not exist
     assert built.vgpu.shapes == (shape,)
-    assert shape.allocatable == {Role.NUMBER: 9, Role.MEMORY: 150, Role.CORES: 200, Role.PERCENTAGE: 0}
+    assert shape.offered == {names.VGPU_NUMBER: 9, names.VGPU_MEMORY: 150, names.VGPU_CORES: 200}
     assert shape.declared
 
 
@@ -194,7 +191,7 @@ def test_slots_point_at_their_cards(items):
     built = fleet(items, MASTER)
     for uuid, slots in built.vgpu.slots.items():
         for slot in slots:
-            card = built.vgpu.shapes[slot.shape].cards[slot.position]
+            card = built.vgpu.shapes[slot.shape].devices[slot.position]
             (text,) = [
                 i["metadata"]["annotations"][names.NODE_VGPU_REGISTER]
                 for i in items

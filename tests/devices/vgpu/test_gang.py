@@ -12,17 +12,19 @@ from tests.devices.vgpu.test_placement import after, greedy
 from tests.examples import examples
 from tests.strategies import mig_cards
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
-from webhook.devices.families import Role
+from webhook.devices.model import NodeState
 from webhook.devices.nodes import Index, Node
+from webhook.devices.shapes import NodeShape
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.feasibility import SliceRequest
-from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.fleet import Card, VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, Starts, StartsTightly, judge_gang
 from webhook.devices.vgpu.slices import Need
 from webhook.volcano.scheduler import POLICIES
 
 PLENTY = 10**7
+NUMBER = "volcano.sh/vgpu-number"
 T4 = Card("NVIDIA-T4", 16, 4)
 
 
@@ -33,23 +35,14 @@ def fleet_of(*kinds):
         own = [f"node-{number}-{index}" for index in range(count)]
         members = ((1 << count) - 1) << len(names)
         names += own
-        offered = {Role.NUMBER: sum(card.split for card in cards)}
-        shapes.append(
-            VgpuShape(
-                names=tuple(own[:3]),
-                nodes=count,
-                members=members,
-                mode="hami-core",
-                cards=tuple(cards),
-                allocatable=offered,
-            )
-        )
+        state = NodeState.of(tuple(cards), {NUMBER: sum(card.split for card in cards)}, "hami-core")
+        shapes.append(NodeShape(state, tuple(own[:3]), count, members))
     return VgpuFleet(tuple(shapes), {}, (), Index([Node(name) for name in names]))
 
 
 def role(needs, needed, replicas=None, *, spread=False, policies=POLICIES):
     needs = tuple(needs)
-    totals = {Role.NUMBER: sum(need.number for need in needs)}
+    totals = {NUMBER: sum(need.number for need in needs)}
     return RoleRequest(SliceRequest((), needs, totals, UNCONSTRAINED, policies), needed, replicas or needed, spread)
 
 
@@ -263,7 +256,7 @@ def test_the_cards_can_hold_a_layout(gang, by_index):
             for need, cards in zip(roles[index].request.needs, slices, strict=True):
                 assert len(set(cards)) == need.number
                 for card in cards:
-                    uses[card] = after(fleet.shapes[number].cards[card], uses[card], need)
+                    uses[card] = after(fleet.shapes[number].devices[card], uses[card], need)
         assert (tuple(uses), sum(pods)) == (used, len(cycle.pods.get(state, ())))
     assert [counts[number] for number in range(len(kinds))] == [nodes for _, nodes in kinds]
     assert tuple(placed[index] for index in range(len(roles))) == progress.placed

@@ -11,7 +11,8 @@ from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.budget import SearchBudget
 from webhook.devices.config import Geometry, Instance
-from webhook.devices.vgpu.fleet import Card, count_kinds
+from webhook.devices.shapes import count_kinds
+from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need, enough_slices
 
@@ -221,8 +222,8 @@ def test_a_placement_that_every_policy_misses_is_tight(policy):
 def test_an_idle_card_books_an_instance(need, booked):
     """The first group with a sufficient instance counts, and its smallest sufficient instance."""
     groups = (Geometry("group1", (Instance("1g", 10240, 2),)), Geometry("group2", (Instance("2g", 24576, 1),)))
-    assert Card("NVIDIA-A100", 40960, 7, groups).booked(need) == booked
+    assert Card("NVIDIA-A100", 40960, 7, geometries=groups).booked(need) == booked
     mixed = (Geometry("group3", (Instance("2g", 24576, 1), Instance("1g", 10240, 1))),)
-    assert Card("NVIDIA-A100", 40960, 7, mixed).booked(need) == booked
-    assert Card("NVIDIA-A100", 40960, 7, ()).booked(need) is None
-    assert Card("NVIDIA-A100", 40960, 7, None).booked(need) == need
+    assert Card("NVIDIA-A100", 40960, 7, geometries=mixed).booked(need) == booked
+    assert Card("NVIDIA-A100", 40960, 7, geometries=()).booked(need) is None
+    assert Card("NVIDIA-A100", 40960, 7, geometries=None).booked(need) == need

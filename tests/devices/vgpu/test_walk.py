@@ -50,7 +50,7 @@ def test_excluded_cards_are_skipped(owned, excluded, wanted):
 
 
 def test_each_check_can_refuse():
-    card, mig = Card("NVIDIA-T4", 100, 2), Card("NVIDIA-A100", 100, 2, GEOMETRIES)
+    card, mig = Card("NVIDIA-T4", 100, 2), Card("NVIDIA-A100", 100, 2, geometries=GEOMETRIES)
     assert refusal(card, (2, 0, 0), Need(1, 1, 0)) is Reason.SPLIT
     assert refusal(card, (1, 60, 0), Need(1, 41, 0)) is Reason.MEMORY
     assert refusal(card, (1, 0, 50), Need(1, 1, 51)) is Reason.CORES

@@ -1,53 +1,62 @@
-"""The record of the Ascend family."""
+"""The Ascend family.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+The annotation `hami.io/<word>-devices-allocated` of a pod has an entry `UUID,type,memory,cores:` for each NPU, and `;` behind
+every container. The scheduler splits it at `:` only, so it finds no NPU in the entries of the second container and later ones:
+pods hold them, and the scheduler does not book them.
+Source: volcano `pkg/scheduler/api/devices/device_info.go` (DecodeContainerDevices, EncodePodSingleDevice),
+`pkg/scheduler/api/devices/ascend/hami/device_info.go` (NewAscendDevices, addResource).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from webhook import names
-from webhook.devices.ascend.explain import draw, explain
-from webhook.devices.ascend.feasibility import NpuRequest, by_chip, judge
-from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu, build_ascend_fleet
-from webhook.devices.ascend.ledger import LEDGER
+from webhook.devices import wording
+from webhook.devices.ascend.feasibility import (
+    HAMI_CORES,
+    ChipRequest,
+    NpuRequest,
+    assign,
+    by_chip,
+    is_shared,
+    judge,
+    word_of,
+)
+from webhook.devices.ascend.register import npus_by_id
 from webhook.devices.budget import SearchBudget
-from webhook.devices.config import AscendConfig, VgpuConfig
-from webhook.devices.drawing import DrawnNode
-from webhook.devices.equal import Devices
-from webhook.devices.explanation import PlacementRequest, PodExplanation
+from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
+from webhook.devices.drawing import AI_CORES, MIB, PERCENT
 from webhook.devices.families import Family, Role
-from webhook.devices.family import MAX_DECLARED, DeviceFamily
-from webhook.devices.nodes import Index, Node
+from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal, SkippedDevices
+from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, shown
+from webhook.devices.model import NOTHING, Amounts, Device, NodeState, Taken
+from webhook.devices.nearest import MAX_CONTAINERS, Reducible
+from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Verdict
+from webhook.devices.shapes import AnyPart, AnyShape
+from webhook.devices.verdict import Fits, Never, Reason, Verdict
+from webhook.pod.selectors import integer
 
-_ANY_CORES = 2**31 - 1  # the policy does not state how many AI cores an NPU has, so they refuse nothing
 TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
+CHOOSES = "one possibility: the scheduler chooses which NPUs"
+_INT32 = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ChipRequest:
-    """The NPUs of one kind that a pod requests.
-
-    Attributes:
-        containers: what each of them requests, in order; at least one.
-        parts_refused: a rule already refuses written parts of several NPUs, so that they are not tested.
-    """
-
-    containers: list[NpuRequest]
-    parts_refused: bool
-
-
-class AscendFamily(DeviceFamily[ChipRequest, AscendShape]):
-    """Ascend NPUs, whole or cut."""
+class AscendFamily(DeviceFamily[ChipRequest, Device]):
+    """Ascend NPUs: whole, cut by templates, or shared in software."""
 
     id = Family.ASCEND
     title = "Ascend NPUs"
     nodes = "Ascend nodes"
     device = "NPU"
     devices = "NPUs"
-    unit = "MiB"
+    unit = MIB
+    core_unit = AI_CORES
     configured = True
-    ledger = LEDGER
+    node_annotation = names.HAMI_NODE
 
     @staticmethod
     def roles(_vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, Role]:
@@ -66,64 +75,284 @@ class AscendFamily(DeviceFamily[ChipRequest, AscendShape]):
         yield names.NODE_VNPU_HAMI_CORE
         yield from (names.NODE_ASCEND_REGISTER_PREFIX + chip.word for chip in ascend.chips)
 
-    def build(self, nodes: Sequence[Node], index: Index, declared: Sequence[AscendShape]) -> AscendFleet:
-        """The nodes that register NPUs."""
-        return build_ascend_fleet(nodes, index, self.config.ascend, declared)
+    @staticmethod
+    def assignments(ascend: AscendConfig) -> list[str]:
+        """One for each kind of NPU."""
+        return [_annotation(chip.word) for chip in ascend.chips]
 
-    def declare(self, entry: Any) -> Iterator[AscendShape]:
-        """One shape for each chip: the scheduler looks at each kind of NPU by itself."""
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def read(self, node: Node) -> Iterator[NodeState[Device] | SkippedDevices]:
+        """One state for each kind of NPU: the scheduler looks at each by itself."""
+        for chip in self.config.ascend.chips:
+            text = node.annotations.get(names.NODE_ASCEND_REGISTER_PREFIX + chip.word)
+            npus = list(npus_by_id(text, chip.word).values()) if text is not None else []
+            if not npus:
+                continue
+            if chip.number_name not in node.allocatable:
+                yield SkippedDevices(chip.number_name)
+                continue
+            offered = node.allocatable[chip.number_name] or sum(max(npu.split, 0) for npu in npus)
+            shared = node.annotations.get(names.NODE_VNPU_HAMI_CORE)
+            hami_core = self.config.ascend.hami_core if shared is None else shared == "true"
+            yield self._state(npus, {chip.number_name: offered}, node.doubt((chip.number_name,)), hami_core=hami_core)
+
+    def declare(self, entry: Any) -> Iterator[NodeState[Device]]:
+        """One state for each kind of NPU."""
+        called = {chip.word: chip.number_name for chip in self.config.ascend.chips}
         for word in dict.fromkeys(kind.type for kind in entry.cards):
-            kinds = [kind for kind in entry.cards if kind.type == word]
-            npus = tuple((Npu(kind.split, kind.memory, _ANY_CORES), min(kind.count, MAX_DECLARED)) for kind in kinds)
-            yield AscendShape(
-                names=(entry.name,),
-                nodes=entry.nodes,
-                declared=True,
-                word=word,
-                kinds=npus,
-                hami_core=self.config.ascend.hami_core,
-                offered=sum(npu.split * number for npu, number in npus),
-            )
+            npus: list[Device] = []
+            for kind in entry.cards:
+                if kind.type == word:
+                    npus += [Device(word, kind.memory, kind.split)] * min(kind.count, MAX_DECLARED)
+            offers = {called.get(word, word): sum(npu.split for npu in npus)}
+            yield self._state(npus, offers, hami_core=self.config.ascend.hami_core)
 
-    def draw(self, shape: AscendShape) -> DrawnNode:
-        """The NPUs."""
-        return draw(shape)
+    def _state(
+        self, npus: Iterable[Device], offers: Mapping[str, int], doubt: str = "", *, hami_core: bool
+    ) -> NodeState[Device]:
+        """NPUs of a kind stand together."""
+        devices = sorted(map(self._known.one, npus), key=lambda npu: npu.content)
+        return NodeState.of(tuple(devices), offers, names.MODE_HAMI_CORE if hami_core else TEMPLATES, doubt)
 
-    def kinds(self, shape: AscendShape) -> list[Devices]:
-        """The NPUs."""
-        return [
-            Devices(
-                type=shape.word,
-                memory=max(npu.memory, 0),
-                split=max(npu.split, 0),
-                cores=None if shape.declared else max(npu.cores, 0),
-                count=count,
-            )
-            for npu, count in shape.kinds
-        ]
+    # --- pods --------------------------------------------------------------------------------------------------------
 
-    def offered(self, shape: AscendShape) -> dict[str, int]:
-        """How many NPUs or parts of them."""
-        chips = self.config.ascend.chips
-        return {next((chip.number_name for chip in chips if chip.word == shape.word), shape.word): shape.offered}
-
-    def mode(self, shape: AscendShape) -> str:
-        """In software, or by templates."""
-        return names.MODE_HAMI_CORE if shape.hami_core else TEMPLATES
-
-    def requests(self, pod: DevicePod, denies: Callable[[str], bool]) -> list[ChipRequest]:
+    def requests(self, pod: DevicePod, _nodes: int | None, denies: Callable[[str], bool]) -> list[ChipRequest]:
         """The NPUs of each kind."""
-        parts_refused = denies("ascend-partial-several")
-        return [
-            ChipRequest(requests, parts_refused=parts_refused) for requests in by_chip(pod, self.config.ascend).values()
-        ]
+        refused = denies("ascend-partial-several"), denies("ascend-memory-oversize")
+        return [ChipRequest(containers, *refused) for containers in by_chip(pod, self.config.ascend).values()]
 
     def judge(
-        self, request: ChipRequest, part: AscendFleet, nodes: int | None, _budget: SearchBudget | None = None
+        self, request: ChipRequest, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
     ) -> Verdict:
-        """The NPUs of each node."""
-        return judge(request.containers, nodes, part, parts_refused=request.parts_refused)
+        """Whether some walk of the scheduler gives every container its NPUs."""
+        return judge(request, part, nodes)
 
-    def explain(self, request: PlacementRequest, part: AscendFleet) -> Iterator[PodExplanation]:
-        """A pod explained to each shape, for each kind of NPU."""
-        return explain(request, part)
+    def describe(self, refusal: Refusal[ChipRequest, Device]) -> Iterator[tuple[str, str]]:
+        """The mode, or what the scheduler refuses parts of NPUs for."""
+        never = refusal.never
+        match never.reason:
+            case Reason.MODE if refusal.shape is not None:
+                path = wording.annotation_path(never.resource)
+                yield path, f"the pod requests {names.MODE_HAMI_CORE}, but the node does not share its NPUs in software"
+            case Reason.MODE:
+                is_so = f"{names.VNPU_MODE} is {names.MODE_HAMI_CORE}"
+                no_node = f"no node{refusal.left()} with such NPUs shares them in software"
+                yield wording.annotation_path(never.resource), f"{is_so}, but {no_node}; remove the annotation"
+            case Reason.OVERSIZE:
+                yield refusal.path, f"{refusal.requests}, but an NPU has {never.most}; the scheduler would book nothing"
+            case Reason.PARTS:
+                yield (
+                    refusal.path,
+                    f"{refusal.requests} of each, but several NPUs are given whole only, {never.most} MiB",
+                )
+            case Reason.LEFT:
+                yield (
+                    refusal.path,
+                    f"{refusal.requests}, but {never.most} NPUs with such memory and cores are left for it",
+                )
+            case _:
+                yield from super().describe(refusal)
+
+    def instead(self, refusal: Refusal[ChipRequest, Device]) -> str:
+        """A node that lacks the resource, or other NPUs."""
+        for node, missing in refusal.part.gated:
+            if missing == refusal.never.resource:
+                return f"; node {node} registers some, but its allocatable is missing"
+        return f"; the fleet has {self._words(refusal.part) or 'no Ascend NPUs'}"
+
+    def is_served(self, request: ChipRequest) -> bool:
+        """Whether every quantity can be used."""
+        return all(each.usable for each in request.containers)
+
+    def label(self, request: ChipRequest) -> str:
+        """The kind of NPU."""
+        return request.chip.word
+
+    def concerns(self, request: ChipRequest, shape: AnyShape) -> bool:
+        """Whether nodes have the kind of NPU."""
+        return word_of(shape) == request.chip.word
+
+    def lacks(self, request: ChipRequest, resource: str) -> bool:
+        """Whether a resource is the count of the kind of NPU."""
+        return resource == request.chip.number_name
+
+    def missing(self, request: ChipRequest, part: AnyPart) -> str:
+        """Other NPUs."""
+        words = self._words(part)
+        return f"no node of the fleet registers {request.chip.word} NPUs{f'; the fleet has {words}' if words else ''}"
+
+    def judge_alone(
+        self, request: ChipRequest, part: AnyPart, nodes: int | None, budget: SearchBudget | None
+    ) -> Verdict:
+        """What the pod's annotation and static rules refuse is tested before the NPUs."""
+        if request.hami_core and not is_shared(part.shapes[0]):
+            return Never(Reason.MODE, None, names.VNPU_MODE)
+        if not request.hami_core and request.oversize_refused:
+            for one in request.containers:
+                if one.memory is not None and one.memory > one.chip.capacity:
+                    return Never(Reason.OVERSIZE, one.container, one.chip.memory_name, one.memory, one.chip.capacity)
+        return self.judge(replace(request, parts_refused=False), part, nodes, budget)
+
+    def narrow(self, request: ChipRequest, part: AnyPart, verdict: Verdict) -> Never | None:
+        """Parts of several NPUs, or the container for which too few NPUs are left."""
+        if not isinstance(verdict, Never):
+            return None
+        if verdict.reason is not Reason.TOGETHER:
+            return verdict
+        return _refused_part(request, part.shapes[0]) or self._left(replace(request, parts_refused=False), part)
+
+    def taken(self, request: ChipRequest, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
+        """NPUs of its own for each container: one possibility."""
+        shape = part.shapes[0]
+        starts = [0, *accumulate(count for _, count in shape.kinds)]
+        found: list[Taken] = []
+        for one, share in zip(request.containers, assign(request.containers, shape), strict=True):
+            label, cores = _label(one, shape, share.memory), share.cores
+            if not request.hami_core and is_shared(shape):
+                cores = 0  # AI cores, where the node counts percents
+            for kind, number in enumerate(share.numbers):
+                found += [Taken(one.container, starts[kind] + at, share.memory, cores, label) for at in range(number)]
+                starts[kind] += number
+        return tuple(found), CHOOSES
+
+    def removals(self, request: ChipRequest) -> Iterator[tuple[str, ChipRequest]]:
+        """The annotation."""
+        if request.hami_core:
+            parts = tuple(replace(one, hami_core=False) for one in request.containers)
+            yield names.VNPU_MODE, replace(request, containers=parts)
+
+    def reducible(self, request: ChipRequest, shape: AnyShape) -> Iterator[Reducible[ChipRequest]]:
+        """The amounts of the first containers; all of an NPU's memory is more than the largest NPU has."""
+        for place, one in enumerate(request.containers[:MAX_CONTAINERS]):
+            memory = max(npu.memory for npu, _ in shape.kinds) + 1 if one.memory is None else one.memory
+            for resource, field, now, values in (
+                (one.chip.memory_name, "memory", memory, _memories(one, memory)),
+                (one.chip.number_name, "number", one.number, range(1, one.number)),
+                (one.chip.cores_name, "cores", one.cores, range(one.cores)),
+            ):
+                yield Reducible(one.container, resource, now, values, partial(_with, request, place, field))
+
+    def _left(self, request: ChipRequest, part: AnyPart) -> Never:
+        """The first container for which too few NPUs are left that have what it requests."""
+        for place, one in enumerate(request.containers):
+            for number in range(one.number, -1, -1):
+                fewer = (*request.containers[:place], replace(one, number=number))
+                if not number or isinstance(self.judge(replace(request, containers=fewer), part, None), Fits):
+                    break
+            if number < one.number:
+                return Never(Reason.LEFT, one.container, one.chip.number_name, one.number, number)
+        return Never(Reason.LEFT)
+
+    @staticmethod
+    def _words(part: AnyPart) -> str:
+        """The kinds of NPUs of a fleet."""
+        return ", ".join(dict.fromkeys(word_of(shape) for shape in part.shapes))
+
+    # --- NPUs in use -------------------------------------------------------------------------------------------------
+
+    def capacity(self, shape: AnyShape, device: Device) -> Amounts:
+        """Cores in percent where NPUs are shared in software."""
+        found = super().capacity(shape, device)
+        return found._replace(cores=HAMI_CORES) if is_shared(shape) else found
+
+    def core_unit_of(self, shape: AnyShape) -> str:
+        """Percent where NPUs are shared in software."""
+        return PERCENT if is_shared(shape) else AI_CORES
+
+    @staticmethod
+    def served(pod: DevicePod, config: DeviceConfig) -> Mapping[str, tuple[str, ...]] | None:
+        """By kind of NPU, the names of the containers that the scheduler serves, in order."""
+        found = by_chip(pod, config.ascend)
+        return {chip.word: tuple(one.container.name for one in some) for chip, some in found.items()} or None
+
+    def identities(self, shape: AnyShape, node: Node) -> Iterable[tuple[str, Device]]:
+        """The UUIDs."""
+        word = word_of(shape)
+        return npus_by_id(node.annotations[names.NODE_ASCEND_REGISTER_PREFIX + word], word).items()
+
+    def assign(self, pod: BoundPod, ledger: NodeLedger, shape: AnyShape) -> None:
+        """The entries of one kind of NPU."""
+        word = word_of(shape)
+        key = _annotation(word)
+        text = pod.annotations.get(key, "")
+        if not text:
+            return
+        containers: Sequence[str] = (pod.requested.get(Family.ASCEND) or {}).get(word, ())
+        pieces = [piece for piece in text.split(":", MAX_ENTRIES)[:MAX_ENTRIES] if "," in piece]
+        readable = all(piece.count(",") >= 3 for piece in pieces)  # else the scheduler reads nothing of it
+        if not readable or not pieces or text.count(":") > MAX_ENTRIES:
+            problem = f"{shown(text)} is no list of `UUID,type,memory,cores:` of at most {MAX_ENTRIES}"
+            ledger.unreadable(pod, key, problem)
+        segment, seen = -1, set()
+        for number, piece in enumerate(pieces):
+            fields = piece.lstrip(";").split(",", 4)
+            segment += piece.startswith(";") or number == 0
+            if len(fields) < 4:
+                continue
+            known = fields[0] in ledger.by_id
+            memory, cores = _number(fields[2]), _number(fields[3])
+            if known and (memory is None or cores is None):
+                ledger.unreadable(pod, key, f"{shown(piece)} has no plain numbers of memory and cores")
+            amounts = Amounts(1, memory or 0, cores or 0)
+            counts = readable and not piece.startswith(";") and fields[0] not in seen and ledger.counts(pod)
+            if known:
+                seen.add(fields[0])
+            container = containers[segment] if 0 <= segment < len(containers) else ""
+            ledger.assign(pod, fields[0], "NPU", Assigned(amounts, amounts if counts else None, container))
+
+    def free(self, shape: AnyShape, device: Device) -> Amounts:
+        """What is not booked, if parts and memory are left."""
+        parts, memory, cores = device.used
+        most = self.capacity(shape, device)
+        left = Amounts(most.slices - parts, most.memory - memory, most.cores - cores)
+        return left if left.slices > 0 and left.memory > 0 else NOTHING
+
+
+def _annotation(word: str) -> str:
+    """The pod annotation of one kind of NPU."""
+    return f"{names.HAMI_PREFIX}{word}{names.HAMI_ALLOCATED_SUFFIX}"
+
+
+def _number(text: str) -> int | None:
+    """An amount; None where the scheduler reads 0 or nonsense."""
+    number = integer(text)
+    return number if number is not None and 0 <= number <= _INT32 else None
+
+
+def _label(one: NpuRequest, shape: AnyShape, memory: int) -> str:
+    """Which part of an NPU a container gets."""
+    if one.hami_core:
+        return names.MODE_HAMI_CORE
+    whole = min(_booked(one, shape)) >= one.chip.allocatable
+    return "whole NPU" if whole else "template" if memory else "the smallest template, nothing booked"
+
+
+def _booked(one: NpuRequest, shape: AnyShape) -> set[int]:
+    """What may be booked: more than one amount only if all of differing NPUs is requested."""
+    return {one.booked(npu) for npu, _ in shape.kinds}
+
+
+def _refused_part(request: ChipRequest, shape: AnyShape) -> Never | None:
+    """Several NPUs are given whole or not at all, unless they are shared in software."""
+    for one in () if request.hami_core else request.containers:
+        most, chip = max(_booked(one, shape)), one.chip
+        if one.number > 1 and most < chip.allocatable:
+            return Never(Reason.PARTS, one.container, chip.memory_name, one.memory or most, chip.allocatable)
+    return None
+
+
+def _memories(one: NpuRequest, now: int) -> range:
+    """In a hard split there is no more than a whole NPU, and several NPUs are given whole."""
+    if not one.chip.memory_name:
+        return range(0)
+    if one.hami_core:
+        return range(1, now)
+    least = one.chip.templates[-1] + 1 if one.number > 1 and one.chip.templates else 1
+    return range(least, min(now, one.chip.allocatable + 1))
+
+
+def _with(request: ChipRequest, place: int, field: str, value: int) -> ChipRequest:
+    changed: dict[str, Any] = {field: value}
+    containers = tuple(replace(one, **changed) if at == place else one for at, one in enumerate(request.containers))
+    return replace(request, containers=containers)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import AscendConfig, Chip
 from webhook.devices.families import Family, Role
+from webhook.devices.model import Device
 from webhook.devices.requests import DevicePod
+from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR, Container, PodView
 
@@ -43,7 +44,7 @@ class NpuRequest:
     cores: int
     usable: bool
 
-    def booked(self, npu: Npu) -> int:
+    def booked(self, npu: Device) -> int:
         """The memory that the scheduler books of an NPU: whole templates, unless NPUs are shared in software."""
         memory = npu.memory if self.memory is None else self.memory
         return memory if self.hami_core or memory <= 0 else self.chip.booked(memory)
@@ -74,12 +75,52 @@ def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
     ]
 
 
-def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuRequest]]:
+@dataclass(frozen=True, slots=True)
+class ChipRequest:
+    """The NPUs of one kind that a pod requests.
+
+    Attributes:
+        containers: what each of them requests, in order; at least one.
+        parts_refused: a rule already refuses written parts of several NPUs, so that they are not tested.
+        oversize_refused: a rule already refuses more memory than an NPU has.
+    """
+
+    containers: tuple[NpuRequest, ...]
+    parts_refused: bool = False
+    oversize_refused: bool = False
+
+    @property
+    def chip(self) -> Chip:
+        """The kind of NPU."""
+        return self.containers[0].chip
+
+    @property
+    def hami_core(self) -> bool:
+        """Whether the NPUs are shared in software."""
+        return self.containers[0].hami_core
+
+
+def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, tuple[NpuRequest, ...]]:
     """The same for each kind of NPU."""
     found: dict[Chip, list[NpuRequest]] = {}
     for request in npu_requests(pod, config):
         found.setdefault(request.chip, []).append(request)
-    return found
+    return {chip: tuple(requests) for chip, requests in found.items()}
+
+
+def word_of(shape: AnyShape) -> str:
+    """The kind of NPU of nodes of a shape; they have at least one."""
+    return shape.devices[0].type
+
+
+def is_shared(shape: AnyShape) -> bool:
+    """Whether the nodes share NPUs in software, if a pod requests it."""
+    return shape.mode == names.MODE_HAMI_CORE
+
+
+def cores_of(npu: Device, shape: AnyShape) -> int:
+    """The AI cores of an NPU. The policy does not state those of declared nodes, so they refuse nothing."""
+    return _ANY_CORES if shape.declared else npu.cores
 
 
 def is_hami_core(pod: PodView) -> bool:
@@ -102,7 +143,7 @@ class NpuGrant:
     numbers: tuple[int, ...]
 
 
-def assign(requests: Sequence[NpuRequest], shape: AscendShape) -> tuple[NpuGrant, ...]:
+def assign(requests: Sequence[NpuRequest], shape: AnyShape) -> tuple[NpuGrant, ...]:
     """Give every container its NPUs; in the order of the requests.
 
     Raises:
@@ -120,33 +161,33 @@ def assign(requests: Sequence[NpuRequest], shape: AscendShape) -> tuple[NpuGrant
     raise ValueError("the node does not take these containers")
 
 
+_ANY_CORES = 2**31 - 1
 HAMI_CORES = 100  # in hami-core mode, cores are percent of an NPU
 MAX_KINDS = 8  # different NPUs on one node; with more, the verdict is unknown; no real node has so many
 
 
-def judge(requests: Sequence[NpuRequest], nodes: int | None, fleet: AscendFleet, *, parts_refused: bool) -> Verdict:
+def judge(request: ChipRequest, fleet: AnyPart, nodes: int | None) -> Verdict:
     """Answer for the whole fleet.
 
     Args:
-        requests: of one chip, in the order of the containers; at least one.
-        nodes: those that the pod's selector leaves, as bits.
-        fleet: the fleet.
-        parts_refused: whether a rule already refuses written parts of several NPUs, so that they are not tested here.
+        request: of one kind of NPU.
+        fleet: the nodes.
+        nodes: those that the pod's selector leaves, as bits; None for all.
     """
-    if not all(request.usable for request in requests):
+    requests, chip = request.containers, request.chip
+    if not all(each.usable for each in requests):
         return Unknown("a quantity cannot be used")
-    chip, hami_core = requests[0].chip, requests[0].hami_core
-    found = [(shape, node) for shape, node in fleet.selected(nodes) if shape.word == chip.word]
-    able = [(shape, node) for shape, node in found if shape.hami_core or not hami_core]
+    found = [(shape, node) for shape, node in fleet.selected(nodes) if word_of(shape) == chip.word]
+    able = [(shape, node) for shape, node in found if is_shared(shape) or not request.hami_core]
     unknown = False
-    wanted = sum([request.number for request in requests])
+    wanted = sum([each.number for each in requests])
     counted = _counted(requests)
     for shape, _ in able:
-        if wanted > shape.devices or counted > shape.offered:
+        if wanted > len(shape.devices) or counted > shape.offered.get(chip.number_name, 0):
             continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
-        elif any(EmptyNode(shape, parts_refused=parts_refused).walks(requests)):
+        elif any(EmptyNode(shape, parts_refused=request.parts_refused).walks(requests)):
             return Fits()
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
@@ -172,7 +213,7 @@ class Share(NamedTuple):
 class EmptyNode:
     """A node of a shape: an empty one, unless the shape has `used`."""
 
-    def __init__(self, shape: AscendShape, *, parts_refused: bool) -> None:
+    def __init__(self, shape: AnyShape, *, parts_refused: bool) -> None:
         """Take the shape, and what `judge` takes."""
         self._shape = shape
         self._parts_refused = parts_refused
@@ -220,8 +261,8 @@ class EmptyNode:
 
     def _fits(self, kind: int, memory: int, request: NpuRequest) -> bool:
         (npu, _), cores = self._shape.kinds[kind], request.cores
-        parts, taken, busy = self._shape.used_of(kind)
-        total = HAMI_CORES if request.hami_core else npu.cores
+        parts, taken, busy = npu.used
+        total = HAMI_CORES if request.hami_core else cores_of(npu, self._shape)
         if npu.split <= parts or npu.memory - taken < memory or total - busy < cores:
             return False
         if parts and total == cores == HAMI_CORES:
@@ -277,32 +318,34 @@ class Supply:
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _never(requests: Sequence[NpuRequest], able: list[tuple[AscendShape, str]]) -> Never:
+def _never(requests: Sequence[NpuRequest], able: list[tuple[AnyShape, str]]) -> Never:
     """The first reason that explains the refusal."""
     chip, hami_core = requests[0].chip, requests[0].hami_core
     wanted = sum([request.number for request in requests])
     if not able:
         return Never(Reason.NO_CARD, None, chip.number_name, wanted)
-    most, node = _best((shape.devices, node) for shape, node in able)
+    most, node = _best((len(shape.devices), node) for shape, node in able)
     for request in requests:
         if request.number > most:
             return Never(Reason.NPUS, request.container, chip.number_name, request.number, most, node)
-    npus = {npu: node for shape, node in able for npu, _ in shape.kinds}
-    richest = max(npus, key=lambda npu: npu.memory)
-    largest, where = richest.memory, npus[richest]
+    npus = {npu.content: (npu, shape, node) for shape, node in able for npu, _ in shape.kinds}
+    richest, _, where = max(npus.values(), key=lambda found: found[0].memory)
+    largest = richest.memory
     for request in {request.memory: request for request in reversed(requests)}.values():  # each amount once
         # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
-        compared = npus if request.memory is None else [richest]
+        compared = [npu for npu, _, _ in npus.values()] if request.memory is None else [richest]
         least = min([request.booked(npu) - npu.memory for npu in compared])
         if least > 0 and chip.memory_name:
             return Never(Reason.MEMORY, request.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
         return Never(Reason.NPUS_TOGETHER, None, chip.number_name, wanted, most, node)
-    cores, where = _best((HAMI_CORES if hami_core else npu.cores, node) for npu, node in npus.items())
+    cores, where = _best(
+        (HAMI_CORES if hami_core else cores_of(npu, shape), node) for npu, shape, node in npus.values()
+    )
     for request in requests:
         if request.cores > cores:
             return Never(Reason.CORES, request.container, chip.cores_name, request.cores, cores, where)
-    offered, where = _best((shape.offered, node) for shape, node in able)
+    offered, where = _best((shape.offered.get(chip.number_name, 0), node) for shape, node in able)
     counted = _counted(requests)
     reason = Reason.TOTALS if counted > offered else Reason.TOGETHER
     return Never(reason, None, chip.number_name, counted, offered, where)

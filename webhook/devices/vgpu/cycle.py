@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook.devices.budget import SearchBudget
-from webhook.devices.families import Role
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Used, VgpuFleet
@@ -73,9 +72,9 @@ class GangRequest:
         constraints = [role.request.constraints for role in self.roles]
         return all([each.nodes == constraints[0].nodes and not each.names_uuids for each in constraints])
 
-    def totals(self, pods: Vector) -> Counter[Role]:
+    def totals(self, pods: Vector) -> Counter[str]:
         """What so many pods of the first roles, or of all, request in total, as the ordinary node fit counts it."""
-        found: Counter[Role] = Counter()
+        found: Counter[str] = Counter()
         for role, count in zip(self.roles, pods, strict=False):
             found.update({name: amount * count for name, amount in role.request.totals.items()})
         return found
@@ -140,7 +139,7 @@ class Cycle:
     def _begin(self) -> CycleProgress:
         nothing = (0,) * len(self.gang.roles)
         nodes = {
-            (number, tuple([card.used for card in shape.cards]), nothing): left
+            (number, tuple([card.used for card in shape.devices]), nothing): left
             for number, shape in reversed(list(enumerate(self.fleet.shapes)))
             if (left := shape.nodes_left(self.gang.roles[0].request.constraints.nodes))
         }
@@ -200,9 +199,9 @@ class Cycle:
         if not offers(shape, self.gang.totals(pods)):
             return None
         if wanted.spread:
-            excluded = excluded.union([at for at, card in enumerate(shape.cards) if used[at] != card.used])
+            excluded = excluded.union([at for at, card in enumerate(shape.devices) if used[at] != card.used])
         after = list(used)
-        slices = greedy(shape.cards, wanted.request.needs, self._order, after, excluded)
+        slices = greedy(shape.devices, wanted.request.needs, self._order, after, excluded)
         if slices is None:
             return None
         filled = (number, tuple(after), pods)
@@ -221,7 +220,7 @@ def _excluded(role: RoleRequest, fleet: VgpuFleet) -> list[frozenset[int] | None
     found: list[frozenset[int] | None] = []
     for shape in fleet.shapes:
         refused = [card for card, _ in shape.kinds if not constraints.accepts_type(card.type)]
-        cards = frozenset([at for at, card in enumerate(shape.cards) if card in refused] if refused else ())
+        cards = frozenset([at for at, card in enumerate(shape.devices) if card in refused] if refused else ())
         found.append(cards if id(shape) in left else None)
     return found
 

@@ -7,7 +7,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, count_kinds
+from webhook.devices.shapes import count_kinds
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
@@ -176,7 +177,7 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
 def _candidate(constraints: Constraints, remainder: Remainder) -> Candidate:
     shape, node, positions = remainder
     accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
-    cards = [card for at, card in enumerate(shape.cards) if accepted[card] and (positions is None or at in positions)]
+    cards = [card for at, card in enumerate(shape.devices) if accepted[card] and (positions is None or at in positions)]
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
 
 
@@ -200,7 +201,7 @@ def remainders(
     seen = set()
     for (number, at), positions in islice(named.items(), UUID_NODE_LIMIT):
         shape = fleet.shapes[number]
-        allowed = positions if constraints.use_uuids else set(range(len(shape.cards)))
+        allowed = positions if constraints.use_uuids else set(range(len(shape.devices)))
         left = frozenset(allowed - refused.get((number, at), set()))
         if constraints.mode in (None, shape.mode) and (number, left) not in seen:
             seen.add((number, left))

@@ -9,12 +9,12 @@ from typing import Annotated
 from pydantic import Field
 
 from webhook.devices.budget import WORK_LIMIT
-from webhook.devices.config import DeviceConfig
-from webhook.devices.drawing import DrawnNode, DrawnPart, Usage
+from webhook.devices.drawing import MAX_TEXT, DrawnNode, DrawnPart, Usage
 from webhook.devices.nodes import numbers_of
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.vgpu.cycle import Cycle, State, lay_out
-from webhook.devices.vgpu.explain import draw_shape, parts_of
+from webhook.devices.vgpu.explain import taken_of
+from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts, StartsTightly
 from webhook.texts import shorten
@@ -81,7 +81,7 @@ class GangExplanation:
     more: int = 0
 
 
-def explain_gang(judged: JudgedGang, fleet: VgpuFleet, config: DeviceConfig) -> GangExplanation:
+def explain_gang(judged: JudgedGang, fleet: VgpuFleet, family: VgpuFamily) -> GangExplanation:
     """Lay out the pods on the nodes."""
     gang, request, verdict = judged.gang, judged.request, judged.verdict
     names = [shorten(role.name, MAX_NAME) for role in judged.roles]
@@ -90,7 +90,7 @@ def explain_gang(judged: JudgedGang, fleet: VgpuFleet, config: DeviceConfig) -> 
     nodes: list[GangNodes] = []
     if request.alike:
         cycle, (tried, placed, states) = lay_out(request, fleet, WORK_LIMIT)
-        nodes = list(_nodes(states, cycle, names, config))
+        nodes = list(_nodes(states, cycle, names, family))
     counted = zip(names, request.roles, tried, placed, strict=True)
     tasks = [GangTask(name, role.replicas, role.needed, own, had - own) for name, role, had, own in counted]
     placement = "fits" if request.starts(placed) else "unknown"
@@ -100,7 +100,7 @@ def explain_gang(judged: JudgedGang, fleet: VgpuFleet, config: DeviceConfig) -> 
     return GangExplanation(gang.minimum, gang.path, placement, tuple(tasks[:MAX_TASKS]), tuple(nodes[:MAX_NODES]), more)
 
 
-def _nodes(states: dict[State, int], cycle: Cycle, names: Sequence[str], config: DeviceConfig) -> Iterator[GangNodes]:
+def _nodes(states: dict[State, int], cycle: Cycle, names: Sequence[str], family: VgpuFamily) -> Iterator[GangNodes]:
     """The nodes with pods, by their shape. Nodes of a shape are alike, so any of its names will do."""
     roles, fleet = cycle.gang.roles, cycle.fleet
     nodes_left = roles[0].request.constraints.nodes
@@ -115,7 +115,8 @@ def _nodes(states: dict[State, int], cycle: Cycle, names: Sequence[str], config:
         given[number] += count
         parts: dict[int, list[DrawnPart]] = {}
         for role, slices in cycle.pods[state]:
-            for card, own in parts_of(shape, roles[role].request, slices, config, names[role] or "pod").items():
-                parts.setdefault(card, []).extend(own)
+            name = shorten(names[role], MAX_TEXT) or "pod"
+            for each in taken_of(roles[role].request, shape, slices):
+                parts.setdefault(each.device, []).append(DrawnPart(name, each.memory, each.cores, each.label))
         shown = tuple([shorten(name, MAX_NAME) for name in known]) or shape.names[:1]
-        yield GangNodes(shown, count, pods[:MAX_TASKS], draw_shape(shape, config, Usage(parts)))
+        yield GangNodes(shown, count, pods[:MAX_TASKS], family.draw_parts(shape, Usage(parts)))

@@ -1,28 +1,30 @@
-"""The record of the vGPU family."""
+"""The vGPU family: slices of NVIDIA cards."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from webhook import names
 from webhook.devices.budget import SearchBudget
-from webhook.devices.config import AscendConfig, VgpuConfig
-from webhook.devices.drawing import DrawnNode
-from webhook.devices.equal import Devices
-from webhook.devices.explanation import PlacementRequest, PodExplanation
+from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
+from webhook.devices.drawing import MIB, PERCENT
 from webhook.devices.families import Family, Role
-from webhook.devices.family import MAX_DECLARED, DeviceFamily
-from webhook.devices.nodes import Index, Node
+from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
+from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedNode
+from webhook.devices.model import Amounts, NodeState, Taken
+from webhook.devices.nearest import Reducible
+from webhook.devices.nodes import Index, Node, numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart
-from webhook.devices.verdict import Verdict
+from webhook.devices.verdict import Fits, Never, Verdict
+from webhook.devices.vgpu import explain, refusals
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints, corrected, read_constraints
-from webhook.devices.vgpu.explain import draw_shape, explain
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
-from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, build_vgpu_fleet, declared_shape
-from webhook.devices.vgpu.ledger import LEDGER
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, build_vgpu_fleet, decode_register, owned
+from webhook.devices.vgpu.ledger import CardLedger, free
 
 
-class VgpuFamily(DeviceFamily[SliceRequest, VgpuShape]):
+class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     """Slices of NVIDIA cards."""
 
     id = Family.VGPU
@@ -30,9 +32,13 @@ class VgpuFamily(DeviceFamily[SliceRequest, VgpuShape]):
     nodes = "vGPU nodes"
     device = "card"
     devices = "cards"
-    unit = "MiB"
+    unit = MIB
+    core_unit = PERCENT
+    measures = frozenset({"memory", "split"})
     configured = True
-    ledger = LEDGER
+    ordered = True
+    gives_several = True
+    node_annotation = names.VGPU_NODE
 
     @staticmethod
     def roles(vgpu: VgpuConfig, _ascend: AscendConfig) -> dict[str, Role]:
@@ -44,62 +50,149 @@ class VgpuFamily(DeviceFamily[SliceRequest, VgpuShape]):
         """The register."""
         return (names.NODE_VGPU_REGISTER,)
 
+    @staticmethod
+    def assignments(_ascend: AscendConfig) -> tuple[str]:
+        """The slices."""
+        return (names.VGPU_IDS,)
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def read(self, node: Node) -> Iterator[NodeState[Card]]:
+        """One node alone."""
+        yield from (shape.state for shape in self.build((node,), Index((node,)), ()).shapes)
+
     def build(self, nodes: Sequence[Node], index: Index, declared: Sequence[VgpuShape]) -> VgpuFleet:
-        """The nodes that register cards."""
+        """The nodes that register cards, with the places of the cards."""
         return build_vgpu_fleet(nodes, index, self.config.vgpu, self.target, declared)
 
-    def declare(self, entry: Any) -> tuple[VgpuShape]:
-        """One shape."""
+    def declare(self, entry: Any) -> Iterator[NodeState[Card]]:
+        """One state; it offers what its cards add up to."""
         vgpu = self.config.vgpu
         cards: list[Card] = []
         for kind in entry.cards:
             card_type = kind.type if "NVIDIA" in kind.type else f"NVIDIA-{kind.type}"
             geometries = (vgpu.geometries_of(card_type) or ()) if entry.mode == names.MODE_MIG else None
-            card = Card(card_type, kind.memory, kind.split, geometries, vgpu.memory_factor)
+            card = Card(card_type, kind.memory, kind.split, geometries=geometries, factor=vgpu.memory_factor)
             cards += [card] * min(kind.count, MAX_DECLARED)
-        return (declared_shape(entry.name, entry.mode, entry.nodes, cards),)
+        yield NodeState.of(tuple(cards), owned(cards, vgpu), entry.mode)
 
-    def draw(self, shape: VgpuShape) -> DrawnNode:
-        """The cards."""
-        return draw_shape(shape, self.config)
+    # --- pods --------------------------------------------------------------------------------------------------------
 
-    def kinds(self, shape: VgpuShape) -> list[Devices]:
-        """The cards, memory in MiB."""
-        factor = self.config.vgpu.memory_factor
-        return [
-            Devices(type=card.product, memory=card.memory * factor, split=card.split, count=count)
-            for card, count in shape.kinds
-        ]
-
-    def offered(self, shape: VgpuShape) -> dict[str, int]:
-        """What the node offers of each role."""
-        called = self.config.vgpu.role_names
-        return {called[role]: amount for role, amount in shape.allocatable.items() if role is not Role.PERCENTAGE}
-
-    def mode(self, shape: VgpuShape) -> str:
-        """hami-core or MIG."""
-        return shape.mode
-
-    def constraints(self, pod: DevicePod, denies: Callable[[str], bool]) -> Constraints:
+    def constraints(self, pod: DevicePod, nodes: int | None, denies: Callable[[str], bool]) -> Constraints:
         """What the annotations demand.
 
         Where a static rule refuses an annotation, it is read as the author meant it: the one mistake gets one finding,
         and the fleet rules still report at once what else is wrong.
         """
         found = read_constraints(pod.view, self.target)
-        return found if found is UNCONSTRAINED else corrected(found, pod.view, denies)
+        if found is not UNCONSTRAINED:
+            found = corrected(found, pod.view, denies)
+        return found if nodes is None else found._replace(nodes=nodes)
 
-    def requests(self, pod: DevicePod, denies: Callable[[str], bool]) -> tuple[SliceRequest, ...]:
+    def requests(self, pod: DevicePod, nodes: int | None, denies: Callable[[str], bool]) -> tuple[SliceRequest, ...]:
         """The slices of all containers together."""
-        found = slice_request(pod.vgpu, self.constraints(pod, denies), self.target)
+        found = slice_request(pod.vgpu, self.constraints(pod, nodes, denies), self.target)
         return () if found is None else (capped(found, denies),)
 
     def judge(
-        self, request: SliceRequest, part: FleetPart[VgpuShape], nodes: int | None, budget: SearchBudget | None = None
+        self, request: SliceRequest, part: FleetPart[Card], nodes: int | None, budget: SearchBudget | None = None
     ) -> Verdict:
         """An exact search within the budget."""
         return judge(only_on(request, nodes), cast("VgpuFleet", part), budget)
 
-    def explain(self, request: PlacementRequest, part: FleetPart[VgpuShape]) -> Iterator[PodExplanation]:
-        """A pod explained to each shape."""
-        return explain(request, cast("VgpuFleet", part))
+    def describe(self, refusal: Refusal[SliceRequest, Card]) -> Iterator[tuple[str, str]]:
+        """For one node, the card that refuses first."""
+        fleet, request = cast("VgpuFleet", refusal.part), refusal.request
+        if refusal.shape is None:
+            return refusals.describe(refusal, fleet, self.config, self.target)
+        sentence = explain.describe_first(refusal.never, request, fleet, self.config)
+        return iter([(refusal.path, sentence)])
+
+    def is_served(self, request: SliceRequest) -> bool:
+        """Whether a container requests a slice."""
+        return bool(request.needs)
+
+    def missing(self, _request: SliceRequest, _part: FleetPart[Card]) -> str:
+        """No register."""
+        return "no node of the fleet registers vGPU cards"
+
+    def alone(self, request: SliceRequest, part: FleetPart[Card], shape: VgpuShape) -> VgpuFleet:
+        """The fleet with this shape alone, and those of its cards that the pod names."""
+        constraints, at = request.constraints, part.shapes.index(shape)
+        slots = part.slots if isinstance(part, VgpuFleet) else {}
+        kept = {
+            uuid: tuple(replace(slot, shape=0) for slot in slots.get(uuid, ()) if slot.shape == at)
+            for uuid in constraints.use_uuids | constraints.refused_uuids
+        }
+        return VgpuFleet((shape,), part.index, slots=kept)
+
+    def narrow(self, request: SliceRequest, part: FleetPart[Card], verdict: Verdict) -> Never | None:
+        """The first test that refuses, also where another order of the containers or cards would fit."""
+        return None if isinstance(verdict, Fits) else explain.first_refusal(request, cast("VgpuFleet", part))
+
+    def taken(self, request: SliceRequest, part: FleetPart[Card]) -> tuple[tuple[Taken, ...], str]:
+        """The slices where the scheduler puts them, and the policy that does."""
+        slices, note = explain.find_slices(request, cast("VgpuFleet", part))
+        return tuple(explain.taken_of(request, part.shapes[0], slices)), note
+
+    def before(self, request: SliceRequest, part: FleetPart[Card]) -> tuple[tuple[Taken, ...], Mapping[int, str]]:
+        """The slices before the container that found too few cards."""
+        shape, stuck = part.shapes[0], explain.find_stuck(request, cast("VgpuFleet", part))
+        if stuck is None or request.constraints.mode not in (None, shape.mode):
+            return (), {}
+        return tuple(explain.taken_of(request, shape, stuck.slices)), explain.card_refusals(request, shape, stuck)
+
+    def removals(self, request: SliceRequest) -> Iterator[tuple[str, SliceRequest]]:
+        """The annotations."""
+        return explain.removals(request)
+
+    def reducible(self, request: SliceRequest, shape: VgpuShape) -> Iterator[Reducible[SliceRequest]]:
+        """The amounts of the first containers."""
+        return explain.reducible(request, shape, self.config)
+
+    # --- cards in use ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def served(pod: DevicePod, _config: DeviceConfig) -> tuple[str, ...] | None:
+        """The names of the containers that the scheduler serves, in order."""
+        served = [one for one in pod.vgpu if one.number is not None or one.memory is not None]
+        return tuple(request.container.name for request in served) or None
+
+    def identities(self, shape: VgpuShape, node: Node) -> Iterable[tuple[str, Card]]:
+        """The UUIDs."""
+        register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], self.config.vgpu, {})
+        return zip(register.uuids if register is not None else (), shape.devices, strict=True)
+
+    def occupy(self, shape: VgpuShape, node: Node, pods: Iterable[BoundPod]) -> NodeLedger:
+        """The cards of a node; of those in MIG mode with the instances that are left."""
+        ledger = self.begin(shape, node)
+        cards = CardLedger(shape, ledger, self.target)
+        for pod in pods:
+            cards.add(pod)
+        for number, (card, device) in enumerate(zip(ledger.cards, shape.devices, strict=True)):
+            slices, memory, cores = card.booked
+            used = Amounts(slices, memory // device.factor, cores)
+            state = replace(device, geometries=cards.geometries(number), used=used) if any(used) else device
+            card.state, card.free = state, self.free(shape, state)
+        return ledger
+
+    def free(self, _shape: VgpuShape, device: Card) -> Amounts:
+        """The largest slice."""
+        return free(device)
+
+    def within_totals(self, idle: Mapping[str, int], number: int, memory: int) -> int | None:
+        """Slices and memory."""
+        vgpu = self.config.vgpu
+        if idle.get(vgpu.number_name, 0) < number:
+            return None
+        return min(memory, idle.get(vgpu.memory_name, 0) * vgpu.memory_factor)
+
+    def remaining(self, part: FleetPart[Card], nodes: Iterable[OccupiedNode]) -> VgpuFleet:
+        """Beside what is left of the nodes, the places of their cards."""
+        left = super().remaining(part, nodes)
+        at = {number: shape for shape in range(len(left.shapes)) for number in numbers_of(left.shapes[shape].members)}
+        slots = {
+            uuid: tuple(replace(slot, shape=at[slot.node]) for slot in found if slot.node in at)
+            for uuid, found in cast("VgpuFleet", part).slots.items()
+        }
+        return VgpuFleet(left.shapes, left.index, slots=slots)

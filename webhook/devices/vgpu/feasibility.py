@@ -27,14 +27,14 @@ class SliceRequest:
     Attributes:
         requests: of the regular containers that the scheduler serves, in order.
         needs: what each of them needs of its cards.
-        totals: the pod's total of each role, as the ordinary node fit counts it: not multiplied by the number.
+        totals: the pod's total of each resource, as the ordinary node fit counts it: not multiplied by the number.
         constraints: what the annotations demand.
         policies: those by which the scheduler may walk the cards.
     """
 
     requests: tuple[DeviceRequest, ...]
     needs: tuple[Need, ...]
-    totals: Mapping[Role, int]
+    totals: Mapping[str, int]
     constraints: Constraints
     policies: tuple[str, ...] = POLICIES
 
@@ -58,7 +58,8 @@ def capped(requested: SliceRequest, denies: Callable[[str], bool]) -> SliceReque
         return requested
     needs = tuple([replace(need, cores=min(need.cores, CARD_CORES)) for need in requested.needs])
     excess = sum(before.cores - after.cores for before, after in zip(requested.needs, needs, strict=True))
-    totals = {role: amount - excess if role is Role.CORES else amount for role, amount in requested.totals.items()}
+    (name,) = {one.written[Role.CORES] for one in requested.requests if Role.CORES in one.written}
+    totals = {**requested.totals, name: requested.totals[name] - excess}
     return replace(requested, needs=needs, totals=totals)
 
 
@@ -113,16 +114,17 @@ def _placements(
         yield candidate, placement
 
 
-def offers(shape: VgpuShape, totals: Mapping[Role, int]) -> bool:
+def offers(shape: VgpuShape, totals: Mapping[str, int]) -> bool:
     """The ordinary node fit: what a node offers of each name covers what the pod requests in total."""
-    return all([amount <= shape.allocatable.get(role, 0) for role, amount in totals.items()])
+    offered = shape.offered
+    return all([amount <= offered.get(name, 0) for name, amount in totals.items()])
 
 
-def _totals(requests: Iterable[DeviceRequest]) -> dict[Role, int]:
-    totals: dict[Role, int] = {}
+def _totals(requests: Iterable[DeviceRequest]) -> dict[str, int]:
+    totals: dict[str, int] = {}
     for request in requests:
-        for role in request.written:
-            totals[role] = totals.get(role, 0) + request.amount(role)
+        for role, name in request.written.items():
+            totals[name] = totals.get(name, 0) + request.amount(role)
     return totals
 
 
@@ -135,7 +137,7 @@ def _reason(requested: SliceRequest, fleet: VgpuFleet) -> Reason:
     greatest = max(need.number for need in requested.needs)
     if not left.shapes:
         return Reason.NO_CARD
-    if greatest > max(len(shape.cards) for shape, _ in left.shapes):
+    if greatest > max(len(shape.devices) for shape, _ in left.shapes):
         return Reason.CARDS
     usable = [[card for card in candidate.cards if card.split > card.used[0]] for candidate in left.candidates]
     if greatest > max(map(len, usable), default=0):

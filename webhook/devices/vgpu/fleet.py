@@ -1,15 +1,13 @@
 """The nodes that offer vGPUs, as shapes."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from webhook import names
 from webhook.devices.config import Geometry, VgpuConfig
-from webhook.devices.families import Role
+from webhook.devices.model import Device, NodeState
 from webhook.devices.nodes import GATE_NAMES, Index, Node
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.volcano.target import Target
@@ -20,25 +18,16 @@ EMPTY: Used = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Card:
-    """A kind of card. Cards of one kind are the same object, so comparing and hashing them costs nothing.
+class Card(Device):
+    """A kind of card. Its cores are percents.
 
     Attributes:
-        type: as registered, `NVIDIA-Tesla T4`.
-        memory: in units of the memory factor.
-        split: how many slices the card may be cut into.
         geometries: the MIG geometries that are open to a new slice; None on a hami-core node.
-        factor: MiB in a unit of memory.
-        used: what running pods have taken; nothing where the question is what an empty node can take.
         capacity: the most memory that one slice of the empty card can have.
     """
 
-    type: str
-    memory: int
-    split: int
+    cores: int = CARD_CORES
     geometries: tuple[Geometry, ...] | None = None
-    factor: int = 1
-    used: Used = field(default=EMPTY, repr=False)  # the digest of a fleet is made of the rest
     capacity: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +41,11 @@ class Card:
     def product(self) -> str:
         """The product name: the type without the prefix that the device plugin adds."""
         return self.type.removeprefix("NVIDIA-")
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """All fields."""
+        return (self.type, self.memory, self.split, self.used, self.factor, self.geometries)
 
     def booked(self, need: int) -> int | None:
         """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough.
@@ -119,7 +113,7 @@ def _geometries(fields: list[str], config: VgpuConfig) -> tuple[Geometry, ...] |
 def _card(fields: list[str], mode: str, config: VgpuConfig) -> Card:
     geometries = (_geometries(fields, config) or ()) if mode == names.MODE_MIG else None
     memory, split = _integer(fields[2]), _integer(fields[1])
-    return Card(type=fields[3], memory=memory, split=split, geometries=geometries, factor=config.memory_factor)
+    return Card(fields[3], memory, split, geometries=geometries, factor=config.memory_factor)
 
 
 def _integer(text: str) -> int:
@@ -128,34 +122,7 @@ def _integer(text: str) -> int:
     return max(int(text), 0) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class VgpuShape(NodeShape):
-    """Nodes that are alike in all that placement reads.
-
-    Attributes:
-        mode: `hami-core` or `mig`.
-        cards: in the scheduler's order.
-        allocatable: what the node offers of each role, in total.
-        kinds: the different cards, each with its number.
-    """
-
-    mode: str
-    cards: tuple[Card, ...]
-    allocatable: Mapping[Role, int]
-    kinds: tuple[tuple[Card, int], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kinds", count_kinds(self.cards))  # the dataclass is frozen
-
-    @property
-    def devices(self) -> int:
-        """How many cards each of the nodes has."""
-        return len(self.cards)
-
-    @property
-    def content(self) -> tuple[Any, ...]:
-        """What placement reads, for the fleet's digest."""
-        return (self.mode, self.cards, sorted(self.allocatable.items()))
+VgpuShape = NodeShape[Card]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +141,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class VgpuFleet(FleetPart[VgpuShape]):
+class VgpuFleet(FleetPart[Card]):
     """Every node that registers vGPU cards.
 
     Attributes:
@@ -198,11 +165,6 @@ class VgpuFleet(FleetPart[VgpuShape]):
         return any(shape.declared for shape in self.shapes)
 
 
-def count_kinds(cards: Iterable[Card]) -> tuple[tuple[Card, int], ...]:
-    """The different cards, each with its number, in order of first appearance."""
-    return tuple(Counter(cards).items())
-
-
 def build_vgpu_fleet(
     nodes: Iterable[Node], index: Index, config: VgpuConfig, target: Target, declared: Iterable[VgpuShape] = ()
 ) -> VgpuFleet:
@@ -216,12 +178,11 @@ def build_vgpu_fleet(
         declared: shapes that may be scaled up from zero.
     """
     cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
-    found = Grouping()
+    found: Grouping[Card] = Grouping()
     slots: dict[str, list[Slot]] = {}
     gated: list[tuple[str, str]] = []
     native = ""
-    roles, gate = config.role_names, GATE_NAMES if target.gates_nodes else ()
-    own = (config.number_name, config.memory_name, config.cores_name)
+    own, gate = offered_names(config), GATE_NAMES if target.gates_nodes else ()
     for number, node in enumerate(nodes):
         text = node.annotations.get(names.NODE_VGPU_REGISTER)
         if text is None:
@@ -236,19 +197,18 @@ def build_vgpu_fleet(
             continue
         native = native or (node.name if node.allocatable.get(names.NVIDIA_GPU) else "")
         doubt = node.doubt((*gate, *own))
-        offered = tuple(node.allocatable.get(resource, 0) for resource in roles.values())
+        offered = {name: node.allocatable.get(name, 0) for name in own}
         if doubt:
-            full = owned(register.cards)
-            offered = tuple(
-                amount or (full[role] if resource in node.allocatable else 0)
-                for amount, (role, resource) in zip(offered, roles.items(), strict=True)
-            )
-        shape = found.add(number, node.name, mode=register.mode, cards=register.cards, offered=offered, doubt=doubt)
+            full = owned(register.cards, config)
+            offered = {
+                name: amount or (full[name] if name in node.allocatable else 0) for name, amount in offered.items()
+            }
+        shape = found.add(number, node.name, NodeState.of(register.cards, offered, register.mode, doubt))
         if target.reads_uuids:
             for position, uuid in enumerate(register.uuids):
                 slots.setdefault(uuid, []).append(Slot(shape, number, position))
     return VgpuFleet(
-        (*found.shapes(partial(offering, roles)), *declared),
+        (*found.shapes(), *declared),
         index,
         tuple(gated),
         MappingProxyType({uuid: tuple(places) for uuid, places in slots.items()}),
@@ -261,24 +221,12 @@ def _lacks(node: Node, name: str, *, former: bool) -> bool:
     return name not in node.allocatable or (former and node.allocatable[name] == 0)
 
 
-def offering(roles: Iterable[Role], offered: Iterable[int], **fields: Any) -> VgpuShape:
-    """A shape whose nodes offer so much of each role."""
-    return VgpuShape(**fields, allocatable=MappingProxyType(dict(zip(roles, offered, strict=True))))
+def offered_names(config: VgpuConfig) -> tuple[str, str, str]:
+    """What a node offers: slices, memory and cores."""
+    return config.number_name, config.memory_name, config.cores_name
 
 
-def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> VgpuShape:
-    """A shape that exists only in the policy; it offers what its cards add up to."""
-    found = tuple(cards)
-    return VgpuShape(
-        names=(name,), nodes=nodes, declared=True, mode=mode, cards=found, allocatable=MappingProxyType(owned(found))
-    )
-
-
-def owned(cards: Sequence[Card]) -> dict[Role, int]:
-    """What a node with these cards offers of each role."""
-    return {
-        Role.NUMBER: sum(card.split for card in cards),
-        Role.MEMORY: sum(card.memory for card in cards),
-        Role.CORES: CARD_CORES * len(cards),
-        Role.PERCENTAGE: 0,
-    }
+def owned(cards: Sequence[Card], config: VgpuConfig) -> dict[str, int]:
+    """What a node with these cards offers of each name."""
+    amounts = sum(card.split for card in cards), sum(card.memory for card in cards), CARD_CORES * len(cards)
+    return dict(zip(offered_names(config), amounts, strict=True))

@@ -173,7 +173,7 @@ def _pods_on(candidate: Candidate, role: RoleRequest, budget: SearchBudget) -> t
     limit = min(role.replicas, _slots_limit(candidate, role))
     for name, amount in role.request.totals.items():
         if amount:
-            limit = min(limit, candidate.shape.allocatable.get(name, 0) // amount)
+            limit = min(limit, candidate.shape.offered.get(name, 0) // amount)
     most = _largest(limit, lambda pods: _places(candidate, role, pods, budget) is not Placement.NEVER)
     if most and _places(candidate, role, most, budget) is Placement.UNKNOWN:
         return None

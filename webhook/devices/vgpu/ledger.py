@@ -6,32 +6,16 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (DecodePodDevic
 `hamicore.go` and `mig.go` (AddPod).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.config import DeviceConfig, Geometry, Instance
+from webhook.devices.config import Geometry, Instance
 from webhook.devices.families import Family
-from webhook.devices.ledger import (
-    MAKE_ANOTHER,
-    MAX_ENTRIES,
-    NOTHING,
-    Assigned,
-    BoundPod,
-    CardAmounts,
-    Ledger,
-    LedgerRule,
-    NodeLedger,
-    OccupiedCard,
-    OccupiedNode,
-    shown,
-)
-from webhook.devices.nodes import Node
-from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import Grouping
-from webhook.devices.vgpu.fleet import CARD_CORES, EMPTY, Card, VgpuFleet, VgpuShape, decode_register, offering
+from webhook.devices.ledger import MAKE_ANOTHER, MAX_ENTRIES, Assigned, BoundPod, LedgerRule, NodeLedger, shown
+from webhook.devices.model import NOTHING, Amounts
+from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuShape
 from webhook.devices.vgpu.slices import Need, takes
 from webhook.volcano.target import Target
 
@@ -95,31 +79,16 @@ def _lenient(text: str) -> int:
     return min(max(number, -_INT32 - 1), _INT32)
 
 
-def requested(pod: DevicePod, _config: DeviceConfig) -> tuple[str, ...] | None:
-    """The names of the containers that the scheduler serves, in order."""
-    served = [one for one in pod.vgpu if one.number is not None or one.memory is not None]
-    return tuple(request.container.name for request in served) or None
+class CardLedger:
+    """Adds up the slices that pods hold of the cards of one node."""
 
-
-def occupy(shape: VgpuShape, node: Node, pods: Sequence[BoundPod], config: DeviceConfig, target: Target) -> NodeLedger:
-    """The cards of a node, with what live pods hold of them."""
-    register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], config.vgpu, {})
-    uuids = register.uuids if register is not None else ()
-    found = _Occupied(shape, node, uuids, target)
-    for pod in pods:
-        found.add(pod)
-    return found.finish()
-
-
-class _Occupied:
-    def __init__(self, shape: VgpuShape, node: Node, uuids: Sequence[str], target: Target) -> None:
+    def __init__(self, shape: VgpuShape, ledger: NodeLedger, target: Target) -> None:
+        """Take the node's shape, its ledger, and the version of the scheduler."""
         self._shape = shape
         self._target = target
-        self._cards = [
-            OccupiedCard(uuid, card.product, card.memory * card.factor, card.split, CARD_CORES)
-            for uuid, card in zip(uuids, shape.cards, strict=True)
-        ]
-        self._ledger = NodeLedger(node.name, self._cards, target)
+        self._cards = ledger.cards
+        self._ledger = ledger
+        uuids = [card.id for card in ledger.cards]
         self._numbers = {uuid: number for number, uuid in reversed(list(enumerate(uuids)))}
         self._uuids = uuids
         self._mig = shape.mode == names.MODE_MIG
@@ -158,22 +127,22 @@ class _Occupied:
 
     def _add(self, number: int, pod: BoundPod, entry: Entry, container: str, *, counts: bool) -> bool:
         """Add one slice; False if the scheduler cannot read it."""
-        card, factor = self._cards[number], self._shape.cards[number].factor
+        card, factor = self._cards[number], self._shape.devices[number].factor
         if not self._mig:
-            booked = CardAmounts(1, entry.memory * factor, entry.cores)
-            held = CardAmounts(1) if entry.error else booked
+            booked = Amounts(1, entry.memory * factor, entry.cores)
+            held = Amounts(1) if entry.error else booked
             self._ledger.hold(card, pod, Assigned(held, booked if counts else None, container))
             return True
         part = entry.uuid.partition("[")[2].partition("]")[0]
         instance, error = self._instance(number, entry.uuid, pod, counts=counts)
         memory = (instance.memory // factor if instance is not None else 0) * factor
-        booked = CardAmounts(1, memory, entry.cores)
+        booked = Amounts(1, memory, entry.cores)
         if error:
             self._ledger.unreadable(pod, names.VGPU_IDS, error)
         if instance is None:
             memory = entry.memory * factor
         known = _position(entry.uuid) is not None
-        held = CardAmounts(1, memory, entry.cores)
+        held = Amounts(1, memory, entry.cores)
         self._ledger.hold(card, pod, Assigned(held, booked if counts and known else None, container, part))
         return known
 
@@ -183,7 +152,7 @@ class _Occupied:
         if place is None:
             return None, f"{shown(uuid)} has no MIG instance, though node {pod.node} is in MIG mode"
         group, position = place
-        geometry = next((one for one in self._shape.cards[number].geometries or () if one.group == group), None)
+        geometry = next((one for one in self._shape.devices[number].geometries or () if one.group == group), None)
         if geometry is None:
             return None, f"the device config has no MIG group {shown(group)} for this card"
         at = position
@@ -206,17 +175,10 @@ class _Occupied:
                 f"they share its memory: {MAKE_ANOTHER}",
             )
 
-    def finish(self) -> NodeLedger:
-        """The ledger, with what is free of each card."""
-        for number, (card, kind) in enumerate(zip(self._cards, self._shape.cards, strict=True)):
-            used = (card.booked.slices, card.booked.memory // kind.factor, card.booked.cores)
-            if used != EMPTY:
-                geometries = self._usage[number].left(kind) if self._mig else None
-                card.state = replace(kind, geometries=geometries, used=used)
-            else:
-                card.state = kind
-            card.free = free(card.state)
-        return self._ledger
+    def geometries(self, number: int) -> tuple[Geometry, ...] | None:
+        """What the MIG instances in use leave open of a card."""
+        card = self._shape.devices[number]
+        return self._usage[number].left(card) if self._mig else card.geometries
 
 
 class _MigUsage:
@@ -252,44 +214,10 @@ def _position(uuid: str) -> tuple[str, int] | None:
     return (parts[0], int(parts[1])) if plain else None
 
 
-def free(card: Card) -> CardAmounts:
+def free(card: Card) -> Amounts:
     """What one more pod can get of a card in use: the largest slice, or nothing if the card takes none."""
     slices, taken, cores = card.used
     most = max(min(card.memory - taken, card.capacity), 0)
     if not most or takes(card, card.used, Need(1, most, 0)) is None:
         return NOTHING
-    return CardAmounts(card.split - slices, most * card.factor, CARD_CORES - cores)
-
-
-def remaining(part: VgpuFleet, nodes: Iterable[OccupiedNode], config: DeviceConfig) -> VgpuFleet:
-    """What live pods leave of some nodes: shapes whose cards are in use, and which offer what is idle."""
-    roles = config.vgpu.role_names
-    known: dict[tuple[Any, ...], Card] = {}
-    groups = Grouping()
-    shape_of: dict[int, int] = {}  # by the number of the node
-    for node in nodes:
-        shape_of[node.number] = groups.add(
-            node.number,
-            node.name,
-            mode=cast("VgpuShape", node.shape).mode,
-            cards=tuple([known.setdefault(_content(card.state), card.state) for card in node.cards]),
-            offered=tuple([max(node.idle.get(resource, 0), 0) for resource in roles.values()]),
-        )
-    slots = {
-        uuid: tuple(replace(slot, shape=shape_of[slot.node]) for slot in found if slot.node in shape_of)
-        for uuid, found in part.slots.items()
-    }
-    return VgpuFleet(tuple(groups.shapes(partial(offering, roles))), part.index, slots=slots)
-
-
-def _content(card: Card) -> tuple[Any, ...]:
-    return (card.type, card.memory, card.split, card.geometries, card.factor, card.used)
-
-
-LEDGER = Ledger(
-    assignments=lambda _config: (names.VGPU_IDS,),
-    node=names.VGPU_NODE,
-    requested=requested,
-    occupy=occupy,
-    remaining=remaining,
-)
+    return Amounts(card.split - slices, most * card.factor, CARD_CORES - cores)

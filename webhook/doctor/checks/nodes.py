@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from webhook import names
-from webhook.devices.ascend.fleet import decode_npus
+from webhook.devices.ascend.register import npus_by_id
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
 from webhook.devices.nodes import GATE_NAMES, Node, numbers_of
@@ -70,7 +70,7 @@ def _foreign(cards: Register) -> bool:
 def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
     """The annotations can be read, and each NPU has memory and a split count."""
     found = [
-        (name_of(node), word, decode_npus(value))
+        (name_of(node), word, npus_by_id(value, word).values())
         for node in setup.facts.all(ObjectKind.NODE)
         for word, value in npu_registers(node).items()
     ]
@@ -84,7 +84,7 @@ def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
             f"{listed(unread)}: {names.NODE_ASCEND_REGISTER_PREFIX}… cannot be read, so the scheduler sees no NPU there",
             _RESTART_ASCEND,
         )
-    empty = [f"{name} ({word})" for name, word, npus in found if any(n.memory <= 0 or n.split <= 0 for n, _ in npus)]
+    empty = [f"{name} ({word})" for name, word, npus in found if any(n.memory <= 0 or n.split <= 0 for n in npus)]
     if empty:
         yield broken(f"{listed(empty)}: NPUs are registered with no memory or a split count of 0", _RESTART_ASCEND)
     if not unread and not empty:
@@ -132,7 +132,7 @@ def _in_doubt(setup: Setup) -> Iterable[tuple[tuple[str, bool], list[str]]]:
         for shape in shapes:
             if shape.doubt:
                 listed_nodes = [fleet.index.names[at] for at in numbers_of(shape.members)]
-                nodes.setdefault((shape.doubt, shape.devices > 0), []).extend(listed_nodes)
+                nodes.setdefault((shape.doubt, bool(shape.devices)), []).extend(listed_nodes)
     return nodes.items()
 
 
@@ -262,7 +262,7 @@ def assignments(setup: Setup) -> Iterator[CheckResult]:
     nodes = _nodes(setup)
     fleet = build_fleet(nodes, setup.config, setup.target)
     found: dict[LedgerRule, list[LedgerFinding]] = {}
-    for finding in occupancy(nodes, pods, fleet, setup.config, setup.target).findings:
+    for finding in occupancy(nodes, pods, fleet).findings:
         found.setdefault(finding.rule, []).append(finding)
     for rule, some in sorted(found.items()):
         first = some[0]

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.families import Family
-from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES, has_template, served
-from webhook.devices.mindcluster.fleet import CHIP_CORES
+from webhook.devices.mindcluster import CHIP_CORES, DVPP, LEVELS, TEMPLATE_CORES, chip_cores, has_template, served
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Validation
@@ -22,8 +21,8 @@ _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find cores and labels that select no template."""
-    shapes = context.fleet.mindcluster.shapes if context.fleet is not None else ()
-    chips = sorted({shape.chip_cores for shape in shapes} or {CHIP_CORES})
+    shapes = context.fleet.parts[Family.MINDCLUSTER].shapes if context.fleet is not None else ()
+    chips = sorted({chip_cores(shape) for shape in shapes} or {CHIP_CORES})
     amount = served(pod)
     if amount is not None and amount.value is not None and not any(has_template(amount.value, c) for c in chips):
         templates = ", ".join(map(str, TEMPLATE_CORES))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words
+from webhook.devices.vgpu.refusals import card_types
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import Validation
@@ -30,7 +31,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 if not any(word.upper() in known for known in types):
                     yield Finding(
                         wording.annotation_path(key),
-                        f"{key}: no card matches {wording.quoted(word)}; there are {wording.card_types(shapes)}",
+                        f"{key}: no card matches {wording.quoted(word)}; there are {card_types(shapes)}",
                     )
 
 

@@ -10,7 +10,6 @@ If the scheduler's configuration is not known, or the pod names no queue, this i
 
 from collections.abc import Iterator, Mapping
 
-from webhook.devices.families import Role
 from webhook.pod.gangs import Gang, cheapest
 from webhook.rules import wording
 from webhook.rules.base import Validation
@@ -53,27 +52,24 @@ def _pods_alone(workload: Workload, context: Context) -> Iterator[Finding]:
             yield from _excess(workload.queue, context, found.totals, who, "spec.queue")
 
 
-def _together(gang: Gang, totals: list[Mapping[Role, int]]) -> Mapping[Role, int]:
+def _together(gang: Gang, totals: list[Mapping[str, int]]) -> Mapping[str, int]:
     """What the pods that must start request of each resource, if those start that request least of it."""
     found = {}
-    for role in dict.fromkeys([role for each in totals for role in each]):
+    for resource in dict.fromkeys([resource for each in totals for resource in each]):
         costs = [
-            (amounts.get(role, 0), gang.needed(pods), pods.replicas)
+            (amounts.get(resource, 0), gang.needed(pods), pods.replicas)
             for amounts, pods in zip(totals, gang.roles, strict=True)
         ]
-        found[role] = cheapest(costs, gang.minimum)
+        found[resource] = cheapest(costs, gang.minimum)
     return found
 
 
-def _excess(
-    chosen: ChosenQueue, context: Context, totals: Mapping[Role, int], who: str, path: str
-) -> Iterator[Finding]:
+def _excess(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Iterator[Finding]:
     """Compare some amounts with the limits of a queue."""
     target = context.settings.target
     if target.scheduler is not None and not target.scheduler.limits_queues:
         return
-    for role, amount in totals.items():
-        resource = context.config.vgpu.role_names[role]
+    for resource, amount in totals.items():
         limit = chosen.queues.limit(chosen.name, resource, target) if amount else None
         if limit is not None and amount > limit.amount:
             parent = "" if limit.queue == chosen.name else f", a parent of {wording.quoted(chosen.name)},"

@@ -1,1 +1,0 @@
-"""The gpushare family: whole cards, or memory of one card, under Volcano's older GPU sharing."""

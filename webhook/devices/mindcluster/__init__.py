@@ -1,1 +1,0 @@
-"""The mindcluster family: AI cores of Ascend 310P chips, shared by MindCluster under Volcano."""

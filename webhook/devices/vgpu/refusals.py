@@ -1,0 +1,160 @@
+"""Why no node of the fleet can give a pod its vGPUs, in sentences."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook import names
+from webhook.devices import wording
+from webhook.devices.config import DeviceConfig
+from webhook.devices.family import Refusal
+from webhook.devices.verdict import Reason
+from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Eligible, eligible
+from webhook.devices.vgpu.feasibility import SliceRequest, memory_suffices, offers
+from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
+from webhook.texts import counted
+from webhook.volcano.target import Target
+
+_WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
+
+Sentences = Iterator[tuple[str, str]]  # field paths, each with a sentence
+SliceRefusal = Refusal[SliceRequest, Card]
+
+
+def describe(refusal: SliceRefusal, fleet: VgpuFleet, config: DeviceConfig, target: Target) -> Sentences:
+    """The containers, and what the best node has."""
+    found = eligible(refusal.request.constraints, fleet)
+    match refusal.never.reason:
+        case Reason.NO_CARD:
+            yield _no_card(refusal, fleet, found, target)
+        case Reason.CARDS:
+            yield from _cards(refusal, found, config)
+        case Reason.MEMORY:
+            yield from _memory(refusal, found, config)
+        case Reason.SPLIT:
+            yield _split(refusal, found)
+        case _:
+            why = _why(refusal.request, found, config)
+            yield (
+                "spec.containers",
+                f"no node{refusal.left()} can take the pod even when it is empty: {why}; request less, or make several pods",
+            )
+
+
+def _cards(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sentences:
+    mode, name = refusal.request.constraints.mode, config.vgpu.number_name
+    largest, name_of_largest = max(found.shapes, key=lambda pair: len(pair[0].devices))
+    most = len(largest.devices)
+    node = f"the largest {mode} node" if mode else "the largest node"
+    for request in refusal.pod.vgpu:
+        if request.number and request.number > most:
+            wanted = f"{wording.container(request.container)} requests {request.number} vGPUs"
+            has = f"{node}{refusal.left()} ({name_of_largest}) has {counted(most, 'card')}"
+            fewer = f"request {f'{most} or fewer' if most > 1 else most}"
+            yield wording.resource_path(request.container, name), f"{wanted}, but {has}; {fewer}"
+
+
+def _split(refusal: SliceRefusal, found: Eligible) -> tuple[str, str]:
+    wanted = sum(need.number for need in refusal.request.needs)
+    best = max(found.candidates, key=lambda one: sum(card.split for card in one.cards))
+    slices = sum(card.split for card in best.cards)
+    has = f"the best node{refusal.left()} ({best.node}) has {slices} on {counted(len(best.cards), 'card')}"
+    sentence = (
+        f"the pod's containers together request {wanted} slices, but {has}, and a container takes one slice of a card"
+    )
+    return "spec.containers", f"{sentence}; request fewer, or make several pods"
+
+
+def _memory(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sentences:
+    if not found.cards:
+        return
+    best, name = max(found.cards, key=lambda card: card.capacity), config.vgpu.memory_name
+    for request, need in zip(refusal.request.requests, refusal.request.needs, strict=True):
+        if not any(memory_suffices(card, need) for card in found.cards):
+            who = wording.container(request.container)
+            what = f"requests {name} {need.memory}" if need.memory else f"gives no {name} and so requests a whole card"
+            yield wording.resource_path(request.container, name), f"{who} {what}, but {_limit(best, config)}"
+
+
+def _limit(best: Card, config: DeviceConfig) -> str:
+    amount = wording.memory(best.capacity, config)
+    if best.capacity <= 0:
+        return f"{best.product} has no MIG instance; check knownMigGeometries, or request {names.MODE_HAMI_CORE}"
+    card = best.product
+    part = f"the largest MIG instance of {card}" if best.geometries is not None else f"the largest card, {card},"
+    return f"{part} has {amount}; write {best.capacity} or less"
+
+
+def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
+    """The total that is too large, if one is."""
+    shapes = [candidate.shape for candidate in found.candidates]
+    if not any(offers(shape, request.totals) for shape in shapes):
+        for name in config.vgpu.role_names.values():
+            most = max((shape.offered.get(name, 0) for shape in shapes), default=0)
+            total = request.totals.get(name, 0)
+            if total > most:
+                return f"its containers request {name} {total} together, but no node offers more than {most}"
+    memory = sum((need.memory or 0) * need.number for need in request.needs)
+    most_memory = max((sum(card.memory for card in candidate.cards) for candidate in found.candidates), default=0)
+    if memory > most_memory:
+        wanted = wording.memory(memory, config)
+        return f"its slices have {wanted} of memory together, but no node's cards have more than {most_memory}"
+    cores = sum(need.cores * need.number for need in request.needs)
+    most_cores = CARD_CORES * max((len(candidate.cards) for candidate in found.candidates), default=0)
+    if cores > most_cores:
+        return f"its slices have {cores} cores together, but no node's cards have more than {most_cores}"
+    return "its containers do not fit onto the cards of one node together (memory, cores, and cards taken whole by 100 cores)"
+
+
+def _no_card(refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, target: Target) -> tuple[str, str]:
+    """The annotations that leave too few cards, and the cards of the fleet."""
+    pod, mode, left = refusal.pod, refusal.request.constraints.mode, refusal.left()
+    if not fleet.shapes:
+        return pod.vgpu[0].container.where, _no_cards(fleet)
+    modes = sorted({shape.mode for shape in fleet.shapes})
+    path = wording.annotation_path(names.VGPU_MODE)
+    if mode is not None and mode not in modes:
+        written = wording.quoted(pod.view.annotation(names.VGPU_MODE))
+        advice = f"write {' or '.join(modes)}, or remove the annotation"
+        return path, f"{names.VGPU_MODE} is {written}, but no node is in that mode; {advice}"
+    if not found.shapes:
+        is_so = f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{left} is in that mode"
+        return path, f"{is_so}; correct one of both"
+    words = _words(refusal, target)
+    most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
+    request = max(pod.vgpu, key=lambda request: request.number or 1)
+    cards = counted(request.number or 1, "card")
+    by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
+    path = wording.annotation_path(words[-1]) if words else request.container.where
+    no_node = f"no node{left} has {f'more than {most}' if most else 'one'}"
+    wanted = f"{wording.container(request.container)} requests {cards} allowed by {by}"
+    return path, f"{wanted}, but {no_node}; the fleet has {card_types(fleet.shapes)}"
+
+
+def _words(refusal: SliceRefusal, target: Target) -> list[str]:
+    """The annotations that the scheduler reads and that may be to blame."""
+    ignored = set() if target.reads_uuids else {names.USE_GPUUUID, names.NOUSE_GPUUUID}
+    if refusal.request.constraints.use_types is not None:
+        ignored.add(names.NOUSE_GPUTYPE)
+    return [key for key in _WORDS if key in refusal.pod.view.annotations and key not in ignored]
+
+
+def _not_by_words(fleet: VgpuFleet) -> str:
+    """What leaves no card if the pod's annotations do not."""
+    nvidia = any(UNCONSTRAINED.accepts_type(card.type) for shape in fleet.shapes for card, _ in shape.kinds)
+    return "their split count" if nvidia else "their type (Volcano takes NVIDIA cards only)"
+
+
+def _no_cards(fleet: VgpuFleet) -> str:
+    if not fleet.gated:
+        return "no node of the fleet registers vGPU cards; is the device plugin running?"
+    node, missing = fleet.gated[0]
+    return (
+        f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler skips it while its "
+        f"allocatable {missing} is missing"
+    )
+
+
+def card_types(shapes: Sequence[VgpuShape]) -> str:
+    """The different card types of some shapes."""
+    found = sorted({card.product for shape in shapes for card, _ in shape.kinds})
+    more = f" and {len(found) - 6} more" if len(found) > 6 else ""
+    return (", ".join(wording.quoted(name)[1:-1] for name in found[:6]) + more) or "no cards"
