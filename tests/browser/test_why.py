@@ -15,7 +15,7 @@ def test_a_pod_is_chosen_by_keyboard_and_drawn(user: User):
     user.press(Keys.ENTER)
     user.sees("Does not fit now", "#result .verdict h2")
     user.sees("once team-b/train-1 has ended it fits on gpu-b")
-    drawn = user.driver.find_elements("css selector", "#result svg.drawing, #result .drawing svg")
+    drawn = user.driver.find_elements("css selector", "#result .drawing")
     assert len(drawn) == 4
     assert user.driver.execute_script("return document.querySelector('#result .shape .mono').textContent") == "gpu-b"
 

@@ -73,8 +73,7 @@ def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write)
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
-SHAPE_KEYS = ["names", "nodes", "selected"]
-RESULT_KEYS = ["placement", "slices", "refusal", "change"]
+SHAPE_KEYS = ["names", "nodes", "selected", "mode", "kinds", "placement", "slices", "refusal", "change"]
 
 
 def explain_json(run, write, **fields):
@@ -85,33 +84,29 @@ def explain_json(run, write, **fields):
 
 def test_every_family_has_the_same_json_keys(run, write):
     vgpu = explain_json(run, write, limits=vgpus(1, 10))
-    assert list(vgpu) == ["pod", "family", "placeable", "shapes", "skipped"]
-    assert list(vgpu["shapes"][0]) == [*SHAPE_KEYS, "mode", "cards", *RESULT_KEYS]
     share = explain_json(run, write, limits={"volcano.sh/gpu-number": "1"})
-    assert list(share) == list(vgpu)
-    assert list(share["shapes"][0]) == [*SHAPE_KEYS, "cards", *RESULT_KEYS]
     npu = explain_json(run, write, limits={NPU: "1"})
-    assert list(npu) == ["pod", "family", "chip", "placeable", "shapes", "skipped"]
-    assert list(npu["shapes"][0]) == [*SHAPE_KEYS, "npus", "hamiCore", *RESULT_KEYS]
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
     cores = explain_json(run, write, fleet="npu-core.yaml", limits={"huawei.com/npu-core": "2"}, metadata=metadata)
-    assert list(cores["shapes"][0]) == [*SHAPE_KEYS, "cores", "chips", *RESULT_KEYS]
-    assert [each["family"] for each in (vgpu, share, npu, cores)] == ["vgpu", "gpushare", "ascend", "mindcluster"]
-    slices = [each["shapes"][0]["slices"] for each in (share, npu, cores)]
-    assert slices == [
-        {"cards": 1, "memory": None},
-        {
-            "mode": "hard split",
-            "containers": [{"container": "main", "npus": 1, "memory": 65536, "whole": True}],
-        },
-        {"containers": [{"container": "main", "cores": 2, "chips": 0, "template": "vir02_1c"}]},
+    families = [vgpu, share, npu, cores]
+    keys = ["pod", "family", "placeable", "shapes", "skipped"]
+    chip = ["pod", "family", "chip", "placeable", "shapes", "skipped"]
+    assert [list(family) for family in families] == [keys, keys, chip, keys]
+    assert [list(family["shapes"][0]) for family in families] == [SHAPE_KEYS] * 4
+    assert [family["family"] for family in families] == ["vgpu", "gpushare", "ascend", "mindcluster"]
+    assert [family["shapes"][0]["slices"] for family in families] == [
+        [{"container": "main", "device": 7, "memory": 10, "cores": 0, "label": ""}],
+        [{"container": "main", "device": 0, "memory": 16000, "cores": 0, "label": "whole card"}],
+        [{"container": "main", "device": 0, "memory": 65536, "cores": 0, "label": "whole NPU"}],
+        [{"container": "main", "device": 0, "memory": 0, "cores": 2, "label": "vir02_1c"}],
     ]
 
 
 def test_refusals_and_changes_have_the_same_json_keys(run, write):
     (shape,) = explain_json(run, write, limits={NPU: "9"})["shapes"]
-    message = 'number of NPUs: container "main" needs 9 different NPUs, the node has 8'
-    assert shape["refusal"] == {"reason": "number of NPUs", "container": "main", "message": message}
+    message = f'number of NPUs: container "main" requests {NPU} 9, but the node has 8 NPUs'
+    expected = {"reason": "number of NPUs", "container": "main", "device": None, "message": message}
+    assert shape["refusal"] == expected
     assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
     (shape,) = explain_json(run, write, limits={NPU: "1"}, metadata={"annotations": SHARED})["shapes"]
     assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
@@ -138,7 +133,7 @@ def test_the_ai_cores_of_declared_npus_are_unknown(run, write):
     entry = {"name": "big", "family": "ascend", "cards": [{"type": "Ascend910A", "memory": 32768, "count": 2}]}
     options = ("--policy", write("policy.yaml", {"fleet": {"declared": [entry]}}))
     (line,) = explain(run, write, *options, "-o", "json", limits={"huawei.com/Ascend910A": "1"}).lines
-    assert [npu["cores"] for npu in line["explain"][0]["shapes"][0]["npus"]] == [None]
+    assert [npu["cores"] for npu in line["explain"][0]["shapes"][0]["kinds"]] == [None]
 
 
 @pytest.mark.parametrize(

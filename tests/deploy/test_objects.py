@@ -99,7 +99,7 @@ def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
 def test_the_serving_pod_follows_the_cluster():
     chosen = options()
     assert chosen.cluster
-    assert {chosen.fleet, chosen.device_config, chosen.policy, chosen.kubeconfig, chosen.bind} == {None}
+    assert {chosen.fleet, chosen.config, chosen.policy, chosen.kubeconfig, chosen.bind} == {None}
 
 
 def test_files_are_on_volumes():
