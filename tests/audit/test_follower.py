@@ -28,8 +28,8 @@ from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.follower import LogFollower
 from webhook.audit.reader import MAX_LINE, Skipped
-from webhook.audit.store import BLOCK_BYTES, DecisionPage, Extent, Retention
-from webhook.audit.summary import Summary
+from webhook.audit.store import DecisionPage, Extent, Retention
+from webhook.audit.summary import MINUTE, Summary
 from webhook.audit.writer import AuditLogWriter
 from webhook.errors import RequestError
 
@@ -313,7 +313,7 @@ def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, op
     assert follower.store.extent() == Extent(0, 0, None, None)
     assert follower.store.extent().count == 0
     assert follower.store.page() == ((), None, None, 0, 0)
-    assert follower.store.summary() == Summary.by_minute()
+    assert follower.store.summary() == Summary.every(MINUTE)
     assert list(follower.store.decisions()) == []
     Path(f"{log}.1").write_bytes(lines(0))
     follower.look()
@@ -530,7 +530,7 @@ def test_summaries_are_correct_cached_and_updated(log: Path, filled: LogFollower
     filled.look()
     decisions = [read(line(number)) for number in range(1234)]
     for wanted in FILTERS:
-        expected = Summary.by_minute()
+        expected = Summary.every(filled.store.summary(wanted).outcomes.step)
         for decision in filter(wanted.admits, decisions):
             expected.add(decision)
         assert filled.store.summary(wanted) == expected
@@ -573,7 +573,7 @@ def test_decisions_stay_when_the_files_are_deleted(log: Path, filled: LogFollowe
 
 
 def test_long_lines_are_stored_unchanged(log: Path, open_follower: Any):
-    texts = [line(number, request={"pod": {"x": "y" * (number % 3 * BLOCK_BYTES)}}) for number in range(50)]
+    texts = [line(number, request={"pod": {"x": "y" * (number % 3 * (256 << 10))}}) for number in range(50)]
     log.write_bytes(b"".join(texts))
     follower = open_follower(log)
     follower.look()

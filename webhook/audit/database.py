@@ -1,6 +1,6 @@
 """The database of decisions: its connections, and how long its queries may take.
 
-All SQL is in this module, `dialects`, `matching`, `counts` and `store`; the tables are in `tables`.
+All SQL is in this module, `matching`, `sums` and `store`; the tables are in `tables`.
 """
 
 import shutil
@@ -20,8 +20,8 @@ from sqlalchemy import URL, Connection, Dialect, Engine, QueuePool, create_engin
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from webhook.audit.dialects import add_functions, is_sqlite
-from webhook.audit.tables import VERSION, blocks, decisions, meta, metadata
+from webhook.audit.matching import add_functions, is_sqlite
+from webhook.audit.tables import VERSION, meta, metadata
 from webhook.errors import ConfigError, RequestError, StoreError
 
 READERS = 4  # queries that run at the same time, beside a transaction that writes; others wait
@@ -31,7 +31,6 @@ WRITE_SECONDS = 60  # for a response within a transaction that writes, which may
 _STEPS = 20_000  # of SQLite's virtual machine between two looks at the clock
 CONNECT_SECONDS = 3  # with a ping of a broken connection before it, as long as ANSWER_SECONDS
 TURN_SECONDS = 20  # for a query to wait for others
-ROW_BYTES = 200  # of a decision or a block in PostgreSQL, with its part of the indexes
 MAX_PROBLEM = 300  # characters of a message of the database
 _POOL: dict[str, Any] = {"max_overflow": 0, "pool_timeout": TURN_SECONDS}
 _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
@@ -117,7 +116,7 @@ class Database:
             StoreError: the database cannot be used, or has tables of another version.
         """
         with self.writing() as db:
-            if not is_sqlite(db.dialect.name):
+            if not is_sqlite(db):
                 db.execute(select(func.pg_advisory_xact_lock(_LOCK)))  # several programs may start at the same time
                 encoding = db.scalar(text("SHOW server_encoding"))
                 if encoding != "UTF8":
@@ -125,7 +124,7 @@ class Database:
             metadata.create_all(db)
             version = db.scalar(select(meta.c.version))
             if version is None:
-                db.execute(meta.insert().values(version=VERSION, last=0))
+                db.execute(meta.insert().values(version=VERSION, last=0, bytes=0))
             elif version != VERSION:
                 raise StoreError(
                     f"{self.name} has tables of version {version}, this program uses version {VERSION}: use the same "
@@ -209,7 +208,7 @@ class Database:
 @contextmanager
 def _limited(db: Connection) -> Iterator[None]:
     """Limit the time of the queries of a connection, and let all of them see one state."""
-    if not is_sqlite(db.dialect.name):
+    if not is_sqlite(db):
         db.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         db.exec_driver_sql(f"SET LOCAL statement_timeout = {int(MAX_SECONDS * 1000)}")
         db.exec_driver_sql("SET LOCAL jit = off")  # compiling takes longer than these queries
@@ -229,7 +228,7 @@ def _limited(db: Connection) -> Iterator[None]:
 def _answering(db: Connection, seconds: float) -> Iterator[None]:
     """Let PostgreSQL take so long for a response."""
     connection: Any = db.connection.dbapi_connection
-    if is_sqlite(db.dialect.name):
+    if is_sqlite(db):
         yield
         return
     connection.answer_seconds = seconds
@@ -275,21 +274,6 @@ def _parse(url: str) -> URL:
 
 def _name(url: URL) -> str:
     return f"the store {url.host}{f':{url.port}' if url.port else ''}/{url.database}" if url.host else f"{url.database}"
-
-
-_SQLITE_SIZE = (
-    "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
-)
-
-
-def size(db: Connection) -> int:
-    """How many bytes of the database are in use."""
-    if is_sqlite(db.dialect.name):
-        return int(db.scalar(text(_SQLITE_SIZE)) or 0)
-    # The files of a table do not become smaller when rows are deleted, so the rows are counted.
-    lines = db.scalar(select(func.sum(func.octet_length(blocks.c.lines) + ROW_BYTES))) or 0
-    numbers = db.execute(select(func.min(decisions.c.number), func.max(decisions.c.number))).one()
-    return int(lines) + ROW_BYTES * (numbers[1] - numbers[0] + 1 if numbers[0] else 0)
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------

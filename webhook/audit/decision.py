@@ -37,15 +37,6 @@ class DecisionGroup(NamedTuple):
     word: str
     levels: tuple[tuple[str, Level], ...]
 
-    def denying_rules(self) -> tuple[str, ...]:
-        """The rules that refused them."""
-        enforced = self.enforcement is Enforcement.ENFORCE
-        return tuple([rule for rule, level in self.levels if enforced and level is Level.DENY])
-
-    def denied_in(self) -> tuple[str, ...]:
-        """The namespace in which they were refused; empty if they were not."""
-        return () if self.allowed else (self.namespace,)
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -1,123 +1,65 @@
-"""Filters on decisions as SQL."""
+"""Filters on decisions as SQL, which SQLite and PostgreSQL write differently where it matches globs."""
 
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from fnmatch import fnmatchcase
+from functools import lru_cache
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, select, true
+import orjson
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    cast,
+    column,
+    false,
+    func,
+    or_,
+    select,
+    true,
+)
 
-from webhook.audit.dialects import among, any_glob, any_rule, read_list, storable, unindexed
 from webhook.audit.filters import Filter
-from webhook.audit.tables import decisions, groups, names
+from webhook.audit.tables import decisions
 
-# Up to so many, decisions are looked up by the index of their names, groups or time, and sorted. Of more, the newest are found
-# sooner by reading one after the other.
-FEW_NAMES = 1000
-FEW_IN_GROUPS = 20_000
-FEW_IN_TIME = 150_000
+NO_LEVELS = "[]"  # of a decision without findings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """The decisions that match a filter.
-
-    Attributes:
-        condition: what they have in common.
-        number: their number, as a value to compare and to sort by.
-    """
-
-    condition: ColumnElement[bool]
-    number: ColumnElement[int]
-
-    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
-        """Some columns of them."""
-        return select(*columns).where(self.condition)
-
-    def numbers(self, db: Connection, *bounds: ColumnElement[bool], limit: int, newest: bool = False) -> list[int]:
-        """The numbers of some of them.
-
-        Args:
-            db: the database.
-            bounds: more conditions.
-            limit: how many at most.
-            newest: the newest first; else the oldest first.
-        """
-        order = self.number.desc() if newest else self.number
-        found = self.select(decisions.c.number).where(*bounds).order_by(order).limit(limit).subquery()
-        return read_list(db, found.c.number)
+def is_sqlite(db: Connection) -> bool:
+    """Whether it is a connection to SQLite; else it is one to PostgreSQL."""
+    return db.dialect.name == "sqlite"
 
 
-def matching(db: Connection, wanted: Filter, few: int = FEW_NAMES) -> Matching:
-    """The decisions that match a filter.
-
-    Args:
-        db: the database.
-        wanted: the filter.
-        few: up to so many names, their decisions are looked up, not found while all are read.
-    """
-    ids = matching_groups(db, wanted)
-    number: ColumnElement[int] = decisions.c.number
-    at: ColumnElement[int] = decisions.c.at
-    if ids is not None and not ids:
-        return Matching(false(), number)
-    conditions: list[ColumnElement[bool]] = []
-    group_id: ColumnElement[int] = decisions.c.group_id
-    if wanted.names:
-        named = select(names.c.id).where(any_name(db, wanted))
-        by_name = _are_few(db, named, few)
-        conditions.append((decisions.c.name_id if by_name else unindexed(decisions.c.name_id)).in_(named))
-        number, at, group_id = unindexed(number) if by_name else number, unindexed(at), unindexed(group_id)
-    elif ids is not None and _are_few(db, select(number).where(among(db, group_id, ids)), FEW_IN_GROUPS):
-        number, at = unindexed(number), unindexed(at)
-    elif wanted.until is not None and _are_few(db, select(at).where(*_times(at, wanted)), FEW_IN_TIME):
-        number, group_id = unindexed(number), unindexed(group_id)
-    else:
-        group_id = unindexed(group_id)
-    conditions += [] if ids is None else [among(db, group_id, ids)]
-    conditions += _times(at, wanted)
-    if wanted.id:
-        conditions.append(decisions.c.id == storable(wanted.id))
-    return Matching(and_(true(), *conditions), number)
-
-
-def _are_few(db: Connection, some: Select[Any], most: int) -> bool:
-    """Whether a query has at most so many rows; it is not read further."""
-    return (db.scalar(select(func.count()).select_from(some.limit(most + 1).subquery())) or 0) <= most
-
-
-def _times(at: ColumnElement[int], wanted: Filter) -> list[ColumnElement[bool]]:
-    since = [] if wanted.since is None else [at >= to_micros(wanted.since)]
-    return since if wanted.until is None else [*since, at < to_micros(wanted.until)]
-
-
-def matching_groups(db: Connection, wanted: Filter) -> list[int] | None:
-    """The groups whose decisions match a filter; None if it admits every group."""
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.words:
-        conditions.append(groups.c.word.in_(wanted.words))
-    if wanted.namespaces:
-        conditions.append(any_glob(db, groups.c.namespace, wanted.namespaces))
-    if wanted.users:
-        conditions.append(any_glob(db, groups.c.user, wanted.users))
-    if wanted.rules:
-        conditions.append(any_rule(db, groups.c.levels, wanted.rules))
-    if wanted.endpoint is not None:
-        conditions.append(groups.c.endpoint == wanted.endpoint)
-    if wanted.dry_run is not None:
-        conditions.append(groups.c.dry_run == wanted.dry_run)
+def matching(db: Connection, wanted: Filter) -> ColumnElement[bool]:
+    """What the decisions that match a filter have in common."""
+    each = decisions.c
+    texts = (each.namespace, wanted.namespaces), (each.user, wanted.users), (each.name, wanted.names)
+    conditions = [_any_glob(db, value, globs) for value, globs in texts if globs]
+    if wanted.since is not None:
+        conditions.append(each.at >= to_micros(wanted.since))
+    if wanted.until is not None:
+        conditions.append(each.at < to_micros(wanted.until))
     if wanted.denied:
-        conditions.append(groups.c.allowed == false())
-    if not conditions:
-        return None
-    return read_list(db, select(groups.c.id).where(*conditions).subquery().c.id)
+        conditions.append(each.allowed == false())
+    if wanted.words:
+        conditions.append(each.word.in_(wanted.words))
+    if wanted.rules:
+        conditions += [each.levels != NO_LEVELS, _any_rule(db, each.levels, wanted.rules)]
+    exact = (each.dry_run, wanted.dry_run), (each.endpoint, wanted.endpoint), (each.id, storable(wanted.id) or None)
+    conditions += [column == value for column, value in exact if value is not None]
+    return and_(true(), *conditions)
 
 
-def any_name(db: Connection, wanted: Filter) -> ColumnElement[bool]:
-    """The condition on a name."""
-    return any_glob(db, names.c.name, wanted.names)
+def storable(value: str) -> str:
+    """A text as both databases can hold it."""
+    return value.replace("\0", "\u2400")
 
 
 def to_micros(at: datetime) -> int:
@@ -128,3 +70,77 @@ def to_micros(at: datetime) -> int:
 def to_moment(micros: int) -> datetime:
     """The point in time of so many microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+# --- globs ------------------------------------------------------------------------------------------------------------
+
+
+def add_functions(db: sqlite3.Connection) -> None:
+    """Add the functions that match globs in SQLite."""
+    db.create_function("matches", 2, fnmatchcase, deterministic=True)
+    db.create_function("finds", 2, _finds, deterministic=True)
+
+
+@lru_cache(maxsize=1024)
+def _finds(levels: str, glob: str) -> bool:
+    """Whether a rule of some findings matches."""
+    return any(fnmatchcase(rule, glob) for rule, _ in orjson.loads(levels))
+
+
+def _any_glob(db: Connection, value: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a text matches one of some globs."""
+    return or_(false(), *[_matches(db, value, storable(glob)) for glob in globs])
+
+
+def _matches(db: Connection, value: ColumnElement[str], glob: str) -> ColumnElement[bool]:
+    """Whether a text matches a glob; without brackets, the databases have faster ways."""
+    if is_sqlite(db):
+        return func.matches(value, glob, type_=Boolean) if "[" in glob else value.bool_op("GLOB")(glob)
+    return value.regexp_match(_regex(glob)) if "[" in glob else value.like(_like(glob))
+
+
+def _any_rule(db: Connection, levels: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
+    """Whether the rule of a finding matches one of some globs."""
+    if is_sqlite(db):
+        return or_(false(), *[func.finds(levels, storable(glob), type_=Boolean) for glob in globs])
+    each = func.json_array_elements(cast(levels, JSON)).table_valued(column("value", JSON))
+    rule = each.c.value.op("->>", return_type=Text)(0)
+    return select(each.c.value).where(_any_glob(db, rule, globs)).exists()
+
+
+def _like(glob: str) -> str:
+    """A glob without brackets as a pattern for LIKE."""
+    return "".join([{"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}.get(c, c) for c in glob])
+
+
+def _regex(glob: str) -> str:
+    """A glob as a regular expression of PostgreSQL, with the meaning of `fnmatch`."""
+    found, place = "^", 0
+    while place < len(glob):
+        letter, place = glob[place], place + 1
+        negated = glob.startswith("!", place)
+        end = glob.find("]", place + negated + 1) if letter == "[" else -1
+        if end >= 0:
+            found += _bracket(glob[place + negated : end], negated=negated)
+            place = end + 1
+        else:
+            found += {"*": ".*", "?": "."}.get(letter) or _escaped(letter)
+    return found + "$"
+
+
+def _bracket(letters: str, *, negated: bool) -> str:
+    """One character of a set such as `a-z_`; a range that begins behind its end is empty."""
+    parts, place = list[str](), 0
+    while place < len(letters):
+        first = last = letters[place]
+        if letters[place + 1 : place + 2] == "-" and place + 2 < len(letters):
+            last, place = letters[place + 2], place + 2
+        parts += [f"{_escaped(first)}-{_escaped(last)}"] if first <= last else []
+        place += 1
+    if not parts:
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{''.join(parts)}]"
+
+
+def _escaped(letter: str) -> str:
+    return f"\\U{ord(letter):08x}"

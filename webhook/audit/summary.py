@@ -46,13 +46,6 @@ class Trend:
         while self._last - self._first >= MAX_STEPS and self._coarsen():
             pass
 
-    def fit(self, first: datetime, last: datetime) -> int:
-        """Choose the step, while it is empty, for events from the first to the last."""
-        seconds = int(first.timestamp()), int(last.timestamp())
-        steps = [step for step in STEPS if step >= self.step]
-        self.step = next((step for step in steps if seconds[1] // step - seconds[0] // step < MAX_STEPS), steps[-1])
-        return self.step
-
     def counts(self, name: str) -> list[int]:
         """Of each step from the first event of any name to the last."""
         cells = self._cells.get(name, {})
@@ -90,6 +83,12 @@ class Trend:
                 self._put(name, step * shorter // longer, count)
         self._first, self._last = self._first * shorter // longer, self._last * shorter // longer
         return True
+
+
+def fitting_step(first: datetime, last: datetime) -> int:
+    """The step in seconds of trends from the first event to the last."""
+    begin, end = int(first.timestamp()), int(last.timestamp())
+    return next((step for step in STEPS if end // step - begin // step < MAX_STEPS), STEPS[-1])
 
 
 MAX_KEYS = 10_000  # of each table; users choose the names
@@ -157,9 +156,9 @@ class Summary:
     denials_in: Trend = field(default_factory=Trend)
 
     @classmethod
-    def by_minute(cls) -> "Summary":
-        """A summary whose trends begin with steps of a minute."""
-        return cls(outcomes=Trend(MINUTE), denials_of=Trend(MINUTE), denials_in=Trend(MINUTE))
+    def every(cls, step: int) -> "Summary":
+        """A summary whose trends begin with this step, in seconds."""
+        return cls(outcomes=Trend(step), denials_of=Trend(step), denials_in=Trend(step))
 
     def add(self, decision: Decision) -> None:
         """Add a decision."""
@@ -167,10 +166,11 @@ class Summary:
         group = decision.group
         self.count(group)
         self.outcomes.add(group.word, decision.time)
-        for rule in group.denying_rules():
-            self.denials_of.add(rule, decision.time)
-        for namespace in group.denied_in():
-            self.denials_in.add(namespace, decision.time)
+        if not group.allowed:
+            self.denials_in.add(group.namespace, decision.time)
+            for rule, level in group.levels:
+                if level is Level.DENY:
+                    self.denials_of.add(rule, decision.time)
 
     def extend(self, at: datetime) -> None:
         """Extend the time from first to last to a decision."""

@@ -1,0 +1,56 @@
+"""Sums of the decisions in a store: the database adds up those that are counted alike."""
+
+from functools import lru_cache
+
+import orjson
+from sqlalchemy import Connection, case, func, select
+
+from webhook.audit.decision import ENFORCEMENTS, DecisionGroup
+from webhook.audit.filters import Filter
+from webhook.audit.matching import NO_LEVELS, matching, to_moment
+from webhook.audit.summary import MINUTE, Summary, fitting_step
+from webhook.audit.tables import SECOND, decisions, group_columns
+from webhook.rules.settings import Level
+
+
+def summarise(db: Connection, wanted: Filter) -> Summary:
+    """Sum up the decisions that match."""
+    at, matches = decisions.c.at, matching(db, wanted)
+    counted = select(*group_columns, func.count(), func.min(at), func.max(at)).where(matches).group_by(*group_columns)
+    groups = db.execute(counted).all()
+    if not groups:
+        return Summary.every(MINUTE)
+    first, last = to_moment(min(row[-2] for row in groups)), to_moment(max(row[-1] for row in groups))
+    summary = Summary.every(fitting_step(first, last))
+    summary.first, summary.last = first, last
+    for *values, count, _, _ in groups:
+        group = DecisionGroup(*values)
+        enforcement, levels = ENFORCEMENTS[group.enforcement], _levels(str(group.levels))
+        summary.count(group._replace(enforcement=enforcement, levels=levels), count)
+    _count_over_time(db, wanted, summary)
+    return summary
+
+
+def _count_over_time(db: Connection, wanted: Filter, summary: Summary) -> None:
+    each, length = decisions.c, summary.outcomes.step * SECOND
+    columns = {
+        "step": each.at // length,
+        "word": each.word,
+        "allowed": each.allowed,
+        "namespace": case((each.allowed, ""), else_=each.namespace),
+        "levels": case((each.allowed, NO_LEVELS), else_=each.levels),
+    }
+    found = select(*[column.label(name) for name, column in columns.items()]).where(matching(db, wanted)).subquery()
+    for step, word, allowed, namespace, levels, count in db.execute(select(found, func.count()).group_by(*found.c)):
+        at = to_moment(step * length)
+        summary.outcomes.add(word, at, count)
+        if not allowed:
+            summary.denials_in.add(namespace, at, count)
+            for rule, level in _levels(levels):
+                if level is Level.DENY:
+                    summary.denials_of.add(rule, at, count)
+
+
+@lru_cache(maxsize=1024)
+def _levels(spelled: str) -> tuple[tuple[str, Level], ...]:
+    return tuple([(rule, Level(level)) for rule, level in orjson.loads(spelled)])
