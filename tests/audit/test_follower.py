@@ -84,6 +84,15 @@ def open_follower() -> Iterator[Callable[..., LogFollower]]:
 JUNK = (b"\n", b"I1120 started\n", b"{}\n", b"\x00\xff\x1f\x8b\n", b'{"time":\n')
 
 
+def rename_files(log: Path) -> None:
+    """Rename the files of a log to the next number, as logrotate does."""
+    for number in range(50, 0, -1):
+        for suffix in ("", ".gz"):
+            if Path(kept := f"{log}.{number}{suffix}").exists():
+                Path(kept).rename(f"{log}.{number + 1}{suffix}")
+    log.rename(f"{log}.1")
+
+
 class World:
     """A log with its writer and its rotation, and the lines that must be found in it."""
 
@@ -127,11 +136,7 @@ class World:
         self.look()  # lines that end in a renamed file are found if it was being followed
         for _ in range(1 + count % 2):
             if self.log.exists():
-                for number in range(20, 0, -1):
-                    for suffix in ("", ".gz"):
-                        if Path(kept := f"{self.log}.{number}{suffix}").exists():
-                            Path(kept).rename(f"{self.log}.{number + 1}{suffix}")
-                self.log.rename(f"{self.log}.1")
+                rename_files(self.log)
                 self.unread = []
             if count % 3:
                 self.finish()
@@ -188,11 +193,17 @@ def test_every_line_is_found_exactly_once(steps: list[tuple[Callable[[World, int
             world.follower.stop()
 
 
-def test_a_log_that_the_webhook_writes_and_rotates_is_followed_while_others_query_it(log: Path, open_follower: Any):
-    written = 1500
-    audit = AuditLogWriter(str(log), pytest.fail, max_bytes=30_000, keep=999)
-    for number in range(500):
+def write_and_rename(audit: AuditLogWriter, log: Path, numbers: range) -> None:
+    for number in numbers:
         audit.write(line(number))
+        if number % 50 == 0:
+            rename_files(log)
+
+
+def test_a_log_that_the_webhook_writes_is_followed_while_others_query_it(log: Path, open_follower: Any):
+    written = 1500
+    audit = AuditLogWriter(str(log), pytest.fail)
+    write_and_rename(audit, log, range(500))
     follower = open_follower(log)
     follower.start()
     wrong: list[Any] = []
@@ -215,8 +226,7 @@ def test_a_log_that_the_webhook_writes_and_rotates_is_followed_while_others_quer
     threads = [threading.Thread(target=query, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for number in range(500, written):
-        audit.write(line(number))
+    write_and_rename(audit, log, range(500, written))
     audit.close()
     try:
         until(lambda: follower.store.extent().count == written)

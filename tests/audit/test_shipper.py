@@ -293,13 +293,15 @@ class Replica(threading.Thread):
 
     def __init__(self, path: Path, numbers: range, rate: int) -> None:
         super().__init__(daemon=True)
-        self._audit = AuditLogWriter(str(path), pytest.fail, max_bytes=200_000, keep=999)
+        self._path, self._audit = path, AuditLogWriter(str(path), pytest.fail)
         self._numbers, self._rate = numbers, rate
 
     def run(self) -> None:
         begin = time.monotonic()
         for done, number in enumerate(self._numbers):
             self._audit.write(line(number))
+            if done % (2 * self._rate) == self._rate:
+                following.rename_files(self._path)
             time.sleep(max(0.0, begin + done / self._rate - time.monotonic()))
         self._audit.close()
 

@@ -135,8 +135,8 @@ def test_hostile_lines_are_shown_escaped(run, tmp_path: Path):
 
 def test_the_log_of_a_running_webhook_is_reproduced(run, tmp_path: Path):
     log, state = tmp_path / "audit.jsonl", tmp_path / "state"
-    options = ["--standalone", "--state-dir", str(state), "--audit-log", str(log), "--audit-max-bytes", "40000"]
-    program = Program([*options, "--audit-keep", "99"], tmp_path / "stderr", state / "ca.crt")
+    options = ["--standalone", "--state-dir", str(state), "--audit-log", str(log), "--audit-max-bytes", "100Ki"]
+    program = Program(options, tmp_path / "stderr", state / "ca.crt")
     try:
         program.wait_ready()
         sent = 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.files import DEPLOY, Json, built, one, parsed
-from webhook.audit.writer import KEEP, MAX_BYTES
+from webhook.audit.writer import MAX_BYTES
 from webhook.cli import console, serve
 from webhook.console.guard import LOOPBACK
 from webhook.pod import quantity
@@ -64,7 +64,7 @@ def test_the_console_reads_the_audit_log_and_cannot_write_it(webhook: Json, side
 def test_the_volume_is_large_enough_for_the_audit_log(pod: Json):
     (volume,) = [each for each in pod["volumes"] if each["name"] == "audit"]
     limit = quantity.whole(volume["emptyDir"]["sizeLimit"])
-    assert limit > (KEEP + 1) * MAX_BYTES, "the kubelet evicts a pod whose volume exceeds its limit"
+    assert limit > 2 * MAX_BYTES, "the kubelet evicts a pod whose volume exceeds its limit"
 
 
 def test_the_console_mounts_the_certificate_without_the_key(pod: Json, sidecar: Json):

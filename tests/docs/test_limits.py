@@ -22,7 +22,6 @@ STATED = [
     ("operations", f"| an audit line | {writer.MAX_LINE >> 10} KiB |"),
     ("audit", f"A line has at most {writer.MAX_LINE >> 10} KiB"),
     ("audit", f"before it grows beyond {writer.MAX_BYTES >> 20} MiB (`--audit-max-bytes`)"),
-    ("audit", "Five full files are kept (`--audit-keep`)" if writer.KEEP == 5 else ""),
     ("troubleshooting", f"no answer within {TIMEOUT_SECONDS} s"),
 ]
 

@@ -129,16 +129,16 @@ def test_admissions_continue_when_the_reader_closes_the_pipe(start: Start):
     assert "audit log standard output: Broken pipe" in program.log()
 
 
-def test_a_file_is_rotated_by_size_without_losing_a_line(start: Start, tmp_path: Path):
+def test_a_file_is_opened_again_and_bounded_without_losing_a_line(start: Start, tmp_path: Path):
     file = tmp_path / "audit.jsonl"
-    program = start("--audit-log", str(file), "--audit-max-bytes", "32Ki", "--audit-keep", "99")
+    program = start("--audit-log", str(file), "--audit-max-bytes", "128Ki")
     with program.connect() as connection:
         uids = send_reviews(connection, 150, "first")
         file.rename(tmp_path / "elsewhere.jsonl")  # as logrotate does
-        uids += send_reviews(connection, 150, "second")
+        uids += send_reviews(connection, 250, "second")
     files = list(tmp_path.iterdir())
-    assert len(files) > 3
+    assert sorted(one.name for one in files) == ["audit.jsonl", "audit.jsonl.1", "elsewhere.jsonl"]
     found = [json.loads(line)["uid"] for one in files for line in one.read_text().splitlines()]
     assert sorted(found) == sorted(uids)
-    assert all(one.stat().st_size <= 32 << 10 for one in files)
+    assert all(one.stat().st_size <= 128 << 10 for one in files)
     assert program.metric("audit_write_failures_total") == 0

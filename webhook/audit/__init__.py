@@ -1,1 +1,1 @@
-"""The policy audit log: writing and rotating it; reading, following, indexing, summarising and replaying its decisions."""
+"""The policy audit log: writing it; reading, following, indexing, summarising and replaying its decisions."""

@@ -1,12 +1,12 @@
-"""The policy audit log: one JSON line a decision, written at once, into a file that is rotated when it is full."""
+"""The policy audit log: one JSON line a decision, written at once, to standard output or a file."""
 
 import fcntl
 import logging
 import os
-import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -25,11 +25,9 @@ from webhook.snapshot import Snapshot
 from webhook.texts import cut
 from webhook.wire.models import Request
 
-MAX_KEPT = 999  # FILE.20260101 belongs to another program
 MODE = 0o640  # the lines name users and what they request
 FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 
-_KEPT = re.compile(r"\.([1-9]\d{0,2})(\.(?:bz2|gz|xz|zst))?")
 MAX_LINE = 32 * 1024  # bytes; the texts of a longer line are cut, so that no user can push older lines out of the log
 CUT_TEXTS = ("user", "namespace", "kind", "name")
 CUT_TEXT = 1024  # bytes of each
@@ -37,32 +35,30 @@ CUT_OPERATIONS, CUT_OPERATION = 20, 256  # how many, bytes of each
 CUT_FINDINGS = 20  # or as many as rules have findings
 CUT_FINDINGS_BYTES = 14 * 1024  # of all together
 LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
-MAX_BYTES = 100 << 20  # of the log file; then a new one begins
-KEEP = 5  # full files beside it
+MAX_BYTES = 256 << 20  # of a log file; there is at most one full file beside it
 REPORT_EVERY = 60.0  # seconds between two error messages about the same log
 
 log = logging.getLogger(__name__)
 
 
-class RotatedFile:
-    """The file that the next line is written to, which is renamed when it is full.
+class LogFile:
+    """The file that has the log's name, to which the next line is written.
 
-    Several processes may append to one file (an old replica and its successor). One of them renames it; the others see
-    that the name now belongs to another file, also when an external program renamed it. If a file cannot be renamed or
-    opened, lines go to the one that is open.
+    logrotate may rename, remove or empty it. When it is full, it is renamed to FILE.1 here, over the one before: nobody else
+    keeps the volume of a pod from filling, and readers continue in FILE.1. Several processes may append to one file (an old
+    replica and its successor). If the file cannot be renamed or opened, lines go to the one that is open.
 
     Attributes:
         descriptor: the open file; -1 before the first line, so that a process that only forks others keeps no file open.
         torn: the file ended in the middle of a line when it was opened: its writer was killed.
     """
 
-    def __init__(self, path: str, max_bytes: int, keep: int) -> None:
+    def __init__(self, path: str, max_bytes: int) -> None:
         """Open the file once, to check that this works.
 
         Args:
             path: the file; a symbolic link is followed now.
-            max_bytes: no line is added beyond it; with 0, another program rotates the file.
-            keep: how many full files are kept, from 1 to `MAX_KEPT`.
+            max_bytes: no line is added beyond it; 0 for no limit.
 
         Raises:
             OSError: the file cannot be opened.
@@ -70,8 +66,7 @@ class RotatedFile:
         self._path = Path(path).resolve()
         self._name = str(self._path)
         self._max_bytes = max_bytes
-        self._keep = keep
-        self._identity: tuple[int, int] | None = None
+        self._identity: tuple[int, int] | None = 0, 0
         self.descriptor = -1
         self.torn = False
         os.close(self._open(MODE))
@@ -80,21 +75,21 @@ class RotatedFile:
         """Make `descriptor` the file for a line of so many bytes.
 
         Returns:
-            What kept the file from being rotated or opened anew; the line is safe where it goes instead.
+            What kept the file from being renamed or opened anew; the line is safe where it goes instead.
 
         Raises:
             OSError: there is no file to write to.
         """
         try:
-            found = os.stat(self._name)  # noqa: PTH116  # before every line; half the cost of Path.stat
-            if (found.st_dev, found.st_ino) != self._identity:
-                self._reopen()
-            if self._max_bytes and found.st_size and found.st_size + length > self._max_bytes:
+            if _identity(self._name) != self._identity:
+                self._reopen(MODE)
+            size = os.fstat(self.descriptor).st_size
+            if self._max_bytes and size and size + length > self._max_bytes:
                 self._rotate()
-        except FileNotFoundError:
-            return self._reopen_or_stay()
         except OSError as error:
-            return self._stay(error)
+            if self.deleted:
+                raise
+            return error
         return None
 
     @property
@@ -108,66 +103,23 @@ class RotatedFile:
             os.close(self.descriptor)
             self.descriptor = -1
 
-    def _reopen_or_stay(self) -> OSError | None:
-        try:
-            self._reopen()
-        except OSError as error:
-            return self._stay(error)
-        return None
-
-    def _stay(self, error: OSError) -> OSError:
-        if self.deleted:
-            raise error
-        return error
-
-    def _reopen(self, mode: int = MODE) -> None:
+    def _reopen(self, mode: int) -> None:
         fresh = self._open(mode)
         self.close()
         self.descriptor = fresh
         found = os.fstat(fresh)
-        self._identity = _identity(found)
+        self._identity = found.st_dev, found.st_ino
         self.torn = found.st_size > 0 and self._last_byte() != b"\n"
 
     def _rotate(self) -> None:
-        """Rename the file away and open a new one."""
+        """Rename the file to FILE.1 and open a new one."""
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed
         except BlockingIOError:
-            return  # another process is rotating it
-        try:
-            found = self._path.stat()
-            if _identity(found) == self._identity:  # else another process was faster
-                self._make_room()
-                self._path.rename(self._kept(1))
-        finally:
-            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
-        self._reopen(stat.S_IMODE(found.st_mode) & MODE)
-
-    def _make_room(self) -> None:
-        """Move the kept files up by one, as far as the first gap; the oldest goes if there is no gap."""
-        kept: dict[int, list[str]] = {}
-        for number, suffix in self._list_kept():
-            kept.setdefault(number, []).append(suffix)
-        last = 0
-        while last < self._keep and last + 1 in kept:
-            last += 1
-        if last == self._keep:
-            for suffix in kept[last]:
-                _drop(self._kept(last, suffix))
-            last -= 1
-        for number in range(last, 0, -1):
-            for suffix in kept[number]:
-                self._kept(number, suffix).rename(self._kept(number + 1, suffix))
-
-    def _list_kept(self) -> Iterator[tuple[int, str]]:
-        name = self._path.name
-        for entry in os.listdir(self._path.parent):  # noqa: PTH208  # names are enough
-            found = _KEPT.fullmatch(entry, len(name)) if entry.startswith(name) else None
-            if found:
-                yield int(found[1]), found[2] or ""
-
-    def _kept(self, number: int, suffix: str = "") -> Path:
-        return self._path.with_name(f"{self._path.name}.{number}{suffix}")
+            return  # another process is renaming it
+        if _identity(self._name) == self._identity:  # else another process was faster
+            _replace(self._name, f"{self._name}.1")
+        self._reopen(stat.S_IMODE(os.fstat(self.descriptor).st_mode) & MODE)
 
     def _open(self, mode: int) -> int:
         return os.open(self._path, FLAGS | os.O_CREAT, mode)
@@ -181,17 +133,24 @@ class RotatedFile:
             return b"\n"
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
+def _identity(name: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(name)  # noqa: PTH116  # before every line; half the cost of Path.stat
+    except FileNotFoundError:
+        return None
     return found.st_dev, found.st_ino
 
 
-def _drop(path: Path) -> None:
-    """Delete a file. Freeing 100 MiB takes a disk tens of milliseconds, so a thread does it: no admission waits."""
-    held = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def _replace(name: str, target: str) -> None:
+    """Rename a file. A disk needs 90 ms to free a target of 256 MiB, so a thread does that: no admission waits."""
+    held = None
+    with suppress(OSError):
+        held = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        path.unlink()
+        os.rename(name, target)  # noqa: PTH104
     finally:
-        Thread(target=os.close, args=(held,)).start()  # the last reference to the file
+        if held is not None:
+            Thread(target=os.close, args=(held,)).start()
 
 
 class AuditLogWriter:
@@ -202,22 +161,21 @@ class AuditLogWriter:
     not even when the file is rotated.
     """
 
-    def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES, keep: int = KEEP) -> None:
+    def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES) -> None:
         """Open the log.
 
         Args:
             target: a path, or `-` for standard output.
             failed: called for each line that is lost.
-            max_bytes: the size at which a regular file is rotated; 0 for never.
-            keep: how many full files are kept.
+            max_bytes: the size at which a regular file is renamed to FILE.1; 0 for never.
 
         Raises:
             OSError: the file cannot be opened.
         """
         self._name = "standard output" if target == "-" else target
-        self._file: RotatedFile | None = None
+        self._file: LogFile | None = None
         if target != "-" and (Path(target).is_file() or not Path(target).exists()):
-            self._file = RotatedFile(target, max_bytes, keep)
+            self._file = LogFile(target, max_bytes)
         else:
             self._stream = _open(target)
         self._failed = failed
@@ -251,10 +209,12 @@ class AuditLogWriter:
     def _descriptor(self) -> int:
         return self._stream if self._file is None else self._file.descriptor
 
-    def _prepare(self, file: RotatedFile, length: int) -> None:
+    def _prepare(self, file: LogFile, length: int) -> None:
         problem = file.prepare(length)
         if problem is not None:
-            self._complain(f"cannot be rotated: {problem.strerror or problem}; lines go on into the old file")
+            self._complain(
+                f"cannot be renamed or opened again: {problem.strerror or problem}; lines go on into the old file"
+            )
         if file.torn:
             file.torn, self._rest = False, b"\n"  # ends the line that a killed process left unfinished
             self._finish()

@@ -66,7 +66,7 @@ exit codes:
   2  a file could not be read, or not to its end, or there is no audit line; the rest is reported all the same
 """
 
-_ELSEWHERE = "each replica has a log of its own, and its oldest lines are deleted when it rotates"
+_ELSEWHERE = "each replica has a log of its own, and its oldest lines are deleted when it is full"
 
 
 class RuleGlob(click.ParamType[str]):

@@ -63,14 +63,7 @@ def _log_size(text: str) -> int:
     type=Parsed("size", _log_size),
     default=f"{writer.MAX_BYTES >> 20}Mi",
     metavar="N",
-    help="Rotate the file before it exceeds this size; 0: do not rotate it, for example because logrotate does.",
-)
-@click.option(
-    "--audit-keep",
-    type=click.IntRange(1, writer.MAX_KEPT),
-    default=writer.KEEP,
-    metavar="K",
-    help="How many rotated files to keep: FILE.1 (the newest) to FILE.K.",
+    help="Rename a file to FILE.1, over the one before, when it has this size; 0: never, because logrotate does.",
 )
 @click.option(
     "--drain",
@@ -103,7 +96,6 @@ def command(
     settings: SettingsOptions,
     audit_logs: tuple[str, ...],
     audit_max_bytes: int,
-    audit_keep: int,
     drain: timedelta,
     log_level: str,
     log_format: str,
@@ -128,7 +120,6 @@ def command(
         cluster=cluster,
         audit_logs=tuple(dict.fromkeys(filter(None, audit_logs))),
         audit_max_bytes=audit_max_bytes,
-        audit_keep=audit_keep,
         drain_seconds=drain.total_seconds(),
     )
     try:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.audit.writer import KEEP, MAX_BYTES, AuditLogWriter
+from webhook.audit.writer import MAX_BYTES, AuditLogWriter
 from webhook.errors import ConfigError
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
@@ -30,7 +30,7 @@ class Options:
         files: the settings files, which take precedence over the cluster and the defaults.
         cluster: the cluster to follow; None sends no request to an API server.
         audit_logs: paths, `-` for standard output; each gets every line.
-        audit_max_bytes, audit_keep: the size at which a file is rotated, 0 for never; the number of rotated files to keep.
+        audit_max_bytes: the size at which a log is renamed to FILE.1; 0 for never.
         drain_seconds: how long to accept connections after a SIGTERM, while unready.
     """
 
@@ -41,7 +41,6 @@ class Options:
     cluster: ClusterOptions | None = None
     audit_logs: tuple[str, ...] = ("-",)
     audit_max_bytes: int = MAX_BYTES
-    audit_keep: int = KEEP
     drain_seconds: float = 0.0
 
 
@@ -115,6 +114,6 @@ def _nothing(*_: object) -> None:
 
 def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLogWriter:
     try:
-        return AuditLogWriter(name, metrics.audit_failed, options.audit_max_bytes, options.audit_keep)
+        return AuditLogWriter(name, metrics.audit_failed, options.audit_max_bytes)
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror or error}; name a file that can be written") from error
