@@ -21,8 +21,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.audit import test_follower as following
-from tests.audit.test_follower import World
+from tests.audit.test_follower import World, line, rename_files
 from tests.examples import examples
 from tests.postgres import BINARIES, PASSWORD, Postgres
 from tests.server.program import free_port, until
@@ -35,12 +34,6 @@ from webhook.audit.writer import AuditLogWriter
 from webhook.cli.options import STORE_VARIABLE
 
 KEEP = Retention(decisions=10_000_000, bytes=10 << 30)
-BEGIN = following.read(following.line(0)).time
-
-
-def line(number: int) -> bytes:
-    """Lines as the webhook writes them: in the order of time."""
-    return following.line(number, time=spell_time(BEGIN + timedelta(seconds=number)))
 
 
 class OneLook(threading.Event):
@@ -53,8 +46,6 @@ class OneLook(threading.Event):
 
 class ShippedWorld(World):
     """A log that is shipped; every look is that of a new shipper."""
-
-    line = staticmethod(line)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -106,7 +97,7 @@ def test_a_shipper_that_starts_again_loses_nothing_and_repeats_nothing(
 
 def test_its_metrics_show_how_far_it_is_behind(tmp_path: Path):
     log, port, url = tmp_path / "audit.jsonl", free_port(), f"sqlite:///{tmp_path}/none/decisions.db"
-    log.write_bytes(b"".join(line(number) + b"\n" for number in range(5)))
+    log.write_bytes(b"".join(line(number) for number in range(5)))
     output = tmp_path / "shipper.txt"
     program = Killed("audit", "ship", "--metrics-bind", f"127.0.0.1:{port}", str(log), url=url, output=output)
 
@@ -154,7 +145,7 @@ written = 0
 def write(count):
     global written
     with log.open("ab") as file:
-        file.writelines(line(number) + b"\\n" for number in range(written, written + count))
+        file.writelines(line(number) for number in range(written, written + count))
     written += count
 def fill():
     with (disk / "ballast").open("wb", buffering=0) as ballast:
@@ -239,7 +230,7 @@ def test_the_oldest_are_deleted_while_others_arrive(
     with log.open("ab", buffering=0) as file:
         for number in range(count):  # of the last three hours
             at = begin + timedelta(hours=3) * number / count
-            file.write(following.line(number, time=spell_time(at)) + b"\n")
+            file.write(line(number, time=spell_time(at)))
             time.sleep(0.0005)
     until(lambda: shipping.stored == count)
     store = DecisionStore(keep, database)
@@ -301,7 +292,7 @@ class Replica(threading.Thread):
         for done, number in enumerate(self._numbers):
             self._audit.write(line(number))
             if done % (2 * self._rate) == self._rate:
-                following.rename_files(self._path)
+                rename_files(self._path)
             time.sleep(max(0.0, begin + done / self._rate - time.monotonic()))
         self._audit.close()
 

@@ -59,7 +59,7 @@ class LogFollower(DecisionSource):
         """
         keep = keep or Retention()
         super().__init__(DecisionStore(keep), path, caught_up=False)
-        self._tail = LogTail(path, keep.decisions)
+        self._tail = LogTail(path, latest=keep.bytes)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: str | None = None

@@ -1,4 +1,4 @@
-"""Decisions out of audit logs: from files and their rotated predecessors, which are read once."""
+"""Decisions out of audit logs: files with those that were renamed before them, also compressed ones, and pipes."""
 
 import bz2
 import gzip
@@ -9,8 +9,14 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
+
+import orjson
 
 from webhook.audit.decision import Decision, parse_decision
 from webhook.errors import ConfigError
@@ -20,6 +26,7 @@ STANDARD_INPUT = "-"
 CHUNK = 64 << 10  # bytes; larger ones make the allocator ask the kernel for each
 MAX_LINE = 1 << 20  # bytes; the webhook writes at most a tenth of it
 GIVE_UP = 16 << 20  # bytes without one decision: the file is no audit log
+MARK = 1 << 10  # bytes before a cursor that must be as they were
 
 _TRIES = 50
 _PAUSE = 0.002  # seconds
@@ -31,13 +38,17 @@ Batch = list[tuple[bytes, Decision]]  # decisions with their lines
 Complain = Callable[[str], None]
 
 
+class NoAuditLogError(ConfigError):
+    """A file has no decision in many MiB."""
+
+
 @dataclass(slots=True)
 class Skipped:
     """How many lines are no decisions.
 
     Attributes:
         foreign: lines of another kind.
-        truncated: files that end within a line: it is being written, or its writer died.
+        truncated: files that end within a line: its writer died.
         too_long: lines longer than the webhook writes.
     """
 
@@ -51,30 +62,60 @@ class Skipped:
         return self.foreign + self.truncated + self.too_long
 
 
+class Cursor(NamedTuple):
+    """Up to where a log is read.
+
+    Attributes:
+        inode: device and inode of the file that is read, whatever its name.
+        offset: how many of its bytes are read, decompressed.
+        mark: digest of the bytes before, by which a file that was rewritten, or another one with the inode, is recognized.
+        time: of the latest decision. Reading continues after it if the file is gone.
+    """
+
+    inode: tuple[int, int]
+    offset: int
+    mark: str
+    time: datetime
+
+    def spell(self) -> str:
+        """This cursor as text."""
+        return orjson.dumps(list(self)).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor":
+        """The cursor of such a text."""
+        inode, offset, mark, time = orjson.loads(text)
+        return cls(tuple(inode), offset, mark, datetime.fromisoformat(time))
+
+
+def mark_of(before: bytes) -> str:
+    """The mark of a cursor after these bytes."""
+    return blake2b(before, digest_size=8).hexdigest()
+
+
+START = Cursor((0, 0), 0, mark_of(b""), datetime.min.replace(tzinfo=UTC))
+
+
 class Lines:
     """The lines of a stream, chunk by chunk; at most a chunk and a line are in memory.
 
     Attributes:
         rest: what follows the last line break so far.
-        length: where reading continues, in bytes from the beginning of the stream.
+        offset: where `rest` begins, in bytes from the beginning of the stream.
+        before: the bytes before that, at most `MARK`.
         skipped: counts the lines that are no decisions.
     """
 
-    def __init__(self, skipped: Skipped | None = None, length: int = 0) -> None:
+    def __init__(self, skipped: Skipped | None = None, offset: int = 0, before: bytes = b"") -> None:
         self.rest = b""
-        self.length = length
+        self.offset, self.before = offset, before
         self.skipped = skipped or Skipped()
-        self._dropping = False
-
-    @property
-    def place(self) -> int:
-        """How many bytes are read as whole lines."""
-        return self.length - len(self.rest)
+        self._dropping = before[-1:] not in (b"", b"\n")  # within a line that was too long
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that a chunk completes, without their line breaks."""
-        self.length += len(chunk)
-        lines = (self.rest + chunk).split(b"\n") if self.rest else chunk.split(b"\n")
+        read = self.rest + chunk if self.rest else chunk
+        lines = read.split(b"\n")
         self.rest = lines.pop()
         if self._dropping and lines:
             del lines[0]
@@ -84,6 +125,7 @@ class Lines:
         elif len(self.rest) > MAX_LINE:
             self.rest, self._dropping = b"", True
             self.skipped.too_long += 1
+        self._advance(read, len(read) - len(self.rest))
         return lines
 
     def decisions(self, chunk: bytes) -> Batch:
@@ -97,70 +139,140 @@ class Lines:
                 self.skipped.foreign += 1
         return batch
 
-    def last_decision(self) -> Batch:
-        """The decision at the end of a file, if only its line break is missing."""
-        decision = parse_decision(self.rest)
-        if decision is None:
-            return []
+    def end(self) -> Batch:
+        """The decision at the end of a file to which nothing is added, if only its line break is missing."""
         line, self.rest = self.rest, b""
-        return [(line, decision)]
+        self._advance(line, len(line))
+        decision = parse_decision(line)
+        if decision is not None:
+            return [(line, decision)]
+        self.skipped.truncated += bool(line)
+        return []
 
-    def end(self) -> None:
-        """Count what is left, as nothing follows."""
-        self.skipped.truncated += bool(self.rest)
+    def _advance(self, read: bytes, count: int) -> None:
+        self.offset += count
+        self.before = (self.before + read[max(count - MARK, 0) : count])[-MARK:]
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class LogFile:
     """An open file.
 
     Attributes:
         name: for messages.
-        file: positioned at its beginning.
+        file: closed by its user.
         size: in bytes; 0 if that is not known.
+        inode: its device and inode.
     """
 
     name: str
     file: io.BufferedReader
-    size: int
+    size: int = 0
+    inode: tuple[int, int] = (0, 0)
+
+    def place(self, offset: int, time: datetime) -> Cursor:
+        """The cursor at an offset.
+
+        Raises:
+            ConfigError: the file cannot be read.
+        """
+        with _explained(self.name):
+            return Cursor(self.inode, offset, mark_of(_seek(self.decompressed(), offset)), time)
+
+    def holds(self, cursor: Cursor) -> bool:
+        """Whether this is the file of a cursor, as it was read."""
+        try:
+            return self.inode == cursor.inode and self.place(cursor.offset, cursor.time) == cursor
+        except ConfigError:
+            return False
+
+    def decompressed(self) -> io.BufferedIOBase:
+        """Its content, from the beginning."""
+        if self.file.seekable():
+            self.file.seek(0)
+        kind = self.compression
+        if kind == "gz":
+            return gzip.GzipFile(fileobj=self.file)
+        if kind == "bz2":
+            return bz2.BZ2File(self.file)
+        if kind == "xz":
+            return lzma.LZMAFile(self.file)
+        if kind == "zst":
+            raise ConfigError(
+                f"{self.name}: compressed by zstd, which cannot be read here; zstdcat FILE and a pipe can"
+            )
+        return self.file
 
     @property
-    def position(self) -> int:
-        """How many of its bytes are read."""
-        try:
-            return self.file.tell() if self.size else 0
-        except (OSError, ValueError):  # closed after its end
-            return self.size
+    def compression(self) -> str | None:
+        """How it is compressed; nothing is read of it yet."""
+        head = self.file.peek(6)
+        return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def open_files(paths: Iterable[str], complain: Complain) -> list[LogFile]:
-    """Open files, oldest first: FILE stands for FILE.2.gz, FILE.1 and FILE, and none is opened twice.
+def _seek(stream: io.BufferedIOBase, offset: int) -> bytes:
+    """Go to an offset; the bytes before it, at most `MARK`, fewer if the stream is shorter."""
+    if not offset:
+        return b""
+    stream.seek(max(offset - MARK, 0))
+    return stream.read(min(offset, MARK))
 
-    All are opened before any is read, the newest first, so that a rotation meanwhile loses none.
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
+    except EOFError:
+        raise ConfigError(f"{name}: the compressed data ends early") from None
+    except (OSError, zlib.error, lzma.LZMAError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{name}: {reason}") from error
+
+
+def read(log: LogFile, start: Cursor, skipped: Skipped, *, ended: bool = True) -> Iterator[tuple[Batch, Cursor]]:
+    """The decisions of a file, chunk by chunk, each time with the cursor after them.
 
     Args:
-        paths: files, or `-` for standard input.
-        complain: called for each file that cannot be opened.
+        log: the file.
+        start: a cursor that it holds, or `START`.
+        skipped: counts the lines that are no decisions.
+        ended: nothing is added to the file, so its last line needs no line break.
+
+    Raises:
+        NoAuditLogError: it has no decision in many MiB.
+        ConfigError: it cannot be read to its end. All before that is given out.
     """
-    found: list[LogFile] = []
-    seen: set[tuple[int, int]] = set()
-    for path in paths:
-        if path == STANDARD_INPUT:
-            found.append(LogFile("standard input", io.BufferedReader(io.FileIO(0, closefd=False)), 0))
-            continue
-        found += reversed(list(_with_rotated(path, seen, complain)))
-    return found
+    latest, idle = start.time, 0
+    with _explained(log.name):
+        stream = log.decompressed()
+        lines = Lines(skipped, start.offset, _seek(stream, start.offset))
+        more = True
+        while more:
+            chunk = stream.read1(CHUNK)
+            more = bool(chunk)
+            batch = lines.decisions(chunk) if chunk else lines.end() if ended else []
+            latest = max(latest, batch[-1][1].time) if batch else latest
+            yield batch, Cursor(log.inode, lines.offset, mark_of(lines.before), latest)
+            idle = 0 if batch else idle + len(chunk)
+            if idle > GIVE_UP:
+                raise NoAuditLogError(f"{log.name}: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read")
 
 
-def _with_rotated(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator[LogFile]:
+def newest_first(path: str, complain: Complain, seen: set[object] | None = None) -> Iterator[LogFile]:
+    """Open a log: FILE, then FILE.1, FILE.2.gz and so on; a file that is renamed meanwhile is not opened twice.
+
+    Args:
+        path: FILE.
+        complain: called for each file that cannot be opened.
+        seen: identifies files that are not opened again.
+    """
+    seen = set() if seen is None else seen
     yield from _open(path, seen, complain)
-    if _NUMBERED.search(path):
-        return
     number = 1
-    while name := _kept(path, number) or _kept_soon(path, number):
+    while not _NUMBERED.search(path) and (name := _kept(path, number) or _kept_soon(path, number)):
         yield from _open(name, seen, complain)
         number += 1
 
@@ -171,7 +283,7 @@ def _kept(path: str, number: int) -> str | None:
 
 
 def _kept_soon(path: str, number: int) -> str | None:
-    """A rotation renames the oldest file first, so for a moment a number is missing."""
+    """Logrotate renames the oldest file first, so for a moment a number is missing."""
     for _ in range(_TRIES):
         if _kept(path, number + 1) is None:
             return None
@@ -181,100 +293,32 @@ def _kept_soon(path: str, number: int) -> str | None:
     return None
 
 
-def _open(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator[LogFile]:
+def _open(path: str, seen: set[object], complain: Complain) -> Iterator[LogFile]:
     try:
         file = Path(path).open("rb")  # noqa: SIM115  # the caller closes it
     except OSError as error:
         complain(f"{path}: {mistake_in_file(error)}")
         return
     status = os.fstat(file.fileno())
-    identity = status.st_dev, status.st_ino
-    if identity in seen:
+    inode = status.st_dev, status.st_ino
+    # A copy that logrotate makes before it truncates a file has its first line, too.
+    identities = {inode, os.pread(file.fileno(), MARK, 0).partition(b"\n")[0] if status.st_size else inode}
+    if identities & seen:
         file.close()
         return
-    seen.add(identity)
-    yield LogFile(path, file, status.st_size)
+    seen |= identities
+    yield LogFile(path, file, status.st_size, inode)
 
 
-def chunks(log: LogFile) -> Iterator[bytes]:
-    """The bytes of a file, decompressed; those of a pipe as soon as they come.
-
-    Raises:
-        ConfigError: it cannot be read, or not to its end.
-    """
-    try:
-        with log.file as raw:
-            stream = _decompressed(raw, log.name)
-            while chunk := stream.read1(CHUNK):
-                yield chunk
-    except EOFError:
-        raise ConfigError(f"{log.name}: the compressed data ends early") from None
-    except (OSError, zlib.error, lzma.LZMAError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{log.name}: {reason}") from error
-
-
-def is_compressed(log: LogFile) -> bool:
-    """Whether a file of which nothing is read yet is compressed."""
-    return _compression(log.file) is not None
-
-
-def _compression(buffered: io.BufferedReader) -> str | None:
-    head = buffered.peek(6)
-    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-
-
-def _decompressed(buffered: io.BufferedReader, name: str) -> io.BufferedIOBase:
-    kind = _compression(buffered)
-    if kind == "gz":
-        return gzip.GzipFile(fileobj=buffered)
-    if kind == "bz2":
-        return bz2.BZ2File(buffered)
-    if kind == "xz":
-        return lzma.LZMAFile(buffered)
-    if kind == "zst":
-        raise ConfigError(f"{name}: compressed by zstd, which cannot be read here; zstdcat FILE and a pipe can")
-    return buffered
-
-
-def read_file(log: LogFile, lines: Lines, start: int = 0) -> Iterator[Batch]:
-    """All decisions of a file, chunk by chunk.
-
-    Args:
-        log: the file.
-        lines: cuts it into lines.
-        start: how many of its bytes, decompressed, are left out.
-
-    Raises:
-        ConfigError: it cannot be read to its end, or has no decision in many MiB. All before that is given out.
-    """
-    idle = 0
-    stream = _without(start, chunks(log))
-    lines.length = start
-    problem: ConfigError | None = None
-    while problem is None:
-        try:
-            chunk = next(stream, b"")
-        except ConfigError as error:
-            problem, chunk = error, b""
-        if not chunk:
-            break
-        batch = lines.decisions(chunk)
-        yield batch
-        idle = 0 if batch else idle + len(chunk)
-        if idle > GIVE_UP:
-            raise ConfigError(f"{log.name}: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read")
-    yield lines.last_decision()
-    lines.end()
-    if problem is not None:
-        raise problem
-
-
-def _without(start: int, stream: Iterator[bytes]) -> Iterator[bytes]:
-    for chunk in stream:
-        if len(chunk) > start:
-            yield chunk[start:]
-        start = max(start - len(chunk), 0)
+def share_read(logs: Iterable[LogFile]) -> float | None:
+    """What part of some files is read, from 0 to 1; None if that is not known."""
+    done = size = 0
+    for log in logs:
+        if not log.size:
+            return None
+        size += log.size
+        done += log.size if log.file.closed else log.file.tell()
+    return min(done / size, 1.0) if size else None
 
 
 @dataclass(slots=True)
@@ -293,18 +337,24 @@ class LogReader:
     @property
     def share(self) -> float | None:
         """What part is read, from 0 to 1; None if that is not known."""
-        size = sum(log.size for log in self._files)
-        if not size or not all(log.size for log in self._files):
-            return None
-        return min(sum(log.position for log in self._files) / size, 1.0)
+        return share_read(self._files)
 
     def read(self, paths: Iterable[str]) -> Iterator[Decision]:
-        """All decisions of some files in order, each file after the ones that were rotated away before it."""
-        self._files = open_files(paths, self.complain)
+        """All decisions of some files, or `-` for standard input, each log from its oldest file to its newest.
+
+        All files are opened before any is read, so that one that is renamed or deleted meanwhile is read, too.
+        """
+        seen: set[object] = set()
+        for path in paths:
+            if path == STANDARD_INPUT:
+                self._files.append(LogFile("standard input", io.BufferedReader(io.FileIO(0, closefd=False))))
+            else:
+                self._files += reversed(list(newest_first(path, self.complain, seen)))
         for log in self._files:
             try:
-                for batch in read_file(log, Lines(self.skipped)):
-                    for _, decision in batch:
-                        yield decision
+                with log.file:
+                    for batch, _ in read(log, START, self.skipped):
+                        for _, decision in batch:
+                            yield decision
             except ConfigError as error:
                 self.complain(str(error))

@@ -14,9 +14,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from webhook.audit.database import Database
-from webhook.audit.reader import Batch
+from webhook.audit.reader import START, Batch, Cursor
 from webhook.audit.store import DecisionStore, Retention, Shipped
-from webhook.audit.tail import LogTail, parse_position, spell_position
+from webhook.audit.tail import LogTail
 from webhook.errors import StoreError
 from webhook.names import METRIC_PREFIX as PREFIX
 
@@ -87,14 +87,14 @@ class Shipper(Collector):
         self._database.make_tables()
         store = DecisionStore(self._keep, self._database)
         position = store.position(self._source)
-        tail = LogTail(self._path, start=parse_position(position) if position else ())
+        tail = LogTail(self._path, Cursor.parse(position) if position else START)
         log.info("shipping %s as %s to %s", self._path, self._source, self._database.name)
         forget_at = time.monotonic()
         try:
             while True:
                 ending = stop.is_set()  # checked before reading: what was written before is read
                 for batch in self._batches(tail):
-                    reached = spell_position(tail.position)
+                    reached = tail.cursor.spell()
                     if batch or reached != position:
                         store.add(batch, Shipped(self._source, position, reached))
                         position = reached

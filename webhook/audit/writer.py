@@ -41,7 +41,7 @@ REPORT_EVERY = 60.0  # seconds between two error messages about the same log
 log = logging.getLogger(__name__)
 
 
-class LogFile:
+class AuditFile:
     """The file that has the log's name, to which the next line is written.
 
     logrotate may rename, remove or empty it. When it is full, it is renamed to FILE.1 here, over the one before: nobody else
@@ -173,9 +173,9 @@ class AuditLogWriter:
             OSError: the file cannot be opened.
         """
         self._name = "standard output" if target == "-" else target
-        self._file: LogFile | None = None
+        self._file: AuditFile | None = None
         if target != "-" and (Path(target).is_file() or not Path(target).exists()):
-            self._file = LogFile(target, max_bytes)
+            self._file = AuditFile(target, max_bytes)
         else:
             self._stream = _open(target)
         self._failed = failed
@@ -209,7 +209,7 @@ class AuditLogWriter:
     def _descriptor(self) -> int:
         return self._stream if self._file is None else self._file.descriptor
 
-    def _prepare(self, file: LogFile, length: int) -> None:
+    def _prepare(self, file: AuditFile, length: int) -> None:
         problem = file.prepare(length)
         if problem is not None:
             self._complain(

@@ -376,7 +376,7 @@ def _sum_up(log: LogReading, terminal: Terminal, *, as_json: bool) -> None:
 
 def _follow(path: str, log: LogReading, show: Callable[[Decision], None]) -> None:
     """Show new decisions until Ctrl-C; a log that does not exist yet is waited for."""
-    tail = LogTail(path, None if log.wanted.since else 0)
+    tail = LogTail(path, latest=None if log.wanted.since else 0)
     reported: set[str] = set()
     while True:
         for batch in tail.look():
