@@ -94,22 +94,26 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 
 
 def _mutable(node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions that run. Annotations do not; limits of work, one more or less, are no mistake."""
+    """The expressions that decide. Annotations do not run; limits of work, one more or less, are no mistake."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "bases") or isinstance(node, ast.JoinedStr):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or _is_limit(child):
+            if not isinstance(child, ast.AST) or _decides_nothing(child):
                 continue
             if isinstance(child, ast.expr):
                 yield child
             yield from _mutable(child)
 
 
-def _is_limit(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.startswith("MAX_")
-    )
+def _decides_nothing(node: ast.AST) -> bool:
+    """Whether it is a limit of work, or the assertion of `zip` that what it is given has one length."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name.startswith("MAX_")
+        case ast.keyword(arg="strict"):
+            return True
+    return False
 
 
 def _changed(node: ast.expr) -> str | None:

@@ -1,6 +1,7 @@
 """`review --explain` as JSON, and its bounds. tests/golden/explanations.txt has its text."""
 
 import pytest
+import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, Result, pod, vgpus
 from tests.golden.explanations import CASES, NPU, NPU_MEMORY, SHARED, ascend_node, gpushare_nodes, job, selecting
@@ -110,6 +111,15 @@ def test_refusals_and_changes_have_the_same_json_keys(run, write):
     assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
     (shape,) = explain_json(run, write, limits={NPU: "1"}, metadata={"annotations": SHARED})["shapes"]
     assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
+
+
+def test_each_node_of_a_gang_has_a_name_of_its_own(run, write):
+    (node,) = yaml.safe_load((FLEETS / "rtx4090.yaml").read_text())["items"]
+    fleet = fleet_of(write, [{**node, "metadata": {**node["metadata"], "name": f"gpu-{n}"}} for n in "abc"])
+    manifest = job(("server", 1, vgpus(8, 24000)), ("worker", 2, vgpus(8, 12000)), minimum=3)
+    (line,) = explain_manifest(run, write, manifest, fleet, "-o", "json").lines
+    nodes = {tuple(nodes["pods"]): (nodes["names"], nodes["nodes"]) for nodes in line["gang"]["nodes"]}
+    assert nodes == {(1, 0): (["gpu-a"], 1), (0, 2): (["gpu-b"], 1)}
 
 
 def test_npus_that_the_scheduler_skips_are_named(run, write):

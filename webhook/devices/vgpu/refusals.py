@@ -88,17 +88,17 @@ def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
     shapes = [candidate.shape for candidate in found.candidates]
     if not any(offers(shape, request.totals) for shape in shapes):
         for name in config.vgpu.role_names.values():
-            most = max((shape.offered.get(name, 0) for shape in shapes), default=0)
+            most = max(shape.offered.get(name, 0) for shape in shapes)
             total = request.totals.get(name, 0)
             if total > most:
                 return f"its containers request {name} {total} together, but no node offers more than {most}"
     memory = sum((need.memory or 0) * need.number for need in request.needs)
-    most_memory = max((sum(card.memory for card in candidate.cards) for candidate in found.candidates), default=0)
+    most_memory = max(sum(card.memory for card in candidate.cards) for candidate in found.candidates)
     if memory > most_memory:
         wanted = wording.memory(memory, config)
         return f"its slices have {wanted} of memory together, but no node's cards have more than {most_memory}"
     cores = sum(need.cores * need.number for need in request.needs)
-    most_cores = CARD_CORES * max((len(candidate.cards) for candidate in found.candidates), default=0)
+    most_cores = CARD_CORES * max(len(candidate.cards) for candidate in found.candidates)
     if cores > most_cores:
         return f"its slices have {cores} cores together, but no node's cards have more than {most_cores}"
     return "its containers do not fit onto the cards of one node together (memory, cores, and cards taken whole by 100 cores)"
