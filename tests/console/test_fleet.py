@@ -51,7 +51,7 @@ def family(client, family_name, **query):
 def test_the_sample_fleet_has_all_families_and_shapes(client):
     found = fleet(client)
     assert (found["known"], found["complete"], found["nodes"]) == (True, True, 8)
-    assert found["source"]["origin"] == "fleet.yaml"
+    assert found["source"]["source"]["origin"] == "fleet.yaml"
     assert found["digest"] == found["source"]["digest"]
     assert [each["family"] for each in found["families"]] == ["vgpu", "gpushare", "ascend", "mindcluster"]
     vgpu, gpushare, ascend, mindcluster = found["families"]

@@ -47,7 +47,7 @@ def health(client, **query):
 
 
 def part(found, name):
-    return next(each for each in found["parts"] if each["name"] == name)
+    return next(each for each in found["parts"] if each["check"] == name)
 
 
 def write_certificate(path, before, after, names=("vgpu-webhook.vgpu-webhook.svc",), subject="vgpu-webhook"):
@@ -87,9 +87,9 @@ def write_certificate(path, before, after, names=("vgpu-webhook.vgpu-webhook.svc
 )
 def test_the_status_of_a_certificate_depends_on_its_remaining_time(tmp_path, age, left, status, message):
     found = check_certificate(write_certificate(tmp_path / "tls.crt", NOW - age, NOW + left), NOW)
-    assert found.status == status
-    assert message in found.message
-    assert bool(found.remedy) == (status != "ok")
+    assert found.result.status == status
+    assert message in found.result.message
+    assert bool(found.result.remedy) == (status != "ok")
     assert (found.not_before, found.not_after) == (NOW - age, NOW + left)
     assert found.days_left == left.days
 
@@ -113,7 +113,9 @@ def test_an_invalid_certificate_is_broken(tmp_path, content):
     if content is not None:
         file.write_bytes(content)
     found = health(console(certificate=file))
-    assert found["certificate"]["status"] == part(found, "certificate")["status"] == found["status"] == "broken"
+    assert (
+        found["certificate"]["result"]["status"] == part(found, "certificate")["status"] == found["status"] == "broken"
+    )
     assert part(found, "certificate")["remedy"]
     assert console(certificate=file).get("/health").status_code == 200
 
@@ -153,10 +155,10 @@ def test_sources_show_their_age_and_their_problem():
     client = console(WithProblems(sample_parts()))
     found = health(client)
     config, policy, fleet = found["sources"]
-    assert (config["ageSeconds"], config["problem"], config["digest"]) == (3.5, None, "abc")
+    assert (config["source"]["age"], config["source"]["problem"], config["digest"]) == (3.5, None, "abc")
     assert config["since"] == "2026-07-01T12:00:00Z"
-    assert policy["problem"].startswith("cannot be used")
-    assert fleet["ageSeconds"] is None
+    assert policy["source"]["problem"].startswith("cannot be used")
+    assert fleet["source"]["age"] is None
     assert part(found, "policy")["status"] == found["status"] == "warning"
     assert part(found, "device config")["status"] == "ok"
     page = client.get("/health").text
@@ -204,15 +206,15 @@ def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
     client = console(decisions=follower)
     found = health(client)
     log = found["auditLog"]
-    assert (log["decisions"], log["foreign"], log["progress"], log["problem"]) == (
+    assert (log["count"], log["skipped"]["foreign"], log["progress"], log["problem"]) == (
         follower.store.extent().count,
         3,
         1.0,
         None,
     )
-    assert log["oldest"] <= log["newest"]
+    assert log["extent"]["oldest"] <= log["extent"]["newest"]
     assert part(found, "audit log") == {
-        "name": "audit log",
+        "check": "audit log",
         "status": "ok",
         "message": f"{follower.store.extent().count:,} decisions",
         "remedy": "",

@@ -11,6 +11,7 @@ from webhook.kube.credentials import Credentials
 from webhook.policy.policy import default_policy
 from webhook.settings.cluster_sources import ConfigMapSource
 from webhook.settings.snapshot import default_device_config
+from webhook.settings.sources import SourceStatus
 from webhook.settings.table import DEVICE_CONFIG, POLICY
 
 LOCATIONS = [("kube-system", "config"), ("volcano-system", "config")]
@@ -73,11 +74,11 @@ def test_nothing_is_settled_before_the_first_config_map_is_known(device_config: 
     source = device_config.source
     assert not source.settled
     assert source.value == default_device_config()
-    assert source.status() == ("Volcano's built-in defaults", "not read yet", None)
+    assert source.status() == SourceStatus("Volcano's built-in defaults", "not read yet")
     assert device_config.sync(None, GOOD)
     assert source.settled
     assert default_memory(device_config) == 7
-    assert source.status() == ("ConfigMap volcano-system/config", None, None)
+    assert source.status() == SourceStatus("ConfigMap volcano-system/config")
 
 
 def test_the_first_config_map_wins(device_config: FakeCluster):

@@ -22,6 +22,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, 
 
 from webhook.console.guard import computing
 from webhook.console.state import ConsoleState
+from webhook.console.texts import brief
 from webhook.errors import RequestError, StoreError, WebhookError
 from webhook.mistakes import mistake_in_json, mistake_in_value
 from webhook.render.ci import product_version
@@ -30,6 +31,8 @@ PREFIX = "/api/v1"
 MEDIA_TYPE = "application/json"
 UNPROCESSABLE = 422
 MAX_MESSAGE = 2000  # characters
+MAX_TEXT = 2000  # characters of a text in a response
+MAX_ITEMS = 1000  # of a list in a response
 
 _PART = re.compile(r"<(?:\w+:)?(\w+)>")  # of a route
 
@@ -84,6 +87,7 @@ class Operation(Generic[RequestT, ResponseT]):
         perform: makes the response.
         request, response: the models.
         heavy: it computes for long, so that few may run at a time.
+        whole: its JSON has every text in full, because another limit bounds them.
     """
 
     method: str
@@ -92,6 +96,7 @@ class Operation(Generic[RequestT, ResponseT]):
     request: type[RequestT]
     response: type[ResponseT]
     heavy: bool = False
+    whole: bool = False
 
     @property
     def id(self) -> str:
@@ -155,13 +160,13 @@ class Operation(Generic[RequestT, ResponseT]):
 
 
 def operation(
-    method: str, path: str, *, heavy: bool = False
+    method: str, path: str, *, heavy: bool = False, whole: bool = False
 ) -> Callable[[Callable[[ConsoleState, RequestT], ResponseT]], Operation[RequestT, ResponseT]]:
     """Make an operation of a function that takes the state and a request, and returns a response."""
 
     def make(perform: Callable[[ConsoleState, RequestT], ResponseT]) -> Operation[RequestT, ResponseT]:
         _, parameters, response = get_type_hints(perform).values()
-        return Operation(method, path, perform, parameters, response, heavy)
+        return Operation(method, path, perform, parameters, response, heavy, whole)
 
     return make
 
@@ -200,9 +205,10 @@ def blueprint(operations: Iterable[Operation[Any, Any]], state: ConsoleState) ->
     return api
 
 
-def to_json(response: ResponseModel) -> bytes:
-    """A response as JSON."""
+def to_json(response: ResponseModel, *, whole: bool = False) -> bytes:
+    """A response as JSON, with at most MAX_ITEMS of each list and MAX_TEXT characters of each text unless it is whole."""
     values = response.model_dump(mode="json", by_alias=True)
+    values = values if whole else brief(values, MAX_TEXT, MAX_ITEMS)
     try:
         return orjson.dumps(values)
     except TypeError:  # a number of more than 64 bits or half a surrogate pair, which a user's JSON may hold
@@ -212,7 +218,7 @@ def to_json(response: ResponseModel) -> bytes:
 def _view(each: Operation[Any, Any], state: ConsoleState) -> Callable[..., Response]:
     def view(**parts: Any) -> Response:
         parameters = each.parse(_body()) if each.method == "POST" else each.parse_query(request.args, **parts)
-        return Response(to_json(each.run(state, parameters)), mimetype=MEDIA_TYPE)
+        return Response(to_json(each.run(state, parameters), whole=each.whole), mimetype=MEDIA_TYPE)
 
     return view
 

@@ -43,7 +43,7 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
 from webhook.errors import WebhookError
 from webhook.render.ci import product_version
-from webhook.texts import legible, visible
+from webhook.texts import legible, shorten, visible
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     review.review,
@@ -93,7 +93,7 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
+    app.jinja_env.filters |= {"visible": visible, "legible": legible, "shorten": shorten, "prose": prose}
     app.jinja_env.globals |= {"version": product_version(), "link": link, "picture": picture, "held_bar": bar}
     guard.install(app, hosts)
     app.register_blueprint(api.blueprint(OPERATIONS, state))

@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.console.api import ResponseModel
 from webhook.console.texts import MAX_NAME
-from webhook.doctor.check import CheckResult, Status, broken
+from webhook.doctor.check import CheckResult, broken
 from webhook.doctor.checks.certificates import MAX_BYTES, RENEW, check_validity, hosts, load
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
@@ -24,9 +24,7 @@ class ServingCertificate(ResponseModel):
 
     Attributes:
         file: where it is.
-        status: `ok`, `warning` if it expires soon, or `broken` if no client accepts it.
-        message: what was found.
-        remedy: what to do; empty if all is well.
+        result: `ok`, `warning` if it expires soon, or `broken` if no client accepts it.
         subject: its distinguished name.
         names: the DNS names that it is for, the first 20.
         more_names: how many are left out.
@@ -35,9 +33,7 @@ class ServingCertificate(ResponseModel):
     """
 
     file: str
-    status: Status
-    message: str
-    remedy: str
+    result: CheckResult
     subject: str = ""
     names: tuple[str, ...] = ()
     more_names: int = 0
@@ -74,8 +70,7 @@ def check_certificate(path: Path, now: datetime | None = None) -> ServingCertifi
 
 
 def _served(path: Path, result: CheckResult, **more: Any) -> ServingCertificate:
-    file = shorten(str(path), MAX_FILE)
-    return ServingCertificate(file=file, status=result.status, message=result.message, remedy=result.remedy, **more)
+    return ServingCertificate(file=shorten(str(path), MAX_FILE), result=result, **more)
 
 
 def _read(path: Path) -> bytes:

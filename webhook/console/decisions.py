@@ -11,12 +11,12 @@ from webhook.audit.decision import Decision, to_record, worst_levels
 from webhook.audit.filters import Filter
 from webhook.audit.follower import DecisionSource
 from webhook.audit.pairs import is_id, pair_of, pairs_among
-from webhook.audit.reader import Skipped
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.decision_summary import history, sum_up, to_decision_summary
 from webhook.console.parameters import FilterRequest, wider
+from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_TEXT, Name, brief, shallow
 from webhook.outcome import WORDS, Violation
@@ -123,29 +123,6 @@ class DecisionInFull(DecisionOutline):
     pair: int | None
 
 
-class LogStatus(ResponseModel):
-    """What the console has read of the audit log.
-
-    Attributes:
-        given: False if the console was started without an audit log.
-        count: how many decisions are stored.
-        oldest, newest: the numbers of the first and the last; 0 if there are none. Older ones were dropped.
-        progress: the share of the log that is read, from 0 to 1.
-        caught_up: whether the log was read to its end.
-        problem: what of the log cannot be read, and what to do; None if all of it can.
-        skipped: lines that are not decisions.
-    """
-
-    given: bool = False
-    count: int = 0
-    oldest: int = 0
-    newest: int = 0
-    progress: float = 1.0
-    caught_up: bool = True
-    problem: str | None = None
-    skipped: Skipped = Field(default_factory=Skipped)
-
-
 class DecisionList(ResponseModel):
     """Decisions, newest first.
 
@@ -155,7 +132,7 @@ class DecisionList(ResponseModel):
         newer: the `before` of the previous page; 0 if that is the first, None if this is.
         newest: the `after` of the next poll. Smaller than the `after` of this request if the console was restarted.
         left_out: with `after`, how many matching decisions lie between it and these.
-        log: what the console has read of it.
+        log: what the console has read of it; None if it was started without one.
     """
 
     entries: tuple[DecisionRow, ...] = ()
@@ -163,7 +140,7 @@ class DecisionList(ResponseModel):
     newer: int | None = None
     newest: int = 0
     left_out: int = 0
-    log: LogStatus = LogStatus()
+    log: LogStatus | None = None
 
 
 @operation("GET", "/decisions")
@@ -184,11 +161,11 @@ def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
         newer=page.newer,
         newest=page.newest,
         left_out=page.left_out,
-        log=_log_status(source),
+        log=log_status(state),
     )
 
 
-@operation("GET", "/decisions/<int:number>")
+@operation("GET", "/decisions/<int:number>", whole=True)
 def decision(state: ConsoleState, wanted: DecisionRequest) -> DecisionInFull:
     """A recorded decision in full."""
     source, found = find(state, wanted.number)
@@ -240,20 +217,6 @@ def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
     values = {key: brief(record[key], MAX_TEXT) for key in _ROW}
     own = {"number": number, "outcome": found.word, "rules": rules[:MAX_RULES], "repair": repair}
     return DecisionRow.model_validate(values | own | {"id": found.id if is_id(found.id) else ""})
-
-
-def _log_status(source: DecisionSource) -> LogStatus:
-    extent = source.store.extent()
-    return LogStatus(
-        given=True,
-        count=extent.count,
-        oldest=extent.first,
-        newest=extent.last,
-        progress=source.progress,
-        caught_up=source.caught_up,
-        problem=source.problem,
-        skipped=source.skipped,
-    )
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

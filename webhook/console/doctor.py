@@ -1,7 +1,6 @@
 """The results of the doctor, which checks the cluster around the webhook."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,12 +10,10 @@ from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.examiner import Examination
 from webhook.console.state import ConsoleState
 from webhook.doctor.check import CheckResult, Status
-from webhook.texts import shorten
 
 MAX_WAIT_SECONDS = 30.0
 MAX_RESULTS = 500
 MAX_COMPLAINTS = 20
-MAX_MESSAGE = 2000
 
 WORST_FIRST = (Status.BROKEN, Status.WARNING, Status.UNCHECKED, Status.OK)
 UNAVAILABLE = (
@@ -74,7 +71,7 @@ def doctor(state: ConsoleState, wanted: DoctorRequest) -> DoctorResponse:
     status = state.doctor.status(refresh=wanted.refresh, wait=wanted.wait)
     return DoctorResponse(
         available=True,
-        subject=shorten(state.doctor.subject, MAX_MESSAGE),
+        subject=state.doctor.subject,
         looking=status.running_seconds is not None,
         looking_seconds=status.running_seconds or 0.0,
         age_seconds=status.age_seconds,
@@ -86,12 +83,9 @@ def _results(last: Examination) -> dict[str, Any]:
     results = sorted(last.results, key=lambda result: WORST_FIRST.index(result.status))
     return {
         "at": last.at,
-        "problem": last.problem and shorten(last.problem, MAX_MESSAGE),
-        "complaints": tuple(shorten(text, MAX_MESSAGE) for text in last.complaints[:MAX_COMPLAINTS]),
+        "problem": last.problem,
+        "complaints": last.complaints[:MAX_COMPLAINTS],
         "counts": {status: sum(result.status is status for result in results) for status in WORST_FIRST},
-        "lines": tuple(
-            replace(result, message=shorten(result.message, MAX_MESSAGE), remedy=shorten(result.remedy, MAX_MESSAGE))
-            for result in results[:MAX_RESULTS]
-        ),
+        "lines": tuple(results[:MAX_RESULTS]),
         "more_lines": max(len(results) - MAX_RESULTS, 0),
     }

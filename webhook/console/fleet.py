@@ -14,9 +14,8 @@ from werkzeug.datastructures import MultiDict
 
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.parameters import wider
-from webhook.console.sources import SettingSource, sources
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_NAME, ago, mebibytes
+from webhook.console.texts import MAX_NAME, ago, elapsed, mebibytes
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.family import AnyFamily
@@ -24,6 +23,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.model import EqualDevices
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import AnyShape
+from webhook.settings.sources import SettingStatus
 from webhook.texts import shorten
 
 MAX_SHAPES = 100
@@ -166,14 +166,14 @@ class FamilyFleet(ResponseModel):
 
 
 class FleetResponse(ResponseModel):
-    """The fleet that reviews reckon with.
+    """The fleet that reviews use.
 
     Attributes:
         known: False if there is none, or if it is too old to be used.
         complete: False if nodes are known from the policy alone, so that no pod is refused for lack of a node.
         nodes: how many nodes have usable devices.
         digest: as in decisions.
-        source: where it comes from, and how old it is.
+        source: where it comes from, and since when it is in use.
         families: those with matching nodes.
     """
 
@@ -181,7 +181,7 @@ class FleetResponse(ResponseModel):
     complete: bool
     nodes: int
     digest: str
-    source: SettingSource | None
+    source: SettingStatus | None
     families: tuple[FamilyFleet, ...]
 
 
@@ -200,7 +200,7 @@ def fleet(state: ConsoleState, wanted: FleetRequest) -> FleetResponse:
         complete=found is not None and found.complete,
         nodes=found.nodes if found is not None else 0,
         digest=snapshot.digests["fleet"],
-        source=next((source for source in sources(state) if source.name == "fleet"), None),
+        source=next((setting for setting in state.settings.statuses() if setting.name == "fleet"), None),
         families=tuple(families),
     )
 
@@ -328,4 +328,5 @@ def page(state: ConsoleState, query: MultiDict[str, str]) -> str:
         families={family.id: family for family in registry.FAMILIES},
         mebibytes=mebibytes,
         ago=ago,
+        elapsed=elapsed,
     )

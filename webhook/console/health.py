@@ -2,25 +2,22 @@
 
 import platform
 import time
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import replace
 from typing import Annotated
 
 from flask import render_template, request
 from pydantic import Field
 
-from webhook.audit.store import Extent
 from webhook.console.api import ResponseModel, operation
 from webhook.console.certificate import ServingCertificate, check_certificate
 from webhook.console.doctor import MAX_WAIT_SECONDS, WORST_FIRST, DoctorRequest, DoctorResponse, doctor
-from webhook.console.sources import MAX_PROBLEM, SettingSource, sources
+from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import ConsoleState
-from webhook.console.texts import ago
+from webhook.console.texts import ago, elapsed
 from webhook.devices.fleet import Fleet
 from webhook.doctor.check import CheckResult, Status, ok, warning
-from webhook.errors import StoreError
 from webhook.render.ci import product_version
-from webhook.texts import shorten
+from webhook.settings.sources import SettingStatus
 
 _STARTED = time.monotonic()
 
@@ -33,82 +30,42 @@ class HealthRequest(DoctorRequest):
     ] = 0.0
 
 
-class HealthPart(ResponseModel):
-    """The state of one part.
-
-    Attributes:
-        name: of the part.
-        status: `ok`, `warning`, `broken` or `not checked`.
-        message: what was found.
-        remedy: what to do about it; may be empty.
-    """
-
-    name: str
-    status: Status
-    message: str
-    remedy: str = ""
-
-
-class AuditLogStatus(ResponseModel):
-    """The audit log and the decisions of it that are stored here.
-
-    Attributes:
-        decisions: how many are stored.
-        oldest, newest: when the first and the last of them were made; None if there are none.
-        progress: the share that is read of what there was at the start, from 0 to 1.
-        foreign, truncated, too_long: lines that are not decisions, by the reason.
-        problem: what cannot be read, and what to do about it.
-    """
-
-    decisions: int
-    oldest: datetime | None
-    newest: datetime | None
-    progress: float
-    foreign: int
-    truncated: int
-    too_long: int
-    problem: str | None
-
-
 class Health(ResponseModel):
     """The state of everything.
 
     Attributes:
         status: of the worst part.
-        parts: the worst first.
+        parts: the result for each, whose name is in `check`; the worst first.
         version: of the webhook and this console.
         python: the version of the interpreter.
         uptime_seconds: of this console.
         sources: where device config, policy and fleet come from.
         certificate: None if the console cannot see it.
-        audit_log: None if none is read.
+        audit_log: what is read of it; None if none is read.
         doctor: its last results.
     """
 
     status: Status
-    parts: tuple[HealthPart, ...]
+    parts: tuple[CheckResult, ...]
     version: str
     python: str
     uptime_seconds: float
-    sources: tuple[SettingSource, ...]
+    sources: tuple[SettingStatus, ...]
     certificate: ServingCertificate | None
-    audit_log: AuditLogStatus | None
+    audit_log: LogStatus | None
     doctor: DoctorResponse
 
 
 @operation("GET", "/health")
 def health(state: ConsoleState, wanted: HealthRequest) -> Health:
     """The state of settings, certificate, audit log and cluster."""
-    found = sources(state)
+    settings = state.settings.statuses()
     served = None if state.certificate is None else check_certificate(state.certificate)
-    log = _audit_log(state)
+    log = log_status(state)
     checked = doctor.run(state, wanted)
-    results = {source.name: _setting(source, state.snapshot.fleet) for source in found}
+    results = {setting.name: _setting(setting, state.snapshot.fleet) for setting in settings}
     results |= {"certificate": _certificate(served), "audit log": _log(log), "doctor": _doctor(checked)}
-    parts = [
-        HealthPart(name=name, status=result.status, message=result.message, remedy=result.remedy)
-        for name, result in results.items()
-    ]
+    parts = [replace(result, check=name) for name, result in results.items()]
     parts.sort(key=lambda part: WORST_FIRST.index(part.status))
     return Health(
         status=parts[0].status,
@@ -116,38 +73,20 @@ def health(state: ConsoleState, wanted: HealthRequest) -> Health:
         version=product_version(),
         python=platform.python_version(),
         uptime_seconds=time.monotonic() - _STARTED,
-        sources=found,
+        sources=tuple(settings),
         certificate=served,
         audit_log=log,
         doctor=checked,
     )
 
 
-def _audit_log(state: ConsoleState) -> AuditLogStatus | None:
-    source = state.decisions
-    if source is None:
-        return None
-    problem = source.problem or "; ".join(source.complaints) or None
-    try:
-        extent = source.store.extent()
-    except StoreError as error:
-        extent, problem = Extent(0, 0, None, None), str(error)
-    return AuditLogStatus(
-        decisions=extent.count,
-        oldest=extent.oldest,
-        newest=extent.newest,
-        progress=source.progress,
-        **asdict(source.skipped),
-        problem=problem and shorten(problem, MAX_PROBLEM),
-    )
-
-
-def _setting(source: SettingSource, fleet: Fleet | None) -> CheckResult:
-    if source.name == "fleet" and fleet is None:
+def _setting(setting: SettingStatus, fleet: Fleet | None) -> CheckResult:
+    source = setting.source
+    if setting.name == "fleet" and fleet is None:
         return warning(source.problem or "not known", "start the console with --cluster, or with --fleet FILE")
     if source.problem:
         return warning(source.problem, "the version read before stays in use; see the message for what to do")
-    if source.name == "fleet" and fleet is not None:
+    if setting.name == "fleet" and fleet is not None:
         return ok(f"{fleet.nodes:,} nodes with usable devices" if fleet.complete else "declared nodes only")
     return ok(f"in use, from {source.origin}")
 
@@ -155,16 +94,16 @@ def _setting(source: SettingSource, fleet: Fleet | None) -> CheckResult:
 def _certificate(served: ServingCertificate | None) -> CheckResult:
     if served is None:
         return CheckResult(Status.UNCHECKED, "the console does not see it", "start the console with --tls-cert FILE")
-    return CheckResult(served.status, served.message, served.remedy)
+    return served.result
 
 
-def _log(log: AuditLogStatus | None) -> CheckResult:
+def _log(log: LogStatus | None) -> CheckResult:
     if log is None:
         remedy = "start the console with --audit-log FILE, or with --store URL"
         return CheckResult(Status.UNCHECKED, "none is read", remedy)
     if log.problem:
         return warning(log.problem, "")
-    return ok(f"{log.decisions:,} decisions" + (f"; {log.progress:.0%} of the log is read" if log.progress < 1 else ""))
+    return ok(f"{log.count:,} decisions" + (f"; {log.progress:.0%} of the log is read" if log.progress < 1 else ""))
 
 
 def _doctor(checked: DoctorResponse) -> CheckResult:
@@ -201,4 +140,6 @@ def page(state: ConsoleState) -> str:
     wanted = health.parse_query(request.args)
     found = health.run(state, wanted)
     headline = HEADLINES[found.status]
-    return render_template("health.html", found=found, wanted=wanted, signs=SIGNS, headline=headline, ago=ago)
+    return render_template(
+        "health.html", found=found, wanted=wanted, signs=SIGNS, headline=headline, ago=ago, elapsed=elapsed
+    )

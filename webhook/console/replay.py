@@ -73,7 +73,7 @@ class ReplayedDecision(ResponseModel):
     repaired_by: int | None
 
 
-@operation("POST", "/replay", heavy=True)
+@operation("POST", "/replay", heavy=True, whole=True)
 def replay(state: ConsoleState, wanted: ReplayRequest) -> ReplayedDecision:
     """A recorded decision, replayed with other settings."""
     number = wanted.number

@@ -199,7 +199,7 @@ def review_manifest(state: ConsoleState, wanted: ReviewRequest) -> ReviewedManif
     return ReviewedManifest(documents, problems, snapshot)
 
 
-@operation("POST", "/review", heavy=True)
+@operation("POST", "/review", heavy=True, whole=True)
 def review(state: ConsoleState, wanted: ReviewRequest) -> Review:
     """What the webhook does with a manifest."""
     return to_review_response(review_manifest(state, wanted))

@@ -135,7 +135,7 @@ def rules(state: ConsoleState, wanted: RulesRequest) -> RuleList:
     )
 
 
-@operation("GET", "/rules/<id>")
+@operation("GET", "/rules/<id>", whole=True)
 def rule(state: ConsoleState, wanted: RuleRequest) -> RuleInFull:
     """A rule, with its example."""
     row = next((row for row in rows() if row.id == wanted.id and wanted.kind in (None, row.kind)), None)

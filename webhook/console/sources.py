@@ -1,49 +1,47 @@
-"""Where the settings in use come from, as operations return it."""
+"""The state of what the console reads: the settings in use, and the audit log."""
 
-from datetime import UTC, datetime
-
+from webhook.audit.reader import Skipped
+from webhook.audit.store import Extent
 from webhook.console.api import ResponseModel
 from webhook.console.state import ConsoleState
-from webhook.texts import shorten
-
-MAX_ORIGIN = 300
-MAX_PROBLEM = 1000
+from webhook.errors import StoreError
 
 
-class SettingSource(ResponseModel):
-    """The source of one of the settings in use.
+class LogStatus(ResponseModel):
+    """What the console has read of the audit log.
 
     Attributes:
-        name: `device config`, `policy` or `fleet`.
-        origin: a file, a ConfigMap, the API server, or the default that applies without them.
-        since: when this version came into use here, in UTC.
-        in_use_seconds: how long it has been in use.
-        age_seconds: since it was last known to be up to date; None where nothing can become stale.
-        digest: as in decisions and reports.
-        problem: why the newest version is not in use; None if it is.
+        count: how many decisions are stored.
+        extent: the numbers and times of the oldest and of the newest one.
+        progress: the share that is read of what there was at the start, from 0 to 1.
+        caught_up: whether the log was read to its end.
+        problem: what cannot be read, and what to do; None if all of it can.
+        skipped: lines that are not decisions.
     """
 
-    name: str
-    origin: str
-    since: datetime
-    in_use_seconds: float
-    age_seconds: float | None
-    digest: str
+    count: int
+    extent: Extent
+    progress: float
+    caught_up: bool
     problem: str | None
+    skipped: Skipped
 
 
-def sources(state: ConsoleState) -> tuple[SettingSource, ...]:
-    """The source of each of the settings in use."""
-    now = datetime.now(UTC)
-    return tuple(
-        SettingSource(
-            name=found.name,
-            origin=shorten(found.source.origin, MAX_ORIGIN),
-            since=found.since,
-            in_use_seconds=max((now - found.since).total_seconds(), 0.0),  # a clock may be set back
-            age_seconds=found.source.age,
-            digest=found.digest,
-            problem=found.source.problem and shorten(found.source.problem, MAX_PROBLEM),
-        )
-        for found in state.settings.statuses()
+def log_status(state: ConsoleState) -> LogStatus | None:
+    """What is read of the audit log; None if the console was started without one."""
+    source = state.decisions
+    if source is None:
+        return None
+    problem = source.problem or "; ".join(source.complaints) or None
+    try:
+        extent = source.store.extent()
+    except StoreError as error:
+        extent, problem = Extent(0, 0, None, None), str(error)
+    return LogStatus(
+        count=extent.count,
+        extent=extent,
+        progress=source.progress,
+        caught_up=source.caught_up,
+        problem=problem,
+        skipped=source.skipped,
     )

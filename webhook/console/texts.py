@@ -1,5 +1,6 @@
 """Amounts, times and sentences as pages show them, and bounds for values that come from users."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from markupsafe import Markup, escape
@@ -22,6 +23,11 @@ def ago(seconds: float) -> str:
     if seconds < 2 * HOUR:
         return f"{int(seconds // MINUTE)} min"
     return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} days"
+
+
+def elapsed(since: datetime) -> str:
+    """How long ago something was, roughly; a clock may be set back."""
+    return ago(max((datetime.now(UTC) - since).total_seconds(), 0))
 
 
 def mebibytes(amount: int) -> str:
@@ -52,11 +58,11 @@ def shallow(value: Any, depth: int = MAX_DEPTH) -> Any:
 
 
 def brief(value: Any, most: int, items: int | None = None) -> Any:
-    """JSON with every text in it shortened to so many characters, and every list to so many items."""
+    """JSON with every text and key in it shortened to so many characters, and every list to so many items."""
     if isinstance(value, str):
         return shorten(value, most)
     if isinstance(value, dict):
-        return {key: brief(each, most, items) for key, each in value.items()}
+        return {shorten(key, most): brief(each, most, items) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [brief(each, most, items) for each in value[:items]]
     return value

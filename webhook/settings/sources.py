@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from webhook.settings.table import DOCUMENTS, Place
 
@@ -30,7 +29,8 @@ class ClusterOptions:
     )
 
 
-class SourceStatus(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
     """The state of the source of a setting.
 
     Attributes:

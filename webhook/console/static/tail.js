@@ -62,7 +62,7 @@ async function look() {
 }
 
 function take(found) {
-  if (found.newest < last && !found.log.caughtUp) {
+  if (found.newest < last && !found.log?.caughtUp) {
     news.textContent = "The console was restarted, and is reading the log.";
     return;
   }
@@ -79,7 +79,7 @@ function take(found) {
   missed += Math.max(0, waiting.length - MOST);
   waiting.length = Math.min(waiting.length, MOST);
   show();
-  if (found.log.problem) news.textContent += ` ${found.log.problem}`;
+  if (found.log?.problem) news.textContent += ` ${found.log.problem}`;
 }
 
 // Rows do not move while the user reads them.
