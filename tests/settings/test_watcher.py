@@ -23,7 +23,7 @@ from webhook.kube.client import QUIET_SECONDS
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
 from webhook.settings.files import Paths
-from webhook.settings.sources import ClusterOptions, SettingStatus
+from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
 from webhook.settings.table import COLLECTIONS
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
@@ -284,7 +284,7 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
             )
         )
         assert source(watcher, "list of queues").digest == watcher.snapshot.digests["queues"]
-        assert source(watcher, "list of queues").source == ("the API server", None, None)
+        assert source(watcher, "list of queues").source == SourceStatus("the API server")
         before = watcher.snapshot
         api.put(QUEUES, {**queue, "status": {"state": "Open", "pending": 2}})  # as after each scheduling cycle
         api.put(QUEUES, {"metadata": {"name": "other"}})
