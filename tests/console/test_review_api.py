@@ -97,7 +97,7 @@ def test_explanations_are_what_the_command_prints(client, command_lines):
                 each["family"] for each in command_line["explain"]
             ]
             for expected, family in zip(command_line["explain"], found["families"], strict=True):
-                for printed, shape in zip(expected["shapes"], family["shapes"], strict=True):
+                for printed, shape in zip(expected["shapes"], family["shapes"] or (), strict=True):
                     assert shape.keys() - printed.keys() == {"declared", "devices", "sentences", "drawing"}
                     assert {key: shape[key] for key in printed} == printed
                     shapes += 1

@@ -56,7 +56,9 @@ class RequestModel(BaseModel):
 class ResponseModel(BaseModel):
     """What an operation returns, or a part of it. Dataclasses inside it are written in camel case too."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, arbitrary_types_allowed=True
+    )
 
 
 class Problem(ResponseModel):

@@ -1,85 +1,24 @@
 """Where the pods of a manifest fit: the operation `explain`, for each kind of node what a pod gets or what refuses it."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from pydantic import PlainSerializer, WithJsonSchema
+from dataclasses import replace
 
 from webhook.console.api import ResponseModel, operation
 from webhook.console.review import ReviewedManifest, ReviewRequest, UnreadableDocument, review_manifest
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_NAME, brief
-from webhook.devices.explanation import PodExplanation, ShapeExplanation
+from webhook.devices.explanation import PodExplanation
 from webhook.devices.fleet import Fleet
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation
 from webhook.document_review import Reviewed
-from webhook.render.explanation import explain_pods, gang_of, shape_value
-from webhook.texts import shorten
+from webhook.render.explanation import explain_pods, gang_of
 
 MAX_DOCUMENTS = 10
 MAX_PODS = 10  # of one document
 MAX_SHAPES = 200  # of all documents together
-MAX_SKIPPED = 50
 MAX_STEPS = 500_000  # of the searches in all documents together, each about a microsecond
-MAX_TEXT = 1000  # characters: a node may register any text as the model of its cards
-MAX_ITEMS = 100  # of a list: containers, sentences, kinds of cards
 
 KNOWN, DECLARED, UNKNOWN = "known", "declared", "unknown"
-
-_SHAPE_SCHEMA = {
-    "type": "object",
-    "description": (
-        "Nodes that placement cannot tell apart, as `vgpu-webhook review --explain -o json` describes them: names of some, "
-        "how many, whether the policy declares them, the fields of their family, placement (fits, tight, never or unknown), "
-        "slices, refusal, the nearest change with which the pod fits; and for people the devices, sentences and a drawing."
-    ),
-    "required": ["names", "nodes", "declared", "placement", "slices", "refusal", "change"],
-    "additionalProperties": True,
-}
-
-
-def _shape_json(shape: ShapeExplanation) -> Any:
-    return brief(shape_value(shape, for_people=True), MAX_TEXT, MAX_ITEMS)
-
-
-# A ShapeExplanation, whatever its family adds.
-ExplainedShape = Annotated[Any, PlainSerializer(_shape_json), WithJsonSchema(_SHAPE_SCHEMA)]
-
-
-class SkippedNode(ResponseModel):
-    """A node that the scheduler skips, and the resource name that it lacks."""
-
-    node: str
-    missing: str
-
-
-class ExplainedFamily(ResponseModel):
-    """Which nodes of one family a pod fits on.
-
-    Attributes:
-        pod: the field path of the pod in its object; empty for a pod itself.
-        family: of devices.
-        chip: the kind of NPU, where the family has several; else empty.
-        placeable: False if the pod's quantities have to be corrected first.
-        shapes: each kind of node.
-        more: how many kinds of nodes are left out.
-        missing: the message if the fleet has no such node; else empty.
-        ignored: the fields of a selector that matches no node of the family and is ignored; else empty.
-        skipped: nodes that the scheduler skips, the first 50.
-        more_skipped: how many of those are left out.
-    """
-
-    pod: str
-    family: str
-    chip: str
-    placeable: bool
-    shapes: tuple[ExplainedShape, ...]
-    more: int
-    missing: str
-    ignored: str
-    skipped: tuple[SkippedNode, ...]
-    more_skipped: int
 
 
 class ExplainedDocument(ResponseModel):
@@ -89,7 +28,7 @@ class ExplainedDocument(ResponseModel):
         place: which document.
         kind, namespace, name: of its object.
         gang: where the pods of a workload lie that start together; None if none do, or if the nodes are not known.
-        families: by pod and by family.
+        families: by pod and by family: what `vgpu-webhook review --explain -o json` prints, and more for people.
         more_pods: how many of its pods are not explained.
     """
 
@@ -98,7 +37,7 @@ class ExplainedDocument(ResponseModel):
     namespace: str
     name: str
     gang: GangExplanation | None
-    families: tuple[ExplainedFamily, ...]
+    families: tuple[PodExplanation, ...]
     more_pods: int
 
 
@@ -136,7 +75,7 @@ def to_explanation(manifest: ReviewedManifest) -> Explanation:
     left, search = MAX_SHAPES, ChangeSearch(MAX_STEPS)
     for reviewed in manifest.documents[:MAX_DOCUMENTS]:
         documents.append(_document(reviewed, left, search))
-        left -= sum(len(family.shapes) for family in documents[-1].families)
+        left -= sum(len(family.shapes or ()) for family in documents[-1].families)
     return Explanation(
         fleet=_knowledge(manifest.snapshot.fleet),
         documents=tuple(documents),
@@ -154,15 +93,15 @@ def _knowledge(fleet: Fleet | None) -> str:
 
 def _document(reviewed: Reviewed, left: int, search: ChangeSearch) -> ExplainedDocument:
     pods = [(path, pod) for path, pod in reviewed.outcome.pods if pod.requested]
-    families: list[ExplainedFamily] = []
+    families: list[PodExplanation] = []
     more = max(len(pods) - MAX_PODS, 0)
     for pod in pods[:MAX_PODS]:
         if left <= 0:
             more += 1
             continue
         for explained in explain_pods((pod,), search):
-            families.append(_family(explained, left))
-            left -= len(families[-1].shapes)
+            families.append(_bounded(explained, left))
+            left -= len(families[-1].shapes or ())
     return ExplainedDocument(
         place=reviewed.place,
         kind=reviewed.request.kind,
@@ -174,21 +113,7 @@ def _document(reviewed: Reviewed, left: int, search: ChangeSearch) -> ExplainedD
     )
 
 
-def _family(explained: PodExplanation, left: int) -> ExplainedFamily:
-    found = explained.shapes or ()
-    shapes = found[: max(left, 0)]
-    return ExplainedFamily(
-        pod=explained.path,
-        family=explained.family,
-        chip=explained.chip,
-        placeable=explained.shapes is not None,
-        shapes=shapes,
-        more=max(explained.more, 0) + len(found) - len(shapes) if explained.shapes is not None else 0,
-        missing=explained.missing,
-        ignored=explained.ignored,
-        skipped=tuple(
-            SkippedNode(node=shorten(node, MAX_NAME), missing=missing)
-            for node, missing in explained.skipped[:MAX_SKIPPED]
-        ),
-        more_skipped=max(len(explained.skipped) - MAX_SKIPPED, 0),
-    )
+def _bounded(explained: PodExplanation, left: int) -> PodExplanation:
+    """An explanation with at most so many shapes."""
+    shapes = explained.shapes and explained.shapes[: max(left, 0)]
+    return replace(explained, shapes=shapes, more=explained.more + len(explained.shapes or ()) - len(shapes or ()))

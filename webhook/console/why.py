@@ -1,20 +1,19 @@
 """Why a pod waits: the operations `why` and `waiting`, and the page that draws their answer."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from flask import Response, render_template, request
-from pydantic import Field, PlainSerializer, WithJsonSchema
+from pydantic import Field
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from webhook.console.api import RequestModel, ResponseModel, describe_error, operation
 from webhook.console.review import MAX_MANIFEST, SOURCE
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_NAME, brief
+from webhook.console.texts import MAX_NAME
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
-from webhook.render.why import change_words, holder_words, to_value
-from webhook.texts import shorten
+from webhook.render.why import change_words, holder_words
 from webhook.why.answer import WaitAnswer, WaitingObject, explain_objects, explain_waiting
 from webhook.why.live import Key
 from webhook.why.node_reasons import WaitReason, WaitVerdict
@@ -24,8 +23,6 @@ MAX_LISTED = 500  # waiting pods
 MAX_DOCUMENTS = 5  # of a manifest
 MAX_REASONS = 50  # of an answer, on the page
 MAX_DRAWINGS = 12  # on the page
-MAX_TEXT = 2000  # characters: the scheduler's and the author's texts
-MAX_ITEMS = 100  # of a list
 NO_PODS = (
     "the console reads no pods: start it with --cluster and the right to list pods, or with --pods FILE, where FILE is what "
     "`kubectl get pods,podgroups -A -o json` prints"
@@ -83,30 +80,15 @@ class WhyRequest(RequestModel):
     ] = ""
 
 
-_ANSWER_SCHEMA = {
-    "type": "object",
-    "description": "The answer, as `vgpu-webhook why -o json` prints it.",
-    "required": ["kind", "namespace", "name", "verdict", "summary", "reasons", "change", "fits"],
-    "additionalProperties": True,
-}
-
-
-def _answer_json(answer: WaitAnswer) -> Any:
-    return brief(to_value(answer), MAX_TEXT, MAX_ITEMS)
-
-
-Answer = Annotated[Any, PlainSerializer(_answer_json), WithJsonSchema(_ANSWER_SCHEMA)]
-
-
 class WhyResponse(ResponseModel):
     """Why pods wait.
 
     Attributes:
-        answers: one for each object.
+        answers: one for each object, as `vgpu-webhook why -o json` prints it.
         problems: why other objects of the manifest have none.
     """
 
-    answers: tuple[Answer, ...]
+    answers: tuple[WaitAnswer, ...]
     problems: tuple[str, ...] = ()
 
 
@@ -118,7 +100,7 @@ def waiting(state: ConsoleState, wanted: WaitingRequest) -> WaitingResponse:  # 
     try:
         found: Sequence[Key] = sorted(state.waiting.waiting())
     except WebhookError as error:
-        return WaitingResponse(known=False, problem=shorten(str(error), MAX_TEXT), pods=(), more=0)
+        return WaitingResponse(known=False, problem=str(error), pods=(), more=0)
     pods = tuple(WaitingPod(namespace=namespace, name=name) for namespace, name in found[:MAX_LISTED])
     return WaitingResponse(known=True, problem=None, pods=pods, more=max(len(found) - MAX_LISTED, 0))
 

@@ -6,7 +6,10 @@ The terminal, the JSON and the drawings read these values and add nothing to the
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, GetPydanticSchema
+from pydantic_core.core_schema import any_schema
 
 from webhook.devices import wording
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
@@ -24,6 +27,7 @@ from webhook.pod.view import REGULAR
 from webhook.texts import shorten
 
 MAX_SHAPES = 50  # explained of one pod, however many the fleet has
+MAX_SKIPPED = 50  # nodes
 MAX_NAME = 1000  # characters of a node's name
 
 
@@ -58,7 +62,10 @@ class ShapeExplanation:
     """Where a pod's devices lie on an empty node of one shape, or what refuses.
 
     Attributes:
-        shape: the shape.
+        shape: the shape; not part of the JSON.
+        names: up to three of the nodes.
+        nodes: how many there are.
+        declared: whether the policy declares them, so that they may not exist yet.
         selected: the nodes of it that the pod's selector leaves; None if it has none, or if they are not known.
         mode: how the devices are shared; empty if there is one way only.
         kinds: the devices of a node, equal ones together.
@@ -71,7 +78,10 @@ class ShapeExplanation:
         drawing: a node with what the pod gets there.
     """
 
-    shape: AnyShape
+    shape: Annotated[AnyShape, GetPydanticSchema(lambda *_: any_schema()), Field(exclude=True)]
+    names: tuple[str, ...]
+    nodes: int
+    declared: bool
     selected: Selected | None = None
     mode: str
     kinds: tuple[EqualDevices, ...]
@@ -83,20 +93,13 @@ class ShapeExplanation:
     sentences: tuple[Sentence, ...]
     drawing: DrawnNode
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Up to three of the nodes."""
-        return self.shape.names
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are."""
-        return self.shape.nodes
+@dataclass(frozen=True, slots=True)
+class SkippedNode:
+    """A node that the scheduler skips, and the resource name that it lacks."""
 
-    @property
-    def declared(self) -> bool:
-        """Whether the policy declares the nodes, which may not exist yet."""
-        return self.shape.declared
+    node: str
+    missing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +107,27 @@ class PodExplanation:
     """Which nodes of one family take one pod.
 
     Attributes:
-        path: the field path of the pod in its object; empty for a pod itself.
+        pod: the field path of the pod in its object; empty for a pod itself.
         family: the family.
         shapes: for each shape, where the devices lie or what refuses; None if the pod's quantities are not usable.
         more: how many shapes are not explained.
         missing: a sentence if the fleet has no such node; else empty.
         selector: the fields of the pod that select nodes; empty if none do.
         ignored: the fields of a selector that leaves no node of the family, and is left aside.
-        skipped: nodes that the scheduler skips, each with the resource name that it lacks.
+        skipped: nodes that the scheduler skips.
+        more_skipped: how many of those are left out.
         chip: the kind of NPU, where the family has several.
     """
 
-    path: str
+    pod: str
     family: str
     shapes: tuple[ShapeExplanation, ...] | None
     more: int
     missing: str
     selector: str = ""
     ignored: str = ""
-    skipped: tuple[tuple[str, str], ...] = ()
+    skipped: tuple[SkippedNode, ...] = ()
+    more_skipped: int = 0
     chip: str = ""
 
 
@@ -169,7 +174,11 @@ class PlacementRequest(NamedTuple):
         family, search = self.family, self.search or ChangeSearch()
         shapes = [shape for shape in part.shapes if family.concerns(request, shape)]
         explained = [_ShapeExplainer(self, request, part, shape, search).explain() for shape in shapes[:MAX_SHAPES]]
-        skipped = [(node, missing) for node, missing in part.gated if family.lacks(request, missing)]
+        skipped = [
+            SkippedNode(shorten(node, MAX_NAME), missing)
+            for node, missing in part.gated
+            if family.lacks(request, missing)
+        ]
         found = self._explanation(tuple(explained), shapes, family.missing(request, part), skipped)
         return replace(found, chip=family.label(request))
 
@@ -178,17 +187,18 @@ class PlacementRequest(NamedTuple):
         explained: tuple[ShapeExplanation, ...] | None,
         shapes: Sequence[AnyShape],
         missing: str,
-        skipped: Iterable[tuple[str, str]],
+        skipped: Sequence[SkippedNode],
     ) -> PodExplanation:
         return PodExplanation(
-            path=self.path,
+            pod=self.path,
             family=self.family.id,
             shapes=explained,
-            more=len(shapes) - MAX_SHAPES,
+            more=0 if explained is None else len(shapes) - len(explained),
             missing="" if shapes else missing,
             selector="" if self.nodes is None else self.nodes.words,
             ignored=self.written.words if self.written is not None and self.nodes is None and shapes else "",
-            skipped=tuple(skipped),
+            skipped=tuple(skipped[:MAX_SKIPPED]),
+            more_skipped=max(len(skipped) - MAX_SKIPPED, 0),
         )
 
 
@@ -230,6 +240,9 @@ class _ShapeExplainer:
             sentences.append(Sentence("→", self._advice(change, searched=searched)))
         return ShapeExplanation(
             shape=shape,
+            names=shape.names,
+            nodes=shape.nodes,
+            declared=shape.declared,
             selected=self._selected(),
             mode=shape.mode,
             kinds=tuple(family.kinds(shape)),

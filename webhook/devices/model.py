@@ -14,6 +14,7 @@ ContainerName = Annotated[
     Container | None,
     SkipValidation,
     PlainSerializer(lambda found: None if found is None else found.name, return_type=str | None),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]}),
 ]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import PlainSerializer, SkipValidation
+from pydantic import PlainSerializer, SkipValidation, WithJsonSchema
 
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.verdict import Fits, Unknown, Verdict
@@ -25,7 +25,12 @@ LEAST_STEPS = 1_000  # for the search in one verdict, even if no steps are left
 
 Requested = TypeVar("Requested")
 Engine = Callable[[Requested, NodeSelector | None], Verdict]
-ContainerName = Annotated[Container, SkipValidation, PlainSerializer(lambda found: found.name, return_type=str)]
+ContainerName = Annotated[
+    Container,
+    SkipValidation,
+    PlainSerializer(lambda found: found.name, return_type=str),
+    WithJsonSchema({"type": "string"}),
+]
 
 
 @dataclass(frozen=True, slots=True)

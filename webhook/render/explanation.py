@@ -1,7 +1,7 @@
 """An explanation for the terminal and as JSON."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
@@ -29,9 +29,7 @@ _GANGS = {
     "never": "the empty nodes have no room for them, but for these",
     "unknown": "whether the empty nodes have room for them could not be computed",
 }
-_FOR_PEOPLE = ("devices", "sentences", "drawing")
-_DERIVED = frozenset({"shape", *_FOR_PEOPLE})  # not part of the JSON
-_LAST = ("placement", "slices", "refusal", "change")
+_FOR_PEOPLE = frozenset({"declared", "devices", "sentences", "drawing"})  # not part of the JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch |
 
 def show(explained: PodExplanation, terminal: Terminal) -> None:
     """Write which nodes of one family take a pod."""
-    about = (f" with {explained.chip}" if explained.chip else "") + (f" for {explained.path}" if explained.path else "")
+    about = (f" with {explained.chip}" if explained.chip else "") + (f" for {explained.pod}" if explained.pod else "")
     terminal.line(INDENT, (Style.BOLD, f"{explained.family} nodes"), about)
     inner = INDENT * 2
     if explained.shapes is None:
@@ -100,16 +98,17 @@ def show(explained: PodExplanation, terminal: Terminal) -> None:
         terminal.line(inner, f"and {explained.more} more kinds of nodes")
     if explained.missing and not explained.skipped:
         terminal.line(inner, explained.missing)
-    for node, missing in explained.skipped[:SHOWN_GATED]:
+    for skipped in explained.skipped[:SHOWN_GATED]:
         terminal.line(
             inner,
             (Style.BAD, "never "),
             INDENT,
-            (Style.BOLD, node),
-            f": the scheduler skips it, its allocatable {missing} is missing",
+            (Style.BOLD, skipped.node),
+            f": the scheduler skips it, its allocatable {skipped.missing} is missing",
         )
-    if len(explained.skipped) > SHOWN_GATED:
-        terminal.line(inner, f"and {len(explained.skipped) - SHOWN_GATED} more nodes that the scheduler skips")
+    more = len(explained.skipped) + explained.more_skipped - SHOWN_GATED
+    if more > 0:
+        terminal.line(inner, f"and {more} more nodes that the scheduler skips")
 
 
 def show_gang(gang: GangExplanation, terminal: Terminal) -> None:
@@ -164,22 +163,15 @@ def _names(names: tuple[str, ...], nodes: int) -> str:
 
 def to_value(explained: PodExplanation) -> dict[str, Any]:
     """Which nodes of one family take a pod, as JSON."""
-    value: dict[str, Any] = {"pod": explained.path, "family": explained.family}
+    value: dict[str, Any] = {"pod": explained.pod, "family": explained.family}
     if explained.chip:
         value["chip"] = explained.chip
-    return value | {
+    value |= {
         "placeable": explained.shapes is not None,
-        "shapes": [shape_value(shape) for shape in explained.shapes or ()],
-        "skipped": [{"node": node, "missing": missing} for node, missing in explained.skipped],
+        "shapes": [as_value(ShapeExplanation, shape, exclude=_FOR_PEOPLE) for shape in explained.shapes or ()],
+        "skipped": [asdict(skipped) for skipped in explained.skipped],
     }
-
-
-def shape_value(explained: ShapeExplanation, *, for_people: bool = False) -> dict[str, Any]:
-    """One shape of an explanation as JSON; for people with whether it is declared, devices, sentences and drawing."""
-    value = as_value(type(explained), explained, exclude=frozenset({"shape"}) if for_people else _DERIVED)
-    declared = {"declared": explained.declared} if for_people else {}
-    last = {key: value.pop(key) for key in (*_LAST, *_FOR_PEOPLE) if key in value}
-    return {"names": list(explained.names), "nodes": explained.nodes, **declared, **value, **last}
+    return value | ({"moreSkipped": explained.more_skipped} if explained.more_skipped else {})
 
 
 def gang_value(gang: GangExplanation | None) -> Any:

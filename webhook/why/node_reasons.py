@@ -209,10 +209,10 @@ class _FamilyAnswer:
     def _missing(self, explained: PodExplanation) -> str:
         if not explained.skipped:
             return explained.missing
-        node, resource = explained.skipped[0]
+        first, count = explained.skipped[0], len(explained.skipped) + explained.more_skipped
         return (
-            f"the scheduler skips all nodes that register {self._family.devices} ({len(explained.skipped)}, the first is "
-            f"{node}): their allocatable {resource} is missing; check the device plugin there"
+            f"the scheduler skips all nodes that register {self._family.devices} ({count}, the first is "
+            f"{first.node}): their allocatable {first.missing} is missing; check the device plugin there"
         )
 
     def _kinds(self, shapes: Sequence[ShapeExplanation]) -> Iterator[WaitReason]:
