@@ -26,7 +26,8 @@ from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
 from webhook.devices.families import Family
 from webhook.devices.registry import bind
 from webhook.devices.vgpu.fleet import Card
-from webhook.render.explanation import shape_value, to_value
+from webhook.render.explanation import to_value
+from webhook.render.yaml import as_value
 
 NPU, MEMORY, CORES = "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory", "huawei.com/Ascend910B3-core"
 SERVED = {"ring-controller.atlas": "ascend-310P"}
@@ -292,7 +293,7 @@ def test_the_console_adds_the_drawing():
     (explanation,) = explained(pod(("train", vgpus(1, 10))), fleet_in("rtx4090.yaml"))
     assert explanation.family is Family.VGPU
     assert "drawing" not in to_value(explanation)["shapes"][0]
-    drawing = shape_value(explanation.shapes[0], for_people=True)["drawing"]
+    drawing = as_value(DrawnNode, explanation.shapes[0].drawing)
     assert drawing["cards"][7] == {
         "name": "card 7",
         "kind": "NVIDIA GeForce RTX 4090",
