@@ -61,7 +61,7 @@ def test_hostile_text_is_only_text(tmp_path: Path, text: str):
     page = get_page(client, "/decisions")
     for link in page.links("/decisions"):
         assert client.get(link).status_code in (200, 404)
-    assert get_decisions(client, "/1")["name"] == text
+    assert get_decisions(client, "/1")["decision"]["name"] == text
 
 
 def test_links_filter_by_the_exact_name(tmp_path: Path):
@@ -124,4 +124,4 @@ def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path)
     follower.look()
     follower.look()
     assert numbers(client, "?after=5") == [6]
-    assert get_decisions(client, "/6")["id"] == LINES[5]["id"]
+    assert get_decisions(client, "/6")["decision"]["id"] == LINES[5]["id"]

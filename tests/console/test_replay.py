@@ -36,10 +36,10 @@ def test_a_replay_with_the_original_inputs_changes_nothing(client: Any):
 def test_a_replay_of_one_decision_shows_what_other_settings_change(client: Any):
     found = post(client, number=8, settings=["rules.card-count=warn"])
     assert (found["verdict"], found["direction"]) == ("changed", "denied -> allowed")
-    assert (found["allowedBefore"], found["allowedAfter"]) == (False, True)
+    assert (found["before"]["allowed"], found["after"]["allowed"]) == (False, True)
     assert (found["gained"], found["lost"]) == ([], [])
     assert found["levelChanges"] == [{"rule": "card-count", "before": "deny", "after": "warn"}]
-    assert [each["level"] for each in found["findingsAfter"]] == ["warn"]
+    assert [each["level"] for each in found["after"]["findings"]] == ["warn"]
     assert found["repairedBy"] == 7
 
 
@@ -71,9 +71,10 @@ def test_a_replay_of_one_decision_equals_its_part_of_a_replay_of_the_log(tmp_pat
         whole = replayer.replay(read_decision(line))
         one = post(client, number=number, settings=settings)
         assert (one["verdict"], one["direction"]) == (whole.verdict, whole.direction), line
-        assert one["patchAfter"] == list(whole.outcome.operations if whole.outcome else ()), line
-        rules = [each.rule for each in (whole.outcome.violations if whole.outcome else ())]
-        assert [each["rule"] for each in one["findingsAfter"]] == rules, line
+        assert whole.outcome is not None
+        assert one["after"]["patch"] == list(whole.outcome.operations), line
+        rules = [each.rule for each in whole.outcome.violations]
+        assert [each["rule"] for each in one["after"]["findings"]] == rules, line
 
 
 def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):

@@ -26,7 +26,7 @@ def test_decisions_that_are_added_later_are_shown_and_kept(tmp_path: Path):
     again = console_client(DecisionSource(DecisionStore(database=Database.at(url))))
     assert get_decisions(again)["entries"] == get_decisions(client)["entries"]
     assert get_decisions(again, "/summary")["decisions"] == len(LINES)
-    assert get_decisions(again, "/1")["id"] == LINES[0][1].id
+    assert get_decisions(again, "/1")["decision"]["id"] == LINES[0][1].id
 
 
 def test_an_unreachable_database_is_named_without_its_password():

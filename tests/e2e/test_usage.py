@@ -227,7 +227,7 @@ def assert_on_the_page(assignments: Assignments, console: Console) -> None:
     (total,) = console.api("/usage?name=n01*&limit=0")["totals"]
     slices = [slice_ for slice_ in assignments.slices if slice_.node.startswith("n01")]
     assert (total["nodes"], total["devices"]) == (10, 40)
-    assert (total["heldSlices"], total["heldMemory"]) == (
+    assert (total["promised"]["slices"], total["promised"]["memory"]) == (
         len(slices),
         sum(slice_.memory for slice_ in slices),
     )

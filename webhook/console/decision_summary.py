@@ -1,8 +1,7 @@
 """Decisions summed up: how many were refused, for whom and by which rule, and the charts of that over time."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -13,32 +12,19 @@ from webhook.console.api import ResponseModel, operation
 from webhook.console.parameters import FilterRequest
 from webhook.console.pictures.charts import Chart, Series, axis, chart
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_TEXT, Name
 from webhook.outcome import WORDS
-from webhook.texts import shorten
 
 TOP = 100  # entries of each table
 TOP_RULES = 6  # of the chart
 OTHER_RULES = "other rules"
 
 
-class NamedCount(ResponseModel):
-    """How many decisions a rule, namespace or user has; see `webhook.audit.summary.Count`."""
-
-    name: Name
-    decisions: int
-    denied: int
-    would_be_denied: int
-    warned: int
-    audited: int
-
-
 class RefusedCount(ResponseModel):
     """How often a rule refused requests of a user in a namespace; with `enforced` False, how often it would have."""
 
-    rule: Name
-    namespace: Name
-    user: Name
+    rule: str
+    namespace: str
+    user: str
     enforced: bool
     times: int
 
@@ -65,7 +51,7 @@ class DecisionSummary(ResponseModel):
         first, last: when the earliest and the latest were made.
         outcomes, endpoints: how many of each.
         dry_runs: how many were dry runs.
-        rules, namespaces, users: the most refused first.
+        rules, namespaces, users: the counts of each, the most refused first.
         refused: by rule, namespace and user.
         left_out: how many entries `rules`, `namespaces`, `users` and `refused` lack.
         outcomes_over_time: by outcome.
@@ -78,9 +64,9 @@ class DecisionSummary(ResponseModel):
     outcomes: dict[str, int]
     endpoints: dict[str, int]
     dry_runs: int
-    rules: tuple[NamedCount, ...]
-    namespaces: tuple[NamedCount, ...]
-    users: tuple[NamedCount, ...]
+    rules: dict[str, Count]
+    namespaces: dict[str, Count]
+    users: dict[str, Count]
     refused: tuple[RefusedCount, ...]
     left_out: dict[str, int]
     outcomes_over_time: CountsOverTime
@@ -101,13 +87,13 @@ def sum_up(state: ConsoleState, wanted: FilterRequest) -> Summary:
 
 def to_decision_summary(found: Summary) -> DecisionSummary:
     """A summary with bounded tables."""
-    tables: dict[str, Mapping[str, Count]] = {
+    tables: dict[str, Sized] = {
         "rules": found.rules,
         "namespaces": found.namespaces,
         "users": found.users,
+        "refused": found.refused,
     }
     refused = sorted(found.refused.items(), key=lambda item: (item[0].namespace == OTHERS, -item[1], item[0]))[:TOP]
-    named: dict[str, Any] = {name: _named(table) for name, table in tables.items()}
     return DecisionSummary(
         decisions=found.decisions,
         first=found.first and spell_time(found.first),
@@ -115,33 +101,28 @@ def to_decision_summary(found: Summary) -> DecisionSummary:
         outcomes=dict(found.words),
         endpoints=dict(found.endpoints),
         dry_runs=found.dry_runs,
-        **named,
+        rules=_top(found.rules),
+        namespaces=_top(found.namespaces),
+        users=_top(found.users),
         refused=tuple([RefusedCount(**who._asdict(), times=times) for who, times in refused]),
-        left_out={
-            **{name: max(0, len(table) - TOP) for name, table in tables.items()},
-            "refused": max(0, len(found.refused) - TOP),
-        },
+        left_out={name: max(0, len(table) - TOP) for name, table in tables.items()},
         outcomes_over_time=_over_time(found.outcomes, found.words),
         denials_by_rule=_over_time(found.denials_of, _refused_names(found.rules)),
         denials_by_namespace=_over_time(found.denials_in, _refused_names(found.namespaces)),
     )
 
 
-def _top(table: Mapping[str, Count]) -> list[tuple[str, Count]]:
-    return sorted(table.items(), key=worst_first)[:TOP]
-
-
-def _named(table: Mapping[str, Count]) -> tuple[NamedCount, ...]:
-    return tuple([NamedCount(name=name, **asdict(count)) for name, count in _top(table)])
+def _top(table: Mapping[str, Count]) -> dict[str, Count]:
+    return dict(sorted(table.items(), key=worst_first)[:TOP])
 
 
 def _refused_names(table: Mapping[str, Count]) -> list[str]:
-    return [name for name, count in _top(table) if count.denied]
+    return [name for name, count in _top(table).items() if count.denied]
 
 
 def _over_time(trend: Trend, names: Iterable[str]) -> CountsOverTime:
     begin = next(map(spell_time, trend.times()), None)
-    counts = {shorten(name, MAX_TEXT): tuple(trend.counts(name)) for name in names if begin}
+    counts = {name: tuple(trend.counts(name)) for name in names if begin}
     return CountsOverTime(step_seconds=trend.step, begin=begin, counts=counts)
 
 

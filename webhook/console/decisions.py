@@ -1,6 +1,7 @@
 """The decisions in the audit log: the page that lists them, and the operations that list them and return one."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from flask import render_template, request
@@ -18,8 +19,8 @@ from webhook.console.decision_summary import history, sum_up, to_decision_summar
 from webhook.console.parameters import FilterRequest, wider
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_TEXT, Name, brief, shallow
-from webhook.outcome import WORDS, Violation
+from webhook.console.texts import MAX_TEXT, brief, shallow
+from webhook.outcome import WORDS
 from webhook.rules.settings import Level
 from webhook.suites.rulebook import rows
 
@@ -61,17 +62,20 @@ class DecisionRequest(RequestModel):
 class RuleLevel(ResponseModel):
     """A rule with findings, and the worst level of them."""
 
-    rule: Name
+    rule: str
     level: Level
 
 
-class DecisionOutline(ResponseModel):
-    """The main fields of a decision.
+class DecisionRow(ResponseModel):
+    """A decision in a list. Texts are cut after 300 characters.
 
     Attributes:
         number: its number in the store; it stays the same as long as the console runs, and in a database for ever.
         outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
         time, endpoint, operation, dry_run, user, namespace, kind, name: as in its audit line.
+        id: of the decision; empty if the line has none of twelve hexadecimal digits.
+        repair: of a validation, the number of the repair of the same new pod, if it is in the same list or shortly before it.
+        rules: the rules with findings.
     """
 
     number: int
@@ -84,41 +88,24 @@ class DecisionOutline(ResponseModel):
     namespace: str
     kind: str
     name: str
-
-
-class DecisionRow(DecisionOutline):
-    """A decision in a list. Texts are cut after 300 characters.
-
-    Attributes:
-        id: of the decision; empty if the line has none of twelve hexadecimal digits.
-        repair: of a validation, the number of the repair of the same new pod, if it is in the same list or shortly before it.
-        rules: the rules with findings.
-    """
-
     id: str
     repair: int | None
     rules: tuple[RuleLevel, ...]
 
 
-class DecisionInFull(DecisionOutline):
-    """A decision as its audit line has it, and what follows from it.
+class DecisionInFull(ResponseModel):
+    """A decision, and what follows from it.
 
     Attributes:
-        id, uid, allowed, findings, patch, request, digests, duration_us, client_verified, enforcement: as in its audit line.
+        number, outcome: as in the list.
+        decision: as its audit line has it; JSON that is too deep is cut.
         current: the digests of the settings that are in use now.
         pair: the number of the decision of the other endpoint about the same pod; None if it is not known.
     """
 
-    id: str
-    uid: str
-    allowed: bool
-    findings: tuple[Violation, ...]
-    patch: list[dict[str, Any]]
-    request: dict[str, Any]
-    digests: dict[str, Any]
-    duration_us: int
-    client_verified: bool
-    enforcement: str
+    number: int
+    outcome: str
+    decision: Decision
     current: dict[str, str]
     pair: int | None
 
@@ -169,14 +156,15 @@ def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
 def decision(state: ConsoleState, wanted: DecisionRequest) -> DecisionInFull:
     """A recorded decision in full."""
     source, found = find(state, wanted.number)
-    changes = {
-        **{key: shallow(getattr(found, key)) for key in ("patch", "request", "digests")},
-        "number": wanted.number,
-        "outcome": found.word,
-        "current": dict(state.snapshot.digests),
-        "pair": pair_of(source.store, wanted.number, found),
-    }
-    return DecisionInFull.model_validate(to_record(found) | changes)
+    return DecisionInFull(
+        number=wanted.number,
+        outcome=found.word,
+        decision=replace(
+            found, patch=shallow(found.patch), request=shallow(found.request), digests=shallow(found.digests)
+        ),
+        current=dict(state.snapshot.digests),
+        pair=pair_of(source.store, wanted.number, found),
+    )
 
 
 def find(state: ConsoleState, number: int) -> tuple[DecisionSource, Decision]:

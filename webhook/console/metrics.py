@@ -36,17 +36,17 @@ GAUGES = {
         f"devices_{what}_{unit}": (f"{text}, of all devices of a family.", _FAMILY)
         for what, text in {
             "capacity": "What there is",
-            "booked": "What the scheduler reckons with",
+            "booked": "What the scheduler counts",
             "promised": "What live pods hold",
             "free": "What one more slice of each device could get",
         }.items()
         for unit in _UNITS.values()
     },
     "card_capacity_memory_mib": ("The memory of a device.", _CARD),
-    "card_booked_memory_mib": ("The memory of a device that the scheduler reckons with.", _CARD),
+    "card_booked_memory_mib": ("The memory of a device that the scheduler counts as used.", _CARD),
     "card_promised_memory_mib": ("The memory of a device that live pods hold.", _CARD),
-    "card_booked_slices": ("The slices of a device that the scheduler reckons with.", _CARD),
-    "card_booked_cores": ("The cores of a device that the scheduler reckons with.", _CARD),
+    "card_booked_slices": ("The slices of a device that the scheduler counts as used.", _CARD),
+    "card_booked_cores": ("The cores of a device that the scheduler counts as used.", _CARD),
     "cards_left_out": (f"Devices beyond the first {MAX_CARDS:,}, which are not listed one by one.", ()),
     **{
         f"namespace_promised_{unit}": (f"What the pods of a namespace hold; {OTHERS} sums up small ones.", _NAMESPACE)

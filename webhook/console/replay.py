@@ -9,14 +9,15 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, HTTPException
 from werkzeug.wrappers import Response
 
+from webhook.audit.decision import spell_time, to_record
 from webhook.audit.inputs import MAX_SPLIT
 from webhook.audit.pairs import content_after, is_id, repairs_before
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.console.api import ResponseModel, describe_error, operation
-from webhook.console.decisions import MAX_NUMBER, DecisionInFull, DecisionRequest, decision, find, number_of
+from webhook.console.decisions import MAX_NUMBER, DecisionRequest, decision, find, number_of
 from webhook.console.parameters import FilterRequest, TriedSettings, setting_lines
 from webhook.console.state import ConsoleState
-from webhook.console.texts import Name, shallow
+from webhook.console.texts import shallow
 from webhook.errors import WebhookError
 from webhook.outcome import Violation
 from webhook.render.yaml import to_json, to_yaml
@@ -34,9 +35,17 @@ class ReplayRequest(TriedSettings):
 class LevelDifference(ResponseModel):
     """A rule with findings then and now, at another level."""
 
-    rule: Name
+    rule: str
     before: Level
     after: Level
+
+
+class ReviewResult(ResponseModel):
+    """What a review decided: whether it admitted the object, its findings, and its JSON patch."""
+
+    allowed: bool
+    findings: tuple[Violation, ...]
+    patch: list[dict[str, Any]]
 
 
 class ReplayedDecision(ResponseModel):
@@ -48,11 +57,9 @@ class ReplayedDecision(ResponseModel):
         direction: how it changes; None if it does not.
         reason: why it is not replayable.
         other_inputs: those of `config`, `policy` and `fleet` that differ from the original ones.
-        allowed_before, allowed_after: the verdicts; None after if it was not replayed.
-        findings_before, findings_after: all of them.
+        before, after: the original review and the replayed one; None after if it was not replayed.
         gained, lost: findings that are only in the replay, or only in the original.
         level_changes: rules whose findings stay where they were, at another level.
-        patch_before, patch_after: the JSON patches.
         repaired_by: the number of the mutation that was replayed first, to repair the pod; None if there is none.
     """
 
@@ -61,15 +68,11 @@ class ReplayedDecision(ResponseModel):
     direction: str | None
     reason: str | None
     other_inputs: tuple[str, ...]
-    allowed_before: bool
-    allowed_after: bool | None
-    findings_before: tuple[Violation, ...]
-    findings_after: tuple[Violation, ...]
+    before: ReviewResult
+    after: ReviewResult | None
     gained: tuple[Violation, ...]
     lost: tuple[Violation, ...]
     level_changes: tuple[LevelDifference, ...]
-    patch_before: list[dict[str, Any]]
-    patch_after: list[dict[str, Any]]
     repaired_by: int | None
 
 
@@ -88,12 +91,11 @@ def replay(state: ConsoleState, wanted: ReplayRequest) -> ReplayedDecision:
                 repaired_by = at
     found = replayer.replay(original)
     outcome = found.outcome
-    if found.verdict is ReplayVerdict.SAME and outcome is None:
-        allowed, findings, patch = original.allowed, original.findings, original.patch
-    elif outcome is None:
-        allowed, findings, patch = None, (), []
-    else:
-        allowed, findings, patch = outcome.allowed, outcome.violations, list(outcome.operations)
+    before = ReviewResult(allowed=original.allowed, findings=original.findings, patch=shallow(original.patch))
+    after = before if found.verdict is ReplayVerdict.SAME else None
+    if outcome is not None:
+        patch = shallow(list(outcome.operations))
+        after = ReviewResult(allowed=outcome.allowed, findings=outcome.violations, patch=patch)
     different = list(dict.fromkeys((e.before.rule, e.before.level, e.after.level) for e in found.level_changes))
     return ReplayedDecision(
         number=number,
@@ -101,17 +103,13 @@ def replay(state: ConsoleState, wanted: ReplayRequest) -> ReplayedDecision:
         direction=found.direction and found.direction.value,
         reason=found.reason or None,
         other_inputs=found.other,
-        allowed_before=original.allowed,
-        allowed_after=allowed,
-        findings_before=original.findings,
-        findings_after=findings,
+        before=before,
+        after=after,
         gained=found.gained,
         lost=found.lost,
         level_changes=tuple(
             [LevelDifference(rule=rule, before=before, after=after) for rule, before, after in different[:MAX_LEVELS]]
         ),
-        patch_before=shallow(original.patch),
-        patch_after=shallow(patch),
         repaired_by=repaired_by,
     )
 
@@ -172,17 +170,18 @@ def decision_page(state: ConsoleState, number: int) -> Response:
     if unknown := request.args.keys() - set(TRIED):
         raise BadRequest(f"{min(unknown)[:100]}: no such key; there are {', '.join(TRIED)}")
     found = decision.run(state, DecisionRequest(number=number))
+    recorded = found.decision
     form = _replay_form(state, request.args, number) if request.args else TryForm("", "")
-    replayed = form.result
     text = render_template(
         "decision.html",
         found=found,
-        permalink=url_for("pages.decision_by_id", decision_id=found.id) if is_id(found.id) else None,
-        made=replayed,
-        patch=_patch_rows(found.patch),
-        patches=replayed and (_patch_rows(replayed.patch_before), _patch_rows(replayed.patch_after)),
-        kept=_cut(to_yaml(found.request)),
-        raw=_cut(_audit_line(found)),
+        recorded=recorded,
+        permalink=url_for("pages.decision_by_id", decision_id=recorded.id) if is_id(recorded.id) else None,
+        made=form.result,
+        patch_rows=_patch_rows,
+        spell_time=spell_time,
+        kept=_cut(to_yaml(recorded.request)),
+        raw=_cut(to_json(to_record(recorded))),
         rules={row.id for row in rows()},
         form=form,
         filters=FilterRequest(),
@@ -190,11 +189,6 @@ def decision_page(state: ConsoleState, number: int) -> Response:
         max_split=MAX_SPLIT,
     )
     return Response(text, form.status, mimetype="text/html")
-
-
-def _audit_line(found: DecisionInFull) -> str:
-    derived = {"current", "pair", "outcome", "number"}
-    return to_json(found.model_dump(mode="json", by_alias=True, exclude=derived))
 
 
 def _cut(text: str) -> str:

@@ -1,10 +1,9 @@
 """Amounts, times and sentences as pages show them, and bounds for values that come from users."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 from markupsafe import Markup, escape
-from pydantic import AfterValidator
 
 from webhook.texts import shorten, visible
 
@@ -12,8 +11,6 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 MAX_TEXT = 300  # characters of a name in a list
 MAX_NAME = 253  # characters of a name in Kubernetes; a file may hold longer ones
 MAX_DEPTH = 60  # of JSON that a log holds: a pod is not half as deep, and writers of YAML and JSON fail at some depth
-
-Name = Annotated[str, AfterValidator(lambda name: shorten(name, MAX_TEXT))]
 
 
 def ago(seconds: float) -> str:

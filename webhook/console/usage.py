@@ -1,6 +1,7 @@
 """What pods hold of each node now: the operation `usage`, and the first view of the fleet page."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from flask import render_template, request
@@ -14,12 +15,12 @@ from webhook.console.fleet import FamilyId, NodeFilter, glob_field, matcher
 from webhook.console.parameters import wider
 from webhook.console.pictures.node import COLOURS
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_NAME, mebibytes
+from webhook.console.texts import mebibytes
 from webhook.console.usage_watcher import CurrentUsage, NodeUsage
 from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
+from webhook.devices.model import JsonAmounts
 from webhook.devices.usage import total
-from webhook.texts import shorten
 
 NODES = 30  # of a page
 MAX_NODES = 500  # of one response
@@ -55,26 +56,14 @@ class HeldTotal(ResponseModel):
     Attributes:
         family: of devices.
         nodes, devices: how many.
-        memory, cores, slices: of all devices; 0 if unknown.
-        held_memory, held_cores, held_slices: what live pods hold of them.
+        capacity, promised: of all devices together: what they have, 0 if unknown, and what live pods hold.
     """
 
     family: FamilyId
     nodes: int
     devices: int
-    memory: int
-    cores: int
-    slices: int
-    held_memory: int
-    held_cores: int
-    held_slices: int
-
-
-class NamespaceShare(ResponseModel):
-    """A namespace, and how many MiB of device memory its pods hold on all nodes."""
-
-    namespace: str
-    memory: int
+    capacity: JsonAmounts
+    promised: JsonAmounts
 
 
 class UsageResponse(ResponseModel):
@@ -87,7 +76,7 @@ class UsageResponse(ResponseModel):
         pods: how many pods hold something.
         matching: how many nodes match.
         totals: of the matching nodes, by family.
-        namespaces: those whose pods hold most memory, the first 100.
+        namespaces: how many MiB of device memory the pods of each hold on all nodes; the first 100, the most first.
         nodes: the matching nodes with their devices and who holds them, as `usage -o json` prints them.
         findings: what is wrong with assignments, the first 100; on all nodes.
         more_findings: how many of them are left out.
@@ -99,7 +88,7 @@ class UsageResponse(ResponseModel):
     pods: int = 0
     matching: int = 0
     totals: tuple[HeldTotal, ...] = ()
-    namespaces: tuple[NamespaceShare, ...] = ()
+    namespaces: Mapping[str, int] = Field(default_factory=dict)
     nodes: tuple[OccupiedNode, ...] = ()
     findings: tuple[LedgerFinding, ...] = ()
     more_findings: int = 0
@@ -120,10 +109,7 @@ def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
         pods=found.pods,
         matching=len(matching),
         totals=tuple(_totals(matching)),
-        namespaces=tuple(
-            NamespaceShare(namespace=shorten(namespace, MAX_NAME), memory=memory)
-            for namespace, memory in list(found.namespaces.items())[:MAX_NAMESPACES]
-        ),
+        namespaces=dict(islice(found.namespaces.items(), MAX_NAMESPACES)),
         nodes=tuple(each.node for each in matching[wanted.offset : wanted.offset + wanted.limit]),
         findings=found.findings[:MAX_FINDINGS],
         more_findings=max(len(found.findings) - MAX_FINDINGS, 0),
@@ -165,13 +151,12 @@ def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
 def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
     for family in dict.fromkeys(each.node.family for each in matching):
         own = [each for each in matching if each.node.family == family]
-        most, held = total(each.capacity for each in own), total(each.promised for each in own)
         yield HeldTotal(
             family=family,
             nodes=len(own),
             devices=sum(len(each.node.cards) for each in own),
-            **most._asdict(),
-            **{f"held_{name}": amount for name, amount in held._asdict().items()},
+            capacity=total(each.capacity for each in own),
+            promised=total(each.promised for each in own),
         )
 
 
