@@ -31,7 +31,7 @@ def describe(part: DrawnPart, drawing: DrawnNode) -> str:
         amounts.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
     if part.label:
         amounts.append(legible(part.label, 24))
-    return f"{legible(part.container, 40) or 'the pod'}: {', '.join(amounts) or 'nothing booked'}"
+    return f"{legible(part.container, 40) or 'the pod'}: {', '.join(amounts) or 'nothing accounted'}"
 
 
 def totals(drawing: DrawnNode) -> dict[str, str]:
