@@ -264,3 +264,14 @@ def test_any_text_and_any_number_can_be_encoded():
 
     found = json.loads(to_json(Hostile(text="\ud800", number=10**30)))
     assert found == {"text": "\ud800", "number": 10**30}
+
+
+def test_long_texts_and_lists_are_cut_unless_the_response_is_whole():
+    class Long(ResponseModel):
+        texts: list[dict[str, str]]
+
+    response = Long(texts=[{"k" * 3000: "x" * 3000}] * 1001)
+    found = json.loads(to_json(response))["texts"]
+    assert found == [{"k" * 1999 + "…": "x" * 1999 + "…"}] * 1000
+    assert json.loads(to_json(response, whole=True)) == {"texts": response.texts}
+    assert {each.id for each in OPERATIONS if each.whole} == {"review", "decision", "replay", "rule"}
