@@ -128,6 +128,14 @@ def test_npus_that_the_scheduler_skips_are_named(run, write):
     assert explain_json(run, write, fleet=fleet, limits={NPU: "1"})["skipped"] == [{"node": "gated", "missing": NPU}]
 
 
+def test_skipped_nodes_beyond_the_first_50_are_counted(run, write):
+    npus = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]
+    fleet = fleet_of(write, [ascend_node(npus, {}, name=f"gated-{number}") for number in range(60)])
+    found = explain_json(run, write, fleet=fleet, limits={NPU: "1"})
+    assert (len(found["skipped"]), found["moreSkipped"]) == (50, 10)
+    assert "and 57 more nodes that the scheduler skips" in explain(run, write, fleet=fleet, limits={NPU: "1"}).out
+
+
 def test_the_labels_of_declared_nodes_are_unknown(run, write):
     entry = {"name": "big", "nodes": 2, "family": "gpushare", "cards": [{"type": "T4", "memory": 32000, "count": 2}]}
     policy = write("policy.yaml", {"fleet": {"declared": [entry]}})
