@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from tests.console.audit_lines import HOSTILE, LINES, console_client, get_decisions, get_page, numbers, read, write
+from webhook.audit import tail
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
@@ -112,7 +113,8 @@ def test_a_missing_log_is_reported(tmp_path: Path):
     assert ("b", "") not in page.shape
 
 
-def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path):
+def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tail, "LINGER", 0.0)
     file = tmp_path / "log"
     follower = write(file, LINES[:4])
     client = console_client(follower)
