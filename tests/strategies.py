@@ -238,7 +238,10 @@ def node_json(name, text, **offers):
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "annotations": {names.NODE_VGPU_REGISTER: text}},
+        "metadata": {
+            "name": name,
+            "annotations": {names.NODE_VGPU_REGISTER: text, names.NODE_VGPU_HANDSHAKE: "Reported"},
+        },
         "status": {"allocatable": allocatable},
     }
 

@@ -147,6 +147,7 @@ MINDCLUSTER_LABELS = frozenset({RING_CONTROLLER, VNPU_LEVEL, VNPU_DVPP})
 # --- nodes ----------------------------------------------------------------------------------------------------------
 
 NODE_VGPU_REGISTER = "volcano.sh/node-vgpu-register"
+NODE_VGPU_HANDSHAKE = "volcano.sh/node-vgpu-handshake"
 NODE_ASCEND_REGISTER_PREFIX = "hami.io/node-register-"  # and the chip's common word
 NODE_VNPU_HAMI_CORE = "hami-vnpu-core"
 NODE_SERVER_TYPE = "servertype"  # a label: kind of NPU and cores of one chip, `Ascend310P-8`

@@ -24,6 +24,7 @@ def fleets(name: str) -> list[Any]:
 
 FLEETS = fleets("cases.jsonl")
 FAMILIES = fleets("families.jsonl")
+RELEASES = fleets("versions.jsonl")
 ALLOWED = {"allow": {True}, "deny": {False}, "either": {True, False}}
 
 
@@ -31,14 +32,14 @@ ALLOWED = {"allow": {True}, "deny": {False}, "either": {True, False}}
 def review(run, write):
     """Review some pods against some nodes."""
 
-    def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str) -> Result:
+    def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str, policy: Any = POLICY) -> Result:
         return run(
             "review",
             "-o",
             "json",
             *options,
             "--policy",
-            write("policy.yaml", POLICY),
+            write("policy.yaml", policy),
             "--device-config",
             write("config.yaml", fleet["deviceConfig"]),
             "--fleet",
@@ -75,6 +76,7 @@ def test_the_oracle_is_complete():
     others = [case for fleet in FAMILIES for case in fleet["cases"]]
     assert len(others) == 1000
     assert {case["expect"] for case in others} == {"allow", "deny"}
+    assert sum(len(case["fits"]) for fleet in RELEASES for case in fleet["cases"]) == 5040
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
@@ -88,6 +90,21 @@ def test_verdicts_match_the_scheduler(fleet, explained):
         if line["explain"] and line["explain"][0]["placeable"]:
             assert ("fits" in placements) == (case["expect"] == "allow"), (case, line["explain"])
         _check_slices(case, line)
+
+
+@pytest.mark.parametrize("release", RELEASES[0]["cases"][0]["fits"])
+def test_verdicts_match_each_release(release, review):
+    volcano = "1.16.0" if release == "HEAD" else release
+    policy = {**POLICY, "target": {"volcano": volcano, "devicePlugin": "1.11.0"}}
+    wrong = []
+    for fleet in RELEASES:
+        cases = fleet["cases"]
+        lines = review(fleet, fleet["nodes"], [case["pod"] for case in cases], policy=policy).lines
+        for case, line in zip(cases, lines, strict=True):
+            fits = case["fits"][release]
+            if not line["allowed"] if fits else case["one"] and line["allowed"]:
+                wrong.append((fleet["id"], case["pod"]["metadata"]["name"], fits))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])

@@ -40,8 +40,10 @@ FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS = (
     "volcano, facts",
     [
         ((1, 13, 0), set()),
-        ((1, 14, 3), set()),
-        ((1, 14, 4), {GATES_NODES}),
+        ((1, 13, 3), set()),
+        ((1, 13, 4), {GATES_NODES}),
+        ((1, 14, 2), set()),
+        ((1, 14, 3), {GATES_NODES}),
         ((1, 14, 9), {GATES_NODES}),
         ((1, 15, 0), {FOLLOWS_POLICY}),
         ((1, 15, 1), {FOLLOWS_POLICY, GATES_NODES}),
@@ -52,6 +54,23 @@ FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS = (
 def test_each_version_has_its_behavior(volcano, facts):
     target = Target(volcano=volcano)
     assert {fact for fact in FACTS if getattr(target, fact)} == facts
+
+
+@pytest.mark.parametrize(
+    "volcano, handshake, first",
+    [
+        ((1, 13, 3), True, True),
+        ((1, 13, 4), False, True),
+        ((1, 14, 2), True, False),
+        ((1, 14, 3), False, False),
+        ((1, 15, 0), True, False),
+        ((1, 15, 1), False, False),
+        ((1, 16, 0), False, False),
+    ],
+)
+def test_what_older_versions_read(volcano, handshake, first):
+    target = Target(volcano=volcano)
+    assert (target.reads_handshake, target.first_card_memory) == (handshake, first)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ MAX_COMPARED = (
     1_000  # different values of a label that Gt and Lt are tried on; with more, it is enough that the label exists
 )
 
+HANDSHAKE = "present"  # what is kept of one: the time in it changes twice a minute
+NO_HANDSHAKE = "deleted"
+
 Holders = int | list[int]
 
 
@@ -64,6 +67,10 @@ def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
     if not isinstance(metadata, dict):
         return None
     annotations = {key: value for key, value in _texts(metadata, "annotations") if key in config.node_annotations}
+    if (handshake := annotations.pop(names.NODE_VGPU_HANDSHAKE, None)) is not None and annotations:
+        # Whether `Requesting_<time>` is too old is not certain: the scheduler itself writes it.
+        gone = "Requesting" not in handshake and "Deleted" in handshake
+        annotations[names.NODE_VGPU_HANDSHAKE] = NO_HANDSHAKE if gone else HANDSHAKE
     capacity, allocatable = _amounts(raw, "capacity", config), _amounts(raw, "allocatable", config)
     if not annotations and not capacity and not allocatable:
         return None

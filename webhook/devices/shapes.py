@@ -83,7 +83,7 @@ class FleetPart(Generic[D_co]):
     Attributes:
         shapes: the distinct ones, real nodes before declared ones.
         index: which nodes a selector leaves.
-        gated: nodes that register devices which the scheduler ignores, each with the resource name that it lacks.
+        gated: nodes that register devices which the scheduler ignores, each with the resource or annotation that it lacks.
         doubtful: the nodes in doubt, as bits.
     """
 

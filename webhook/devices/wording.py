@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
@@ -32,6 +33,15 @@ def resource_path(who: Container, resource: str) -> str:
 def annotation_path(key: str) -> str:
     """The field path of an annotation."""
     return f"metadata.annotations[{quoted(key)[1:-1]}]"
+
+
+def lacks(name: str, whose: str = "its") -> str:
+    """Why the scheduler skips nodes: a resource or the device plugin's handshake is missing."""
+    if name == names.NODE_VGPU_HANDSHAKE:
+        return (
+            f"{whose} annotation {name} is missing or deleted (this Volcano wants it; plugins after 1.12.0 write none)"
+        )
+    return f"{whose} allocatable {name} is missing"
 
 
 def left(selector: NodeSelector | None, before: str = "") -> str:

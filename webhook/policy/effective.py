@@ -21,6 +21,14 @@ FACTS = {
             "a node counts only if it offers all three vGPU names",
             "a node counts whatever vGPU names it lacks",
         ),
+        "reads_handshake": (
+            "a node counts only with the device plugin's handshake, which plugins after 1.12.0 do not write",
+            "a node needs no handshake",
+        ),
+        "first_card_memory": (
+            "a container without memory takes of each card what the first one has that is tried",
+            "a container without memory takes whole cards",
+        ),
         "reads_uuids": ("GPU UUID annotations are read", "GPU UUID annotations are ignored"),
         "follows_policy": (
             "cards are tried in the order of deviceshare.SchedulePolicy",

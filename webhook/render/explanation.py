@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
+from webhook.devices import wording
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.families import Family
 from webhook.devices.nearest import ChangeSearch
@@ -104,7 +105,7 @@ def show(explained: PodExplanation, terminal: Terminal) -> None:
             (Style.BAD, "never "),
             INDENT,
             (Style.BOLD, skipped.node),
-            f": the scheduler skips it, its allocatable {skipped.missing} is missing",
+            f": the scheduler skips it, {wording.lacks(skipped.missing)}",
         )
     more = len(explained.skipped) + explained.more_skipped - SHOWN_GATED
     if more > 0:

@@ -38,7 +38,11 @@ class Target:
         volcano: the scheduler's version.
         device_plugin: the version of volcano-vgpu-device-plugin.
         scheduler: how the scheduler is configured; None if that is not known.
-        gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.14.4, and from 1.15.1).
+        gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.13.4, 1.14.3, from 1.15.1).
+        reads_handshake: a node counts only if the device plugin's handshake stands on it (the others). The plugins after
+            1.12.0 write none.
+        first_card_memory: a container that gives no memory takes of each card what the first card has that is looked at
+            (before 1.14).
         reads_uuids: the UUID annotations are read (from 1.16).
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
         spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
@@ -54,6 +58,8 @@ class Target:
     device_plugin: Version = (1, 12, 0)
     scheduler: SchedulerConf | None = None
     gates_nodes: bool = field(init=False)
+    reads_handshake: bool = field(init=False)
+    first_card_memory: bool = field(init=False)
     reads_uuids: bool = field(init=False)
     follows_policy: bool = field(init=False)
     spreads_groups: bool = field(init=False)
@@ -65,7 +71,10 @@ class Target:
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
-        derive(self, "gates_nodes", (1, 14, 4) <= self.volcano < (1, 15, 0) or self.volcano >= (1, 15, 1))
+        of_minor = {(1, 13): (1, 13, 4), (1, 14): (1, 14, 3)}.get(self.volcano[:2], (1, 15, 1))
+        derive(self, "gates_nodes", self.volcano >= of_minor)
+        derive(self, "reads_handshake", not self.gates_nodes)  # one commit replaced the one by the other
+        derive(self, "first_card_memory", self.volcano < (1, 14, 0))
         derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
         derive(self, "follows_policy", self.volcano >= (1, 15, 0))
         derive(self, "spreads_groups", self.volcano >= (1, 15, 0))

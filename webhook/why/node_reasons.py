@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from webhook.devices import wording
 from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.family import AnyFamily
@@ -212,7 +213,7 @@ class _FamilyAnswer:
         first, count = explained.skipped[0], len(explained.skipped) + explained.more_skipped
         return (
             f"the scheduler skips all nodes that register {self._family.devices} ({count}, the first is "
-            f"{first.node}): their allocatable {first.missing} is missing; check the device plugin there"
+            f"{first.node}): {wording.lacks(first.missing, 'their')}; check the device plugin there"
         )
 
     def _kinds(self, shapes: Sequence[ShapeExplanation]) -> Iterator[WaitReason]:

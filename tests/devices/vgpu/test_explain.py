@@ -8,10 +8,10 @@ from tests.devices.explaining import Explaining, format_change, is_cut_short
 from webhook import names
 from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.nodes import Node
+from webhook.devices.nodes import HANDSHAKE, Node
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
-from webhook.names import NODE_VGPU_REGISTER
+from webhook.names import NODE_VGPU_HANDSHAKE, NODE_VGPU_REGISTER
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.volcano.target import Target
 
@@ -27,7 +27,9 @@ def node(name, *cards, **offered):
     entries = [card.split(",") for card in cards]
     register = "".join(f"{u},{split},{memory},NVIDIA-{model},true,hami-core:" for u, split, memory, model in entries)
     offers = OFFERED | {f"volcano.sh/vgpu-{role}": amount for role, amount in offered.items()}
-    return Node(name, {"name": name}, {NODE_VGPU_REGISTER: register}, allocatable=offers)
+    return Node(
+        name, {"name": name}, {NODE_VGPU_REGISTER: register, NODE_VGPU_HANDSHAKE: HANDSHAKE}, allocatable=offers
+    )
 
 
 def pod(*containers, constraints=UNCONSTRAINED, selector=None):

@@ -4,11 +4,13 @@ import pytest
 
 from tests.strategies import declared_shape, node_json, register
 from webhook import names
+from webhook.devices.budget import SearchBudget
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown
+from webhook.devices.vgpu.cycle import RoleRequest
 from webhook.devices.vgpu.eligibility import (
     MAX_REMEMBERED,
     UNCONSTRAINED,
@@ -19,6 +21,7 @@ from webhook.devices.vgpu.eligibility import (
 )
 from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.devices.vgpu.fleet import Card
+from webhook.devices.vgpu.gang import room_for
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
@@ -41,6 +44,34 @@ def slice_request_of(*limits, annotations=None, target=MASTER):
 
 def verdict(built, *limits, annotations=None, target=MASTER):
     return judge(slice_request_of(*limits, annotations=annotations, target=target), built)
+
+
+# Of a container without memory, before Volcano 1.14: cards from the last to the first, and whether they hold the pod.
+@pytest.mark.parametrize(
+    "cards, split, limits, annotations, fits",
+    [
+        ([A100, T4], 10, [{NUMBER: 2}], None, True),  # the T4's 15,360 MiB of each
+        ([T4, A100], 10, [{NUMBER: 2}], None, False),  # the A100's 81,920 MiB of each
+        ([T4, A100], 10, [{NUMBER: 2, MEMORY: 15360}], None, True),
+        ([T4, A100], 10, [{NUMBER: 1}], None, True),
+        ([T4, A100], 10, [{NUMBER: 1}], {names.USE_GPUTYPE: "T4"}, False),  # the A100 is looked at all the same
+        ([A100, T4], 10, [{NUMBER: 1}] * 6, None, True),  # five times 15,360 of the A100
+        ([A100, T4], 10, [{NUMBER: 1}] * 7, None, False),
+        ([T4, T4, A100, A100], 1, [{NUMBER: 1}] * 4, None, True),  # a full card is not looked at
+    ],
+)
+def test_a_whole_card_before_1_14(cards, split, limits, annotations, fits):
+    old = Target(volcano=(1, 13, 3))
+    built = fleet(node_json("a", register(cards, split=split)), target=old)
+    assert isinstance(verdict(built, *limits, annotations=annotations, target=old), Fits) is fits
+
+
+def test_gangs_of_whole_cards_before_1_14_count_as_fitting_on_mixed_cards():
+    old = Target(volcano=(1, 13, 3))
+    role = RoleRequest(slice_request_of({NUMBER: 1}, target=old), 0, 99)
+    for cards, known in (([T4, A100], False), ([A100, A100], True)):
+        room = room_for(role, fleet(node_json("a", register(cards)), target=old), SearchBudget())
+        assert (room is not None) is known
 
 
 SMALL = node_json("small", register([T4, T4], prefix="S", split=2))

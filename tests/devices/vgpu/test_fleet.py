@@ -17,7 +17,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.vgpu.fleet import Card
 from webhook.volcano.target import Target
 
-GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 3)), Target(volcano=(1, 16, 0))
+GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 2)), Target(volcano=(1, 16, 0))
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 
 
@@ -102,6 +102,38 @@ def test_the_gate_requires_the_hard_coded_names(missing):
     assert built.nodes == 1
     assert fleet(items, OPEN).nodes == 2
     assert fleet(items, OPEN).vgpu.gated == ()
+
+
+@pytest.mark.parametrize(
+    "handshake, counts",
+    [
+        ("Reported_2026.11.23 10:00:00", True),
+        ("Requesting_2026.11.23 10:00:00", True),  # perhaps too old; the scheduler writes it itself
+        ("Requesting_Deleted", True),
+        ("", True),
+        ("Deleted_2026.11.23 10:00:00", False),
+        (None, False),
+    ],
+)
+def test_older_versions_want_a_handshake(handshake, counts):
+    item = node_json("a", register([T4]))
+    item["metadata"]["annotations"] = {
+        key: value if key == names.NODE_VGPU_REGISTER else handshake
+        for key, value in item["metadata"]["annotations"].items()
+        if key == names.NODE_VGPU_REGISTER or handshake is not None
+    }
+    assert fleet([item], OPEN).vgpu.gated == (() if counts else (("a", names.NODE_VGPU_HANDSHAKE),))
+    assert fleet([item]).nodes == 1
+
+
+def test_a_node_keeps_no_time_of_its_handshake():
+    """It changes twice a minute, and each change would build the fleet anew."""
+    item = node_json("a", register([T4]))
+    found = []
+    for seconds in ("00", "30"):
+        item["metadata"]["annotations"][names.NODE_VGPU_HANDSHAKE] = f"Requesting_2026.11.23 10:00:{seconds}"
+        found.append(read_node(item, CONFIG))
+    assert found[0] == found[1]
 
 
 def test_a_configured_name_does_not_replace_the_hard_coded_one():

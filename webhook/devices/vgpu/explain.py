@@ -18,7 +18,7 @@ from webhook.devices.vgpu.eligibility import eligible, remainders
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Slices, Stuck, walk
-from webhook.devices.vgpu.slices import Need
+from webhook.devices.vgpu.slices import Need, takes
 
 # An annotation, and what holds without it.
 _ANNOTATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -67,11 +67,14 @@ def find_stuck(request: SliceRequest, fleet: VgpuFleet) -> Stuck | None:
 
 def taken_of(request: SliceRequest, shape: VgpuShape, slices: Sequence[Sequence[int]]) -> Iterator[Taken]:
     """The slices; `slices` has the cards of the first containers, or of all."""
-    for one, need, cards in zip(request.requests, request.needs, slices, strict=False):
+    used = [card.used for card in shape.devices]
+    for one, each, cards in zip(request.requests, request.needs, slices, strict=False):
+        need = each.settled(shape.devices, used)
         for index in cards:
             card = shape.devices[index]
+            used[index] = takes(card, used[index], need) or used[index]
             booked = card.booked(need.of(card)) or 0
-            label = WHOLE_CARD if need.memory is None else ""
+            label = WHOLE_CARD if each.memory is None else ""
             if card.geometries is not None:
                 label = "MIG instance"
             yield Taken(one.container, index, booked * card.factor, need.cores, label)

@@ -46,9 +46,9 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
         return {vgpu.role_names[role]: role for role in (Role.PERCENTAGE, Role.CORES, Role.MEMORY, Role.NUMBER)}
 
     @staticmethod
-    def annotations(_ascend: AscendConfig) -> tuple[str]:
-        """The register."""
-        return (names.NODE_VGPU_REGISTER,)
+    def annotations(_ascend: AscendConfig) -> tuple[str, str]:
+        """The register, and the device plugin's handshake."""
+        return (names.NODE_VGPU_REGISTER, names.NODE_VGPU_HANDSHAKE)
 
     @staticmethod
     def assignments(_ascend: AscendConfig) -> tuple[str]:

@@ -12,7 +12,7 @@ from webhook.devices.requests import DeviceRequest
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
-from webhook.devices.vgpu.placement import Placement, place
+from webhook.devices.vgpu.placement import ORDERS, Placement, greedy, place
 from webhook.devices.vgpu.slices import Need, enough_slices, takes
 from webhook.volcano.scheduler import POLICIES
 from webhook.volcano.target import Target
@@ -48,7 +48,13 @@ def slice_request(requests: Sequence[DeviceRequest], constraints: Constraints, t
         return None
     # The scheduler ignores a container that requests only cores. Memory 0 means unset: the whole card.
     served = tuple([request for request in requests if request.number is not None or request.memory is not None])
-    needs = tuple([Need(request.number or 1, request.memory or None, request.cores or 0) for request in served])
+    first = target.first_card_memory
+    needs = tuple(
+        [
+            Need(request.number or 1, request.memory or None, request.cores or 0, first and not request.memory)
+            for request in served
+        ]
+    )
     return SliceRequest(served, needs, _totals(requests), constraints, target.policies)
 
 
@@ -103,8 +109,12 @@ def _placements(
 ) -> Iterator[tuple[Candidate, Placement]]:
     """Try one node after the other, except those with no more cards than one that cannot take the pod."""
     refused: list[dict[Card, int]] = []
+    first = any([need.first for need in requested.needs])
     for candidate in candidates:
         if not offers(candidate.shape, requested.totals):
+            continue
+        if first:
+            yield candidate, _in_order(requested, candidate, budget)
             continue
         if any([all([cards.get(card, 0) >= count for card, count in candidate.kinds]) for cards in refused]):
             continue
@@ -112,6 +122,20 @@ def _placements(
         if placement is Placement.NEVER and len(refused) < MAX_REFUSED:
             refused.append(dict(candidate.kinds))
         yield candidate, placement
+
+
+def _in_order(requested: SliceRequest, candidate: Candidate, budget: SearchBudget) -> Placement:
+    """The verdict where the memory of a slice depends on the cards that the one order of the scheduler looks at."""
+    cards, needs, (policy,) = candidate.shape.devices, requested.needs, requested.policies
+    if not budget.spend(len(needs) * len(cards)):
+        return Placement.UNKNOWN
+    refused = [at for at, card in enumerate(cards) if not requested.constraints.accepts_type(card.type)]
+    if greedy(cards, needs, ORDERS[policy], [card.used for card in cards], frozenset(refused)) is not None:
+        return Placement.FITS
+    if len(needs) == 1:
+        return Placement.NEVER
+    placement = place(candidate.cards, candidate.kinds, needs, budget, requested.policies)
+    return Placement.TIGHT if placement is Placement.FITS else placement
 
 
 def offers(shape: VgpuShape, totals: Mapping[str, int]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from webhook import names
 from webhook.devices.config import Geometry, VgpuConfig
 from webhook.devices.model import Device, NodeState
-from webhook.devices.nodes import GATE_NAMES, Index, Node
+from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.volcano.target import Target
 
@@ -189,6 +189,8 @@ def build_vgpu_fleet(
             continue
         offers = any(node.allocatable.get(name) for name in own)
         lacking = next((name for name in gate if _lacks(node, name, former=offers and name not in own)), None)
+        if target.reads_handshake and node.annotations.get(names.NODE_VGPU_HANDSHAKE, NO_HANDSHAKE) == NO_HANDSHAKE:
+            lacking = names.NODE_VGPU_HANDSHAKE
         if lacking is not None:
             gated.append((node.name, lacking))
             continue

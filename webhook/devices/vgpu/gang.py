@@ -160,12 +160,21 @@ def _able_cards(candidate: Candidate, needs: Sequence[Need]) -> int:
 
 
 def _nodes(request: SliceRequest, fleet: VgpuFleet) -> Iterator[tuple[Candidate, int]] | None:
-    """What the constraints leave of each shape, and on how many nodes; None if single cards are named."""
+    """What the constraints leave of each shape, and on how many nodes; None if their room cannot be added up.
+
+    It cannot if single cards are named, or if what a slice takes depends on the cards that are full.
+    """
     constraints = request.constraints
     left = eligible(constraints, fleet)
     if constraints.names_uuids or not left.complete:
         return None
+    if any(need.first for need in request.needs) and any(_is_mixed(each.shape) for each in left.candidates):
+        return None
     return ((each, each.shape.nodes_left(constraints.nodes)) for each in left.candidates)
+
+
+def _is_mixed(shape: VgpuShape) -> bool:
+    return len({card.memory for card, _ in shape.kinds}) > 1
 
 
 def _pods_on(candidate: Candidate, role: RoleRequest, budget: SearchBudget) -> tuple[int, int] | None:

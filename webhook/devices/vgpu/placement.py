@@ -127,7 +127,8 @@ def greedy(
         excluded: the cards that are not tried.
     """
     slices = []
-    for need in needs:
+    for each in needs:
+        need = each.settled(cards, used)
         taken: list[int] = []
         for card in order(used):
             after = takes(cards[card], used[card], need) if card not in excluded else None
@@ -180,7 +181,8 @@ def walk(
         taken = greedy(cards, [need], order, used, left_out)
         if taken is None:
             tried = zip(cards, before, excluded, strict=True)
-            refusals = tuple([reason or refusal(card, own, need) for card, own, reason in tried])
+            settled = need.settled(cards, before)
+            refusals = tuple([reason or refusal(card, own, settled) for card, own, reason in tried])
             first = next((index for index in order(before) if refusals[index]), None)
             return Stuck(container, first, refusals, tuple(before), tuple(slices))
         slices += taken

@@ -92,6 +92,12 @@ def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
             total = request.totals.get(name, 0)
             if total > most:
                 return f"its containers request {name} {total} together, but no node offers more than {most}"
+    if len(request.needs) == 1 and request.needs[0].first:
+        name = config.vgpu.memory_name
+        return (
+            f"a container without {name} takes of each card the memory of the first card that Volcano before 1.14 looks at, "
+            f"and too few cards of any node have that much; write {name}"
+        )
     memory = sum((need.memory or 0) * need.number for need in request.needs)
     most_memory = max(sum(card.memory for card in candidate.cards) for candidate in found.candidates)
     if memory > most_memory:
@@ -148,8 +154,8 @@ def _no_cards(fleet: VgpuFleet) -> str:
         return "no node of the fleet registers vGPU cards; is the device plugin running?"
     node, missing = fleet.gated[0]
     return (
-        f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler skips it while its "
-        f"allocatable {missing} is missing"
+        f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler skips it while "
+        f"{wording.lacks(missing)}"
     )
 
 

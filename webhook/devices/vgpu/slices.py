@@ -17,15 +17,28 @@ class Need:
         number: how many different cards.
         memory: in config units; None for all of the card's.
         cores: percent of the card.
+        first: without memory, it takes of each card what the first card has that is looked at: Volcano before 1.14.
     """
 
     number: int
     memory: int | None
     cores: int
+    first: bool = False
 
     def of(self, card: Card) -> int:
         """The memory needed of this card."""
         return card.memory if self.memory is None else self.memory
+
+    def settled(self, cards: Sequence[Card], used: Sequence[Used]) -> "Need":
+        """The need on a node with these cards, all of them in the scheduler's order.
+
+        The first card that is looked at is the last one with a slice left, whether the pod may have it or not.
+        """
+        if not self.first:
+            return self
+        tried = zip(reversed(cards), reversed(used), strict=True)
+        memory = next((card.memory for card, (slices, _, _) in tried if slices < card.split and card.memory), None)
+        return Need(self.number, memory, self.cores)
 
 
 def takes(card: Card, used: Used, need: Need) -> Used | None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.ascend.register import npus_by_id
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
@@ -109,6 +110,14 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
     gated = GATE_NAMES if setup.target.gates_nodes else ()
     good = not in_doubt
     told = {name for _, nodes in in_doubt for name in nodes}
+    skipped = build_fleet(_nodes(setup), setup.config, setup.target).vgpu.gated
+    unheard = [node for node, name in skipped if name == names.NODE_VGPU_HANDSHAKE]
+    if unheard:
+        good = False
+        yield broken(
+            f"{listed(unheard)}: {wording.lacks(names.NODE_VGPU_HANDSHAKE, 'the')}; the scheduler skips such a node",
+            "install a device plugin of 1.12.0 or older, or update Volcano to 1.14.3, 1.15.1 or newer",
+        )
     for name in dict.fromkeys((*gated, *configured)):
         lacking = [name_of(node) for node in found if not _offered(node, name) and name_of(node) not in told]
         if not lacking:

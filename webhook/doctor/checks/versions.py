@@ -12,6 +12,7 @@ from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO
 
 _BEHAVIOURS = {
     "gates_nodes": "whether nodes need the well-known names",
+    "first_card_memory": "what a whole card is",
     "reads_uuids": "whether UUID annotations are read",
     "follows_policy": "the order in which cards are walked",
     "one_container": "how many containers of a pod may have vGPUs",
