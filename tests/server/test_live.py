@@ -128,7 +128,7 @@ def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(start: Start
 
 
 def test_a_second_change_waits_for_the_pause(start: Start, authority: Authority, tmp_path: Path):
-    pause = 2.0
+    pause = 1.0
     with ApiServer(authority) as api:
         api.put(NODES, gpu_node("a", 4))
         live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": pause})

@@ -84,7 +84,7 @@ def test_sigint_ends_the_server_at_once(start_server: StartServer):
 
 
 def test_a_second_sigterm_changes_nothing(start_server: StartServer):
-    program = start_server("--drain-seconds", "5")
+    program = start_server("--drain-seconds", "3")
     for _ in range(3):
         program.process.terminate()
         time.sleep(0.1)
