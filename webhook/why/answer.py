@@ -431,7 +431,7 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
         (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),
         (left, WaitVerdict.NOT_NOW, "what the running pods leave"),
     ):
-        found = judge_gang(GangRequest(tuple(wanted), needed), cast("VgpuFleet", part), SearchBudget())
+        found = judge_gang(GangRequest(tuple(wanted), needed, by_index=False), cast("VgpuFleet", part), SearchBudget())
         if not isinstance(found, NeverStarts | StartsTightly):
             continue
         most = found.placed if isinstance(found, StartsTightly) else found.most

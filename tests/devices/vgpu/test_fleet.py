@@ -94,6 +94,19 @@ def test_nodes_that_placement_does_not_distinguish_are_one_shape():
     assert len(fleet([node_json("a", register([T4, A100])), same]).vgpu.shapes) == 1
 
 
+@pytest.mark.parametrize("zero", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
+def test_one_resource_of_0_is_a_doubt(zero):
+    built = fleet([node_json("a", register([T4]), offers={zero: "0"})])
+    (shape,) = built.vgpu.shapes
+    assert (built.vgpu.gated, shape.doubt) == ((), f"its allocatable {zero} is 0")
+
+
+def test_other_names_are_those_of_devices_that_are_not_configured():
+    others = {"nvidia.com/gpu": "8", "volcano.sh/vgpu-slices": "1", names.VGPU_NUMBER: "4"}
+    built = fleet([node_json("a", register([T4]), offers=others)])
+    assert built.other_names == {"volcano.sh/vgpu-slices"}
+
+
 @pytest.mark.parametrize("missing", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
 def test_the_gate_requires_the_hard_coded_names(missing):
     items = [node_json("a", register([T4]), offers={missing: None}), node_json("b", register([T4]))]

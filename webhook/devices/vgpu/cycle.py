@@ -53,7 +53,7 @@ class GangRequest:
 
     roles: tuple[RoleRequest, ...]
     minimum: int
-    by_index: bool = False
+    by_index: bool
 
     @property
     def replicas(self) -> int:

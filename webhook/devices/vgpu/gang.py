@@ -139,9 +139,10 @@ def room_for(role: RoleRequest, fleet: VgpuFleet, budget: SearchBudget) -> Room 
         found = _pods_on(candidate, role, budget)
         if found is None:
             return None
-        most, placed = most + found[0] * count, placed + found[1] * count
-        if found[0]:
-            held += [(name, found[0]) for name in candidate.shape.names[:count]]
+        most_of_one, placed_on_one = found
+        most, placed = most + most_of_one * count, placed + placed_on_one * count
+        if most_of_one:
+            held += [(name, most_of_one) for name in candidate.shape.names[:count]]
         if placed >= role.replicas:
             return every
     return Room(min(most, role.replicas), min(placed, role.replicas), tuple(held))
