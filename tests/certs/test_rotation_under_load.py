@@ -24,7 +24,7 @@ from tests.server.program import Program, until
 from tests.server.reviews import admission_response, review
 
 HOST = "vgpu-webhook.vgpu-webhook.svc"
-PUBLISH_LAG, SERVE_LAG = 4, 8  # seconds; the webhook polls its files every second
+PUBLISH_LAG, SERVE_LAG = 4, 5  # seconds; the webhook polls its files every second
 KUBELET_LAG = 0.8
 CLIENTS = 3
 
