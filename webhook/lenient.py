@@ -16,13 +16,13 @@ def text(value: Any, *path: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def table(value: Any, *path: str) -> dict[str, Any]:
+def obj(value: Any, *path: str) -> dict[str, Any]:
     """The object at a path; empty where there is none."""
     found = at(value, *path)
     return found if isinstance(found, dict) else {}
 
 
-def tables(value: Any, *path: str) -> list[dict[str, Any]]:
+def objs(value: Any, *path: str) -> list[dict[str, Any]]:
     """The objects of the list at a path."""
     found = at(value, *path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []

@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.lenient import table
+from webhook.lenient import obj
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector, Operator, Requirement, Term, integer
 
@@ -80,12 +80,12 @@ def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
 
 
 def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:
-    return [(key, value) for key, value in table(metadata, field).items() if isinstance(value, str)]
+    return [(key, value) for key, value in obj(metadata, field).items() if isinstance(value, str)]
 
 
 def _amounts(raw: Mapping[str, Any], field: str, config: DeviceConfig) -> dict[str, int]:
     kept = config.resources.looks_like_device
-    return {name: quantity.whole(value) or 0 for name, value in table(raw, "status", field).items() if kept(name)}
+    return {name: quantity.whole(value) or 0 for name, value in obj(raw, "status", field).items() if kept(name)}
 
 
 class Index:

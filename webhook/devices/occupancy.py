@@ -23,7 +23,7 @@ from webhook.devices.registry import Families
 from webhook.devices.requests import DevicePod, total
 from webhook.devices.shapes import AnyShape
 from webhook.errors import Malformed
-from webhook.lenient import table, tables, text
+from webhook.lenient import obj, objs, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
 
 REJECTED = "UnexpectedAdmissionError"
@@ -49,14 +49,14 @@ def read_bound_pod(raw: Mapping[str, Any], config: DeviceConfig) -> BoundPod | N
     Returns:
         None if the pod is not bound to a node, has finished, or has nothing to do with devices.
     """
-    metadata, spec, status = (table(raw, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (obj(raw, key) for key in ("metadata", "spec", "status"))
     node, phase = text(spec, "nodeName"), text(status, "phase")
     rejected = phase == "Failed" and status.get("reason") == REJECTED
     if not node or (phase in FINISHED and not rejected):
         return None
     annotations = {
         key: value
-        for key, value in table(metadata, "annotations").items()
+        for key, value in obj(metadata, "annotations").items()
         if key in config.pod_annotations and isinstance(value, str) and 0 < len(value) <= MAX_ANNOTATION
     }
     requested, totals = _requested(raw, config)
@@ -94,7 +94,7 @@ def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, 
 
 
 def _bound_at(raw: Mapping[str, Any]) -> str:
-    for condition in tables(raw, "status", "conditions"):
+    for condition in objs(raw, "status", "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             return text(condition, "lastTransitionTime")
     return ""

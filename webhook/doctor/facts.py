@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.devices.ledger import BoundPod
-from webhook.lenient import table, tables, text
+from webhook.lenient import obj, objs, text
 from webhook.policy.policy import Policy
 
 Object = dict[str, Any]
@@ -170,21 +170,21 @@ class Facts:
 def kept(kind: ObjectKind, raw: Object) -> Object:
     """The part of an object that checks read: of a Secret no private key, of a node no list of images."""
     if kind is ObjectKind.SECRET:
-        data = table(raw, "data")
+        data = obj(raw, "data")
         public = {key: data[key] for key in _PUBLIC if key in data}
         return {"metadata": {"name": name_of(raw), "namespace": namespace_of(raw)}, "data": public}
     if kind is ObjectKind.NODE:
-        metadata, status = table(raw, "metadata"), table(raw, "status")
+        metadata, status = obj(raw, "metadata"), obj(raw, "status")
         return {
             "metadata": {key: metadata[key] for key in _NODE_METADATA if key in metadata},
-            "spec": {"taints": tables(raw, "spec", "taints")},
-            "status": {key: table(status, key) for key in ("capacity", "allocatable")},
+            "spec": {"taints": objs(raw, "spec", "taints")},
+            "status": {key: obj(status, key) for key in ("capacity", "allocatable")},
         }
     if kind is ObjectKind.CONFIG_MAP:
         metadata = {"name": name_of(raw), "namespace": namespace_of(raw)}
-        return {"metadata": metadata, "data": {key: text(raw, "data", key) for key in table(raw, "data")}}
+        return {"metadata": metadata, "data": {key: text(raw, "data", key) for key in obj(raw, "data")}}
     if kind is ObjectKind.POD_GROUP:
-        metadata = table(raw, "metadata")
+        metadata = obj(raw, "metadata")
         return {
             "metadata": {key: metadata[key] for key in ("name", "namespace", "ownerReferences") if key in metadata},
             "spec": {"queue": text(raw, "spec", "queue")},

@@ -18,7 +18,7 @@ from webhook.doctor.volcano import (
     scheduler_conf,
     workload_of,
 )
-from webhook.lenient import at, table, tables, text
+from webhook.lenient import at, obj, objs, text
 from webhook.manifests.configurations import DOMAIN
 from webhook.policy.policy import Policy
 from webhook.settings.table import DEVICE_CONFIG, POLICY, DocumentSetting, Value
@@ -33,21 +33,21 @@ CONFIGURATIONS = (ObjectKind.MUTATING, ObjectKind.VALIDATING)
 
 def entries(facts: Facts, kind: ObjectKind) -> dict[str, Object]:
     """Our webhooks in the configurations of a kind, by name."""
-    found = [entry for raw in facts.all(kind) for entry in tables(raw, "webhooks")]
+    found = [entry for raw in facts.all(kind) for entry in objs(raw, "webhooks")]
     return {name: entry for entry in found if (name := text(entry, "name")).endswith(SUFFIX)}
 
 
 def own_configurations(facts: Facts, kind: ObjectKind) -> list[Object]:
     """The configurations of a kind that have a webhook of ours."""
     return [
-        raw for raw in facts.all(kind) if any(text(entry, "name").endswith(SUFFIX) for entry in tables(raw, "webhooks"))
+        raw for raw in facts.all(kind) if any(text(entry, "name").endswith(SUFFIX) for entry in objs(raw, "webhooks"))
     ]
 
 
 def service(facts: Facts) -> tuple[str, str]:
     """Namespace and name of our Service: as the operator gave them, else as our configurations call it."""
     called = (names.WEBHOOK, names.WEBHOOK)
-    services = (table(e, "clientConfig", "service") for kind in CONFIGURATIONS for e in entries(facts, kind).values())
+    services = (obj(e, "clientConfig", "service") for kind in CONFIGURATIONS for e in entries(facts, kind).values())
     for named in services:
         if text(named, "namespace") and text(named, "name"):
             called = text(named, "namespace"), text(named, "name")
@@ -57,7 +57,7 @@ def service(facts: Facts) -> tuple[str, str]:
 
 def called_service(entry: Object) -> str:
     """Namespace and name of the Service that an entry calls; empty if it calls a URL."""
-    named = table(entry, "clientConfig", "service")
+    named = obj(entry, "clientConfig", "service")
     return f"{text(named, 'namespace')}/{text(named, 'name')}" if named else ""
 
 

@@ -11,7 +11,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, namespace_of, place_of
 from webhook.errors import ConfigError
-from webhook.lenient import table, tables, text, texts
+from webhook.lenient import obj, objs, text, texts
 from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, DocumentSetting, Value
 from webhook.settings.table import SCHEDULER as SCHEDULER_CONF
 from webhook.texts import matches
@@ -84,7 +84,7 @@ class ImageWorkload:
     @property
     def config_maps(self) -> list[str]:
         """The ConfigMaps that its pods mount."""
-        volumes = tables(self.raw, "spec", "template", "spec", "volumes")
+        volumes = objs(self.raw, "spec", "template", "spec", "volumes")
         return [name for volume in volumes if (name := text(volume, "configMap", "name"))]
 
     def flag(self, name: str) -> str | None:
@@ -132,13 +132,13 @@ def _assigns(workload: Object, patterns: Sequence[str], scheduler_names: Sequenc
 
 def account_of(workload: Object) -> str:
     """The user name of the service account of a workload's pods."""
-    spec = table(workload, "spec", "template", "spec")
+    spec = obj(workload, "spec", "template", "spec")
     account = text(spec, "serviceAccountName") or text(spec, "serviceAccount") or "default"
     return f"{names.SERVICE_ACCOUNT}{namespace_of(workload) or 'default'}:{account}"
 
 
 def _containers(workload: Object) -> list[Object]:
-    return tables(workload, "spec", "template", "spec", "containers")
+    return objs(workload, "spec", "template", "spec", "containers")
 
 
 def _image_name(container: Object) -> str:
@@ -169,7 +169,7 @@ def read_map(setting: DocumentSetting[Value], raw: Object, key: str = "") -> Set
     """Read a setting in a ConfigMap, from its own key or another one."""
     place, document = place_of(raw), None
     try:
-        document = setting.document_of(table(raw, "data").get(key or setting.key), place)
+        document = setting.document_of(obj(raw, "data").get(key or setting.key), place)
         return SettingMap(place, document, setting.parse(document, f"{place}: {setting.key}"))
     except ConfigError as error:
         return SettingMap(place, document, error=str(error))
@@ -227,9 +227,9 @@ def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> Scheduler
         key = (scheduler.flag("scheduler-conf") or names.SCHEDULER_CONF_KEY).rpartition("/")[2]
         gap = facts.gap(ObjectKind.CONFIG_MAP, namespace)
         mounted = [facts.find(ObjectKind.CONFIG_MAP, namespace, name) for name in scheduler.config_maps]
-        found = [(raw, key) for raw in mounted if isinstance(raw, dict) and key in table(raw, "data")]
+        found = [(raw, key) for raw in mounted if isinstance(raw, dict) and key in obj(raw, "data")]
     if not found:
-        usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if names.SCHEDULER_CONF_KEY in table(raw, "data")]
+        usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if names.SCHEDULER_CONF_KEY in obj(raw, "data")]
         found = [(raw, names.SCHEDULER_CONF_KEY) for raw in sorted(usual, key=place_of)]
     if found:
         read = read_map(SCHEDULER_CONF, *found[0])
@@ -268,7 +268,7 @@ def read_by_plugin(facts: Facts) -> DeviceConfigMap | Unread | None:
 def device_config_places(facts: Facts) -> list[str]:
     """The places of all ConfigMaps that have the key of a device config."""
     maps = facts.all(ObjectKind.CONFIG_MAP)
-    return [place_of(raw) for raw in maps if names.DEVICE_CONFIG_KEY in table(raw, "data")]
+    return [place_of(raw) for raw in maps if names.DEVICE_CONFIG_KEY in obj(raw, "data")]
 
 
 def _find(facts: Facts, namespace: str, name: str) -> DeviceConfigMap | Unread | None:
@@ -278,7 +278,7 @@ def _find(facts: Facts, namespace: str, name: str) -> DeviceConfigMap | Unread |
 
 def nvidia_of(config: DeviceConfigMap | None) -> Object:
     """The section for vGPUs, as it is written."""
-    return table(config.document, "nvidia") if config is not None and isinstance(config.document, dict) else {}
+    return obj(config.document, "nvidia") if config is not None and isinstance(config.document, dict) else {}
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def vgpu_register(node: Object) -> str:
 def npu_registers(node: Object) -> dict[str, str]:
     """The annotations that register NPUs, by the chip's common word."""
     prefix = names.NODE_ASCEND_REGISTER_PREFIX
-    annotations = table(node, "metadata", "annotations")
+    annotations = obj(node, "metadata", "annotations")
     return {
         key.removeprefix(prefix): value
         for key, value in annotations.items()

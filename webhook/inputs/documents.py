@@ -10,7 +10,7 @@ from webhook.inputs.files import MAX_MANIFEST_BYTES, read_input, source_name
 from webhook.inputs.manifests import flattened
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import Position, SourceText, steps_of
-from webhook.lenient import table
+from webhook.lenient import obj
 from webhook.wire.codec import creation, to_request
 from webhook.wire.models import Request
 
@@ -117,7 +117,7 @@ def _digest(document: Document) -> str:
 def shown_name(request: Request) -> str:
     """The object's name, or the prefix of the name that it will get."""
     found = request.object or request.old_object or {}
-    named = table(found, "metadata")
+    named = obj(found, "metadata")
     name = request.name or named.get("name") or named.get("generateName")
     return name if isinstance(name, str) else ""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.lenient import table
+from webhook.lenient import obj
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _KEY = rf"(?P<key>([a-z0-9.-]+/)?{_NAME})"
@@ -58,5 +58,5 @@ def _requirement(part: str) -> LabelRequirement:
 
 def selects(selector: LabelSelector, document: Any) -> bool:
     """Whether a selector selects an object, by its labels."""
-    labels = table(document, "metadata", "labels")
+    labels = obj(document, "metadata", "labels")
     return all(requirement.matches(labels) for requirement in selector)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from webhook import names
-from webhook.lenient import at, table
+from webhook.lenient import at, obj
 from webhook.pod.environment import without_secrets
 from webhook.pod.view import Container, PodView
 
@@ -63,15 +63,15 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
 
 def excerpt_workload(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Take from a workload what rules read of it, its templates left out."""
-    spec = table(raw, "spec")
+    spec = obj(raw, "spec")
     kept: dict[str, Any] = {}
-    if name := _only(table(raw, "metadata"), ("name",)):
+    if name := _only(obj(raw, "metadata"), ("name",)):
         kept["metadata"] = name
-    if annotations := _only(table(raw, "metadata", "annotations"), _WORKLOAD_ANNOTATIONS):
+    if annotations := _only(obj(raw, "metadata", "annotations"), _WORKLOAD_ANNOTATIONS):
         kept.setdefault("metadata", {})["annotations"] = annotations
     fields = _only(spec, _WORKLOAD_FIELDS)
     if isinstance(strategy := spec.get("strategy"), dict):
-        rolling = _only(table(strategy, "rollingUpdate"), ("maxSurge", "maxUnavailable"))
+        rolling = _only(obj(strategy, "rollingUpdate"), ("maxSurge", "maxUnavailable"))
         fields["strategy"] = {**_only(strategy, ("type",)), "rollingUpdate": rolling}
     if isinstance(tasks := spec.get("tasks"), list):
         fields["tasks"] = [_task(task) for task in tasks]
@@ -79,8 +79,8 @@ def excerpt_workload(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _task(task: Any) -> dict[str, Any]:
-    kept = _only(table(task), ("name", "replicas", "minAvailable"))
-    if partition := _only(table(task, "partitionPolicy"), ("minPartitions", "partitionSize")):
+    kept = _only(obj(task), ("name", "replicas", "minAvailable"))
+    if partition := _only(obj(task, "partitionPolicy"), ("minPartitions", "partitionSize")):
         kept["partitionPolicy"] = partition
     names_of_tasks = at(task, "dependsOn", "name")
     if isinstance(names_of_tasks, list):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.lenient import table
+from webhook.lenient import obj
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR
 
 MAX_CONTAINERS = 1_000  # of all kinds
@@ -48,7 +48,7 @@ class Size:
         Returns:
             What is too much, for people; empty if nothing is.
         """
-        spec, metadata = table(pod, "spec"), table(pod, "metadata")
+        spec, metadata = obj(pod, "spec"), obj(pod, "metadata")
         lists = [found for kind in (REGULAR, INIT, EPHEMERAL) if isinstance(found := spec.get(kind), list)]
         self._containers += sum(map(len, lists))
         if self._containers > MAX_CONTAINERS:
@@ -59,9 +59,9 @@ class Size:
                 if isinstance(container, dict):
                     entries += _entries(container, ("env", "envFrom", "volumeMounts", "volumeDevices"))
                     if "resources" in container:
-                        entries += _entries(table(container, "resources"), ("limits", "requests"))
+                        entries += _entries(obj(container, "resources"), ("limits", "requests"))
                     if "securityContext" in container:
-                        entries += _entries(table(container, "securityContext", "capabilities"), ("add",))
+                        entries += _entries(obj(container, "securityContext", "capabilities"), ("add",))
         self._entries += entries
         if self._entries > MAX_ENTRIES:
             return (

@@ -11,7 +11,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
-from webhook.lenient import at, table, text
+from webhook.lenient import at, obj, text
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
 from webhook.rules import wording
@@ -53,7 +53,7 @@ class Workload:
     @property
     def annotations(self) -> Mapping[str, Any]:
         """The workload's own annotations, not those of its templates."""
-        return table(self.raw, "metadata", "annotations")
+        return obj(self.raw, "metadata", "annotations")
 
     def role_name(self, role: GangRole) -> str:
         """A role, for messages: `task "worker"`."""

@@ -16,7 +16,7 @@ from webhook.devices.nodes import Node
 from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.requests import DevicePod
 from webhook.document_review import is_reviewed_kind, templates_by_shape, unknown_kind, why_not_reviewed
-from webhook.lenient import tables, text
+from webhook.lenient import objs, text
 from webhook.outcome import Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
@@ -74,7 +74,7 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     Raises:
         Malformed: metadata is no object.
     """
-    owners = tables(mapping(raw, "metadata", ""), "ownerReferences")
+    owners = objs(mapping(raw, "metadata", ""), "ownerReferences")
     return next((owner for owner in owners if owner.get("controller") is True), None)
 
 

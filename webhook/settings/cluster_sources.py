@@ -15,7 +15,7 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import ABSENT, WATCH_SECONDS, Reflector
-from webhook.lenient import table
+from webhook.lenient import obj
 from webhook.policy.policy import Policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions, SourceStatus
@@ -134,7 +134,7 @@ class ConfigMapSource(Generic[Value]):
         return found
 
     def _keep(self, raw: dict[str, Any]) -> Content:
-        return (self.setting.text_in(table(raw, "data")),)
+        return (self.setting.text_in(obj(raw, "data")),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -478,7 +478,7 @@ def _read_document(client: Client, setting: DocumentSetting[Value], places: Iter
                 continue
             raise
         try:
-            return setting.read_text(setting.text_in(table(found, "data")), f"ConfigMap {namespace}/{name}")
+            return setting.read_text(setting.text_in(obj(found, "data")), f"ConfigMap {namespace}/{name}")
         except ConfigError:
             if not setting.optional:
                 raise

@@ -17,7 +17,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.inputs.files import parse_document, read_bytes
 from webhook.inputs.parse import parse_stream
-from webhook.lenient import at, table
+from webhook.lenient import at, obj
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
@@ -102,7 +102,7 @@ class DocumentSetting(Setting, Generic[Value]):
         document = parse_document(data, source)
         if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
             return document
-        text = self.text_in(table(document, "data"))
+        text = self.text_in(obj(document, "data"))
         if not isinstance(text, str):
             raise ConfigError(f"{source}: the ConfigMap has no key {self.key}; name the ConfigMap that has it")
         return parse_document(text.encode(), f"{source}: {self.key}")

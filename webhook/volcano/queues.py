@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from webhook.lenient import table, text
+from webhook.lenient import obj, text
 from webhook.pod import quantity
 from webhook.volcano.target import Target
 
@@ -125,11 +125,11 @@ def _limit_of_root(root: Queue, resource: str) -> int | None:
 
 def read_queue(raw: Mapping[str, Any]) -> Queue | None:
     """Read a Queue as the API server has it; None if it has no name. What is malformed counts as absent."""
-    spec, name = table(raw, "spec"), text(raw, "metadata", "name")
+    spec, name = obj(raw, "spec"), text(raw, "metadata", "name")
     if not name:
         return None
-    capability = _amounts(table(spec, "capability"))
-    for resource, amount in _amounts(table(spec, "guarantee", "resource")).items():
+    capability = _amounts(obj(spec, "capability"))
+    for resource, amount in _amounts(obj(spec, "guarantee", "resource")).items():
         if resource in capability:  # Volcano refuses a guarantee above it
             capability[resource] = max(capability[resource], amount)
     is_remote = bool(spec.get("extendClusters"))

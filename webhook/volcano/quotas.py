@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.lenient import table, text
+from webhook.lenient import obj, text
 from webhook.pod import quantity
 
 PREFIX = "limits."
@@ -53,11 +53,11 @@ class Quotas:
 
 def read_quota(raw: Mapping[str, Any]) -> Quota | None:
     """Read a ResourceQuota as the API server has it; None if it limits no device. What is malformed counts as absent."""
-    spec = table(raw, "spec")
+    spec = obj(raw, "spec")
     if spec.get("scopes") or spec.get("scopeSelector"):
         return None  # it counts only some of the pods
     limits = {}
-    for key, value in table(spec, "hard").items():
+    for key, value in obj(spec, "hard").items():
         if key.startswith(PREFIX) and "/" in key:
             try:
                 limits[key.removeprefix(PREFIX)] = math.floor(quantity.parse(value))

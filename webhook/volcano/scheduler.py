@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.errors import ConfigError
-from webhook.lenient import table, tables, text
+from webhook.lenient import obj, objs, text
 
 DEVICESHARE = "deviceshare"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
@@ -93,8 +93,8 @@ def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:
     Raises:
         ConfigError: it has no tiers with plugins.
     """
-    tiers = tables(document, "tiers")
-    plugins = [plugin for tier in tiers for plugin in tables(tier, "plugins")]
+    tiers = objs(document, "tiers")
+    plugins = [plugin for tier in tiers for plugin in objs(tier, "plugins")]
     if not tiers:
         raise ConfigError(f"{source}: it has no tiers")
     return SchedulerConf(tuple([_plugin(plugin) for plugin in plugins]))
@@ -102,4 +102,4 @@ def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:
 
 def _plugin(raw: Mapping[str, Any]) -> Plugin:
     switches = {key: value for key, value in raw.items() if isinstance(value, bool)}
-    return Plugin(text(raw, "name"), table(raw, "arguments"), switches)
+    return Plugin(text(raw, "name"), obj(raw, "arguments"), switches)

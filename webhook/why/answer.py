@@ -21,7 +21,7 @@ from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.inputs.documents import Document
-from webhook.lenient import at, table, tables, text
+from webhook.lenient import at, obj, objs, text
 from webhook.outcome import Outcome, Violation
 from webhook.pod.gangs import Gang, read_gang, read_roles
 from webhook.pod.templates import find_templates, read_templates
@@ -141,7 +141,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     except RequestError as error:
         raise RequestError(f"{subject.document.place}: {error}") from error
     about = _about(reviewed)
-    status = table(subject.document.value, "status")
+    status = obj(subject.document.value, "status")
     if subject.exists and about["kind"] == "Pod" and (settled := _settled(subject.document.value, status)):
         return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled)
     outcome = reviewed.outcome
@@ -264,7 +264,7 @@ def _content(pod: ReviewedPod) -> object:
 
 
 def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
-    gates = tables(subject.document.value, "spec", "schedulingGates")
+    gates = objs(subject.document.value, "spec", "schedulingGates")
     if subject.exists and gates:
         listed = ", ".join(shorten(text(gate, "name") or "(no name)", 63) for gate in gates[:MAX_NAMED])
         yield WaitReason(
@@ -306,7 +306,7 @@ def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluste
 
 def _condition(status: Mapping[str, Any]) -> str:
     """What the scheduler wrote on a pod."""
-    found = (text(one, "message") for one in tables(status, "conditions") if one.get("type") == "PodScheduled")
+    found = (text(one, "message") for one in objs(status, "conditions") if one.get("type") == "PodScheduled")
     return next(filter(None, found), "")
 
 

@@ -23,7 +23,7 @@ from webhook.devices.occupancy import (
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart
 from webhook.errors import ConfigError, Malformed
-from webhook.lenient import at, table, tables, text
+from webhook.lenient import at, obj, objs, text
 from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import VCJOB_GROUP
@@ -73,13 +73,13 @@ _CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with the ma
 
 def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     """Read a Node's JSON; what is malformed keeps no pod off it."""
-    spec, status = table(raw, "spec"), table(raw, "status")
+    spec, status = obj(raw, "spec"), obj(raw, "status")
     taints = [
         (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
-        for taint in tables(spec, "taints")
+        for taint in objs(spec, "taints")
         if taint.get("effect") in _EFFECTS and taint.get("key") != _CORDON
     ]
-    ready = [one.get("status") == "True" for one in tables(status, "conditions") if one.get("type") == "Ready"]
+    ready = [one.get("status") == "True" for one in objs(status, "conditions") if one.get("type") == "Ready"]
     return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
 
 
@@ -121,7 +121,7 @@ class PodGroup:
 
 def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
     """Read a PodGroup's JSON; what is malformed counts as absent."""
-    metadata, spec, status = (table(raw, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (obj(raw, key) for key in ("metadata", "spec", "status"))
     conditions = [
         GroupCondition(
             type=text(one, "type"),
@@ -130,7 +130,7 @@ def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
             message=text(one, "message"),
             since=text(one, "lastTransitionTime"),
         )
-        for one in tables(status, "conditions")
+        for one in objs(status, "conditions")
     ]
     conditions.sort(key=lambda condition: condition.since, reverse=True)
     return PodGroup(
@@ -183,7 +183,7 @@ class LiveObjects:
             self.wanted["Job", *key] = raw
 
     def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
-        spec, status = table(raw, "spec"), table(raw, "status")
+        spec, status = obj(raw, "spec"), obj(raw, "status")
         own = group_of(raw)
         finished = status.get("phase") in ("Succeeded", "Failed")
         if spec.get("nodeName"):

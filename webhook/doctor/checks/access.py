@@ -7,7 +7,7 @@ from webhook import names
 from webhook.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of
 from webhook.doctor.setup import CONFIGURATIONS, Setup, own_configurations, service
-from webhook.lenient import table, tables, text, texts
+from webhook.lenient import obj, objs, text, texts
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP, WORKLOAD_KINDS
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
@@ -69,7 +69,7 @@ def _judged(setup: Setup, rights: Iterable[Right], what: str, so: str) -> CheckR
         name: role
         for binding in _bindings(facts, namespace)
         if any(_grants(rule, right) for rule in _rules(facts, binding, namespace) for right in wanted)
-        for name in map(_subject, tables(binding, "subjects"))
+        for name in map(_subject, objs(binding, "subjects"))
         if (role := text(binding, "roleRef", "name")) != ADMINS or name in _EVERYONE
     }
     everyone = [f"{name} (by {role})" for name, role in holders.items() if name.startswith(_EVERYONE)]
@@ -91,10 +91,10 @@ def _bindings(facts: Facts, namespace: str) -> list[Object]:
 
 
 def _rules(facts: Facts, binding: Object, namespace: str) -> list[Object]:
-    reference = table(binding, "roleRef")
+    reference = obj(binding, "roleRef")
     kind = ObjectKind.ROLE if reference.get("kind") == ObjectKind.ROLE else ObjectKind.CLUSTER_ROLE
     found = facts.find(kind, namespace if kind.namespaced else "", text(reference, "name"))
-    return tables(found, "rules") if isinstance(found, dict) else []
+    return objs(found, "rules") if isinstance(found, dict) else []
 
 
 def _grants(rule: Object, right: Right) -> bool:

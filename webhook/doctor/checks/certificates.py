@@ -13,7 +13,7 @@ from webhook import names
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Facts, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Setup, entries, service
-from webhook.lenient import at, table
+from webhook.lenient import at, obj
 from webhook.texts import counted
 
 Certificates = tuple[x509.Certificate, ...]
@@ -91,7 +91,7 @@ def _served(facts: Facts) -> Certificates | CheckResult:
     secret = known(facts.find(ObjectKind.SECRET, namespace, names.TLS_SECRET))
     if secret is None:
         return broken(f"there is no Secret {namespace}/{names.TLS_SECRET}: the webhook cannot start", RENEW)
-    chain = load(table(secret, "data").get("tls.crt"))
+    chain = load(obj(secret, "data").get("tls.crt"))
     return broken(f"Secret {namespace}/{names.TLS_SECRET}: tls.crt {chain}", RENEW) if isinstance(chain, str) else chain
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from webhook.doctor.check import CheckResult, broken, need, ok, unchecked, warning
 from webhook.doctor.facts import Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Setup, entries
-from webhook.lenient import at, tables, text, texts
+from webhook.lenient import at, objs, text, texts
 from webhook.texts import counted
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
@@ -74,7 +74,7 @@ def hiding(setup: Setup) -> Iterator[CheckResult]:
 
 def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
     found = [
-        text(entry, "name") for raw in setup.rendered if text(raw, "kind") == kind for entry in tables(raw, "webhooks")
+        text(entry, "name") for raw in setup.rendered if text(raw, "kind") == kind for entry in objs(raw, "webhooks")
     ]
     return [name for name in found if not name.startswith(HIDING)]
 
@@ -86,7 +86,7 @@ def _compared(setup: Setup, differences: Differences) -> Iterator[CheckResult]:
     for kind in CONFIGURATIONS:
         installed = entries(setup.facts, kind)
         meant = {
-            text(e, "name"): e for raw in setup.rendered if text(raw, "kind") == kind for e in tables(raw, "webhooks")
+            text(e, "name"): e for raw in setup.rendered if text(raw, "kind") == kind for e in objs(raw, "webhooks")
         }
         seen += len(installed)
         for name, entry in installed.items():
@@ -137,7 +137,7 @@ def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult
 
 
 def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
-    found = tables(entry, "rules")
+    found = objs(entry, "rules")
     return sorted(
         (*(tuple(sorted(texts(rule, part))) for part in _PARTS), (text(rule, "scope") or "*",)) for rule in found
     )
@@ -145,5 +145,5 @@ def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
 
 def _conditions(entry: Object) -> set[tuple[str, str]]:
     """Name and expression of each; line breaks do not matter."""
-    found = tables(entry, "matchConditions")
+    found = objs(entry, "matchConditions")
     return {(text(condition, "name"), " ".join(text(condition, "expression").split())) for condition in found}

@@ -6,7 +6,7 @@ from typing import Any
 from webhook.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, name_of
 from webhook.doctor.setup import Setup
-from webhook.lenient import at, tables, text, texts
+from webhook.lenient import at, objs, text, texts
 from webhook.manifests.configurations import LABELS, Installation
 from webhook.manifests.fallback.isolation import ISOLATION
 from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
@@ -70,9 +70,7 @@ def _rendered(setup: Setup, installed: dict[tuple[ObjectKind, str], Object]) -> 
 
 def _kind(policies: list[Object]) -> str:
     """Which kind they are: only the static ones have rules that are not about isolation."""
-    held = {
-        text(variable, "name").replace("_", "-") for raw in policies for variable in tables(raw, "spec", "variables")
-    }
+    held = {text(variable, "name").replace("_", "-") for raw in policies for variable in objs(raw, "spec", "variables")}
     return "static" if held & (FALLBACKS["static"].keys() - ISOLATION.keys()) else "isolation"
 
 
@@ -95,7 +93,7 @@ def _compared(
     differs = [key for key, value in meant["spec"].items() if not _same(at(raw, "spec", key), value)]
     if differs:
         yield broken(f"{kind} {name}: {', '.join(differs)} are not those of the device config and the policy", apply)
-    for found in tables(raw, "status", "typeChecking", "expressionWarnings"):
+    for found in objs(raw, "status", "typeChecking", "expressionWarnings"):
         problem = " ".join(text(found, "warning").split())[:200]
         yield broken(f"{kind} {name}: the API server warns of {text(found, 'fieldRef')}: {problem}", apply)
 

@@ -15,7 +15,7 @@ from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
-from webhook.lenient import table, tables, text
+from webhook.lenient import obj, objs, text
 from webhook.pod import quantity
 from webhook.pod.tolerations import tolerates
 from webhook.rules.settings import Toleration
@@ -150,7 +150,7 @@ def _nodes(setup: Setup) -> list[Node]:
 
 
 def _offered(node: Object, name: str) -> int:
-    return quantity.whole(table(node, "status", "allocatable").get(name)) or 0
+    return quantity.whole(obj(node, "status", "allocatable").get(name)) or 0
 
 
 def _remedy(setup: Setup, name: str) -> str:
@@ -192,7 +192,7 @@ def node_taints(setup: Setup) -> Iterator[CheckResult]:
     own = toleration.key if toleration else names.VGPU_TAINT
     untolerated: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node in found:
-        for taint in tables(node, "spec", "taints"):
+        for taint in objs(node, "spec", "taints"):
             key = text(taint, "key")
             if text(taint, "effect") in _HARD and not key.startswith(_TEMPORARY) and not _tolerates(toleration, taint):
                 untolerated[key, _format_taint(taint)].append(name_of(node))

@@ -8,7 +8,7 @@ from webhook.doctor.check import CheckResult, known, need, ok, warning
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of, place_of
 from webhook.doctor.setup import SUFFIX, Setup, own_configurations
 from webhook.errors import WebhookError
-from webhook.lenient import tables, text, texts
+from webhook.lenient import objs, text, texts
 from webhook.review import mutate
 from webhook.rules.settings import Enforcement
 from webhook.settings.snapshot import SnapshotInputs
@@ -92,8 +92,8 @@ def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _others(facts: Facts) -> list[str]:
-    entries = [entry for raw in facts.all(ObjectKind.MUTATING) for entry in tables(raw, "webhooks")]
-    found = [text(entry, "name") for entry in entries if any(map(_takes_pods, tables(entry, "rules")))]
+    entries = [entry for raw in facts.all(ObjectKind.MUTATING) for entry in objs(raw, "webhooks")]
+    found = [text(entry, "name") for entry in entries if any(map(_takes_pods, objs(entry, "rules")))]
     return sorted({name for name in found if not name.endswith(SUFFIX)})
 
 

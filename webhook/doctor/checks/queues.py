@@ -6,7 +6,7 @@ from dataclasses import replace
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, place_of
 from webhook.doctor.setup import Setup
-from webhook.lenient import tables, text
+from webhook.lenient import objs, text
 from webhook.settings.table import QUEUES
 from webhook.texts import counted
 from webhook.volcano.queues import DEFAULT, ROOT, Queue, Queues
@@ -107,7 +107,7 @@ def _in_parents(setup: Setup, every: Queues) -> Iterator[CheckResult]:
 
 def _owner(group: Object) -> str:
     """What a PodGroup is made for, for people: `Pod team-a/training`."""
-    owner = next(iter(tables(group, "metadata", "ownerReferences")), {})
+    owner = next(iter(objs(group, "metadata", "ownerReferences")), {})
     kind, name = text(owner, "kind"), text(owner, "name")
     return f"{kind} {text(group, 'metadata', 'namespace')}/{name}" if kind and name else f"PodGroup {place_of(group)}"
 

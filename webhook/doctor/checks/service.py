@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import ObjectKind, listed, namespace_of
 from webhook.doctor.setup import CONFIGURATIONS, Setup, called_service, entries, port, service
-from webhook.lenient import at, tables, text, texts
+from webhook.lenient import at, objs, text, texts
 from webhook.settings.sources import PROBLEM
 
 _PLACE = "apply deploy/ again, with the namespace in a kustomization; or give the right -n and --name"
@@ -26,7 +26,7 @@ def webhook_service(setup: Setup) -> Iterator[CheckResult]:
         yield broken(f"there is no Service {place}: every call fails", "apply deploy/ again")
         return
     called = {port(entry) for entry in installed}
-    offered = {offer.get("port") for offer in tables(found, "spec", "ports") if isinstance(offer.get("port"), int)}
+    offered = {offer.get("port") for offer in objs(found, "spec", "ports") if isinstance(offer.get("port"), int)}
     if called - offered:
         missing = listed([str(number) for number in sorted(called - offered)])
         yield broken(f"Service {place} has no port {missing}, which is called", "apply deploy/ again")
@@ -47,7 +47,7 @@ def webhook_endpoints(setup: Setup) -> Iterator[CheckResult]:
     ready = {
         address
         for found in slices
-        for endpoint in tables(found, "endpoints")
+        for endpoint in objs(found, "endpoints")
         if at(endpoint, "conditions", "ready") is not False
         for address in texts(endpoint, "addresses")
     }
