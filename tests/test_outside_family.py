@@ -156,7 +156,7 @@ def test_what_pods_hold_is_shown(files, capsys, tmp_path):
     arguments = ["--device-config", config, "--fleet", fleet, "--pods", str(pods)]
     _, out = run_command(capsys, "usage", "-o", "json", *arguments)
     nodes = {node["name"]: node["cards"] for node in json.loads(out)["nodes"]}
-    assert [card["booked"]["slices"] for card in nodes["large"]] == [1, 1, 0, 0]
+    assert [card["accounted"]["slices"] for card in nodes["large"]] == [1, 1, 0, 0]
     assert [holder["name"] for holder in nodes["large"][0]["pods"]] == ["p"]
 
 

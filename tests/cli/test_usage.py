@@ -52,7 +52,7 @@ def test_json_of_files(run, pods):
     [usage_report] = result.lines
     node = next(node for node in usage_report["nodes"] if node["name"] == "gpu-b")
     first = node["cards"][0]
-    assert first["booked"] == {"slices": 2, "memory": 39000, "cores": 40}
+    assert first["accounted"] == {"slices": 2, "memory": 39000, "cores": 40}
     assert [(item["namespace"], item["name"], item["memory"], item["cores"]) for item in first["pods"]] == [
         ("team", "a", 30000, 20),
         ("other", "b", 9000, 20),
@@ -127,7 +127,7 @@ def test_a_cluster_is_read_in_pages(cluster):
     result = shell("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "-o", "json")
     assert result.returncode == 0, result.stderr
     usage_report = json.loads(result.stdout)
-    assert sum(item["promised"]["slices"] for item in usage_report["totals"]) == 1100
+    assert sum(item["assigned"]["slices"] for item in usage_report["totals"]) == 1100
     requests = api.requests_for(PODS)
     assert len(requests) == 3
     assert requests[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"

@@ -31,17 +31,17 @@ def test_the_metrics_match_the_usage(client, state):
     live = state.waiting.read(None).live
     usage = report(live.occupancy, live.snapshot.families)
     for total in usage.totals:
-        assert found["devices_booked_memory_mib", ("family", total.family)] == total.booked.memory
-        assert found["devices_promised_slices", ("family", total.family)] == total.promised.slices
+        assert found["devices_accounted_memory_mib", ("family", total.family)] == total.accounted.memory
+        assert found["devices_assigned_slices", ("family", total.family)] == total.assigned.slices
         assert found["devices_capacity_cores", ("family", total.family)] == total.capacity.cores
     for node in usage.nodes:
         for card in node.cards:
             labels = (("card", card.id), ("family", node.family), ("node", node.name))
-            assert found["card_booked_memory_mib", *labels] == card.booked.memory
+            assert found["card_accounted_memory_mib", *labels] == card.accounted.memory
     assert found["cards_left_out",] == 0
     assert sum(value for key, value in found.items() if key[0] == "assignment_findings") == len(usage.findings)
-    held = {key: value for key, value in found.items() if key[0] == "namespace_promised_memory_mib"}
-    assert sum(held.values()) == sum(total.promised.memory for total in usage.totals)
+    held = {key: value for key, value in found.items() if key[0] == "namespace_assigned_memory_mib"}
+    assert sum(held.values()) == sum(total.assigned.memory for total in usage.totals)
 
 
 def test_the_number_of_series_is_limited(client, monkeypatch):
@@ -50,13 +50,13 @@ def test_the_number_of_series_is_limited(client, monkeypatch):
     monkeypatch.setattr(metrics, "MAX_NAMESPACES", 1)
     metrics._exposition.cache_clear()
     found = samples(client)
-    cards = [key for key in found if key[0] == "card_booked_memory_mib"]
+    cards = [key for key in found if key[0] == "card_accounted_memory_mib"]
     assert len(cards) == 9
-    assert found["cards_left_out",] == len([key for key in everything if key[0] == "card_booked_memory_mib"]) - 9
-    held = {key: value for key, value in found.items() if key[0] == "namespace_promised_memory_mib"}
+    assert found["cards_left_out",] == len([key for key in everything if key[0] == "card_accounted_memory_mib"]) - 9
+    held = {key: value for key, value in found.items() if key[0] == "namespace_assigned_memory_mib"}
     assert {dict(key[1:])["namespace"] for key in held} - {metrics.OTHERS} != set()
     assert len({dict(key[1:])["namespace"] for key in held}) == 2
-    before = {key: value for key, value in everything.items() if key[0] == "namespace_promised_memory_mib"}
+    before = {key: value for key, value in everything.items() if key[0] == "namespace_assigned_memory_mib"}
     assert sum(held.values()) == sum(before.values())
 
 

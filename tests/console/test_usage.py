@@ -77,8 +77,8 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
         nodes = [node for node in found["nodes"] if node["family"] == total["family"]]
         cards = [card for node in nodes for card in node["cards"]]
         assert (total["nodes"], total["devices"]) == (len(nodes), len(cards))
-        assert total["promised"]["memory"] == sum(card["promised"]["memory"] for card in cards)
-        assert total["promised"]["memory"] == sum(holder["memory"] for card in cards for holder in card["pods"])
+        assert total["assigned"]["memory"] == sum(card["assigned"]["memory"] for card in cards)
+        assert total["assigned"]["memory"] == sum(holder["memory"] for card in cards for holder in card["pods"])
     shown = page(client)
     for each in held:
         assert f"{each['namespace']}/{each['name']}" in shown

@@ -142,7 +142,7 @@ def test_a_missing_field_of_a_chip_is_empty(missing, field, empty):
 
 
 # The memory that a request books: the smallest sufficient template, else the whole NPU, and nothing above the capacity.
-BOOKED = {
+ACCOUNTED = {
     "Ascend910A": [(0, 2184), (2184, 2184), (2185, 4369), (8738, 8738), (8739, 17476), (17477, 32768), (32769, 0)],
     "Ascend910B2": [(1, 8192), (8193, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
     "Ascend910B3": [(1, 16384), (16385, 32768), (32769, 65536), (65536, 65536), (65537, 0)],
@@ -156,14 +156,15 @@ BOOKED = {
 def test_each_chip_books_its_templates():
     chips = {chip.word: chip for chip in recorded("device-config.yaml").ascend.chips}
     assert {
-        word: [(requested, chips[word].booked(requested)) for requested, _ in table] for word, table in BOOKED.items()
-    } == BOOKED
-    assert chips.keys() == BOOKED.keys()
+        word: [(requested, chips[word].accounted(requested)) for requested, _ in table]
+        for word, table in ACCOUNTED.items()
+    } == ACCOUNTED
+    assert chips.keys() == ACCOUNTED.keys()
 
 
 def test_a_chip_without_templates_is_assigned_whole():
     (chip,) = parse({"vnpus": [{**CHIP, "templates": None}]}).ascend.chips
-    assert [chip.booked(requested) for requested in (0, 1, 24576, 24577)] == [21527, 21527, 21527, 0]
+    assert [chip.accounted(requested) for requested in (0, 1, 24576, 24577)] == [21527, 21527, 21527, 0]
 
 
 def test_without_a_configmap_there_is_one_chip():
@@ -181,7 +182,7 @@ def test_npus_of_any_shape_are_read_or_refused(document):
         message = str(error)
         assert message.startswith("the file: ")
     else:
-        assert all(chip.booked(1) >= 0 for chip in chips)
+        assert all(chip.accounted(1) >= 0 for chip in chips)
 
 
 def test_npus_without_names_are_ignored():

@@ -164,7 +164,9 @@ def test_a_pod_that_fits_gets_its_devices(family, raw, node, slices):
 
 def test_memory_above_an_npu_books_nothing_if_no_rule_refuses_it():
     (explanation,) = shapes_of("ascend", ascend((1, 130)), TWO, allowed={"ascend-memory-oversize"})
-    assert [(each.memory, each.label) for each in explanation.slices] == [(0, "the smallest template, nothing booked")]
+    assert [(each.memory, each.label) for each in explanation.slices] == [
+        (0, "the smallest template, nothing accounted")
+    ]
 
 
 def test_too_many_kinds_of_npus_are_unknown():

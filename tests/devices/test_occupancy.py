@@ -1,4 +1,4 @@
-"""What pods hold of each device, and what the scheduler books, compared with a plain implementation for each version."""
+"""What pods hold of each device, and what the scheduler counts, compared with a plain implementation for each version."""
 
 import json
 
@@ -69,7 +69,7 @@ def cards(result, node, family="vgpu"):
 
 def amounts(result, node, family="vgpu"):
     return {
-        name: (card.booked.slices, card.booked.memory, card.booked.cores)
+        name: (card.accounted.slices, card.accounted.memory, card.accounted.cores)
         for name, card in cards(result, node, family).items()
     }
 
@@ -89,10 +89,10 @@ def test_finished_and_terminating_pods_free_their_slices():
     ]
     result = occupied([GPU_NODE], pods)
     card = cards(result, "gpu-a")["GPU-0"]
-    assert card.booked == Amounts(2, 40960, 30)
-    assert (card.promised.memory, card.promised.cores) == (53248, 30)
+    assert card.accounted == Amounts(2, 40960, 30)
+    assert (card.assigned.memory, card.assigned.cores) == (53248, 30)
     assert card.free == Amounts(8, 40960, 70)
-    assert [(one.name, one.container, one.memory, one.booked) for one in card.pods] == [
+    assert [(one.name, one.container, one.memory, one.accounted) for one in card.pods] == [
         ("p1", "c0", 20480, True),
         ("p2", "c0", 20480, True),
         ("p2", "c1", 4096, False),
@@ -113,8 +113,8 @@ def test_an_occupancy_is_rendered_as_json():
         "memory": 81920,
         "split": 10,
         "cores": 100,
-        "booked": {"slices": 1, "memory": 20480, "cores": 30},
-        "promised": {"slices": 1, "memory": 20480, "cores": 30},
+        "accounted": {"slices": 1, "memory": 20480, "cores": 30},
+        "assigned": {"slices": 1, "memory": 20480, "cores": 30},
         "free": {"slices": 9, "memory": 61440, "cores": 70},
         "pods": [
             {
@@ -126,7 +126,7 @@ def test_an_occupancy_is_rendered_as_json():
                 "part": "",
                 "since": "",
                 "terminating": False,
-                "booked": True,
+                "accounted": True,
             }
         ],
     }
@@ -214,13 +214,13 @@ def random_pods(draw):
 
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 @given(pods=random_pods(), mode=st.sampled_from(["hami-core", "mig"]))
-def test_booked_amounts_equal_those_of_the_scheduler(version, pods, mode):
+def test_accounted_amounts_equal_those_of_the_scheduler(version, pods, mode):
     result = occupied([node_json("gpu-a", register([A100, A100], mode))], pods, version)
     expected = expected_amounts(pods, "gpu-a", mode, ["GPU-0", "GPU-1"], version)
     assert amounts(result, "gpu-a") == expected
     for card in cards(result, "gpu-a").values():
-        assert card.booked.slices == sum(holder.booked for holder in card.pods)
-        assert card.promised.slices == len(card.pods)
+        assert card.accounted.slices == sum(holder.accounted for holder in card.pods)
+        assert card.assigned.slices == len(card.pods)
         assert card.free.memory <= card.memory
 
 
@@ -249,7 +249,7 @@ def test_no_pod_raises_an_exception(pods, fleet, text, version):
 def test_mig_books_an_instance_and_leaves_the_equal_ones_free():
     pods = [assigned("p1", "gpu-mig", "GPU-mig-0[group2-0],NVIDIA,5000,0:")]
     card = cards(occupied([MIG_NODE], pods), "gpu-mig")["GPU-mig-0"]
-    assert card.booked == Amounts(1, 19968, 0)
+    assert card.accounted == Amounts(1, 19968, 0)
     assert card.free == Amounts(6, 19968, 100)  # the 1g instance of the group is no longer assigned
     full = [assigned(f"p{i}", "gpu-mig", f"GPU-mig-0[group2-{i}],NVIDIA,5000,0:") for i in range(3)]
     assert cards(occupied([MIG_NODE], full), "gpu-mig")["GPU-mig-0"].free == Amounts()
@@ -273,7 +273,7 @@ def test_amounts_are_multiplied_by_the_memory_factor():
     node = node_json("gpu-a", register([("NVIDIA-A", 8192)]))
     result = occupied([node], [assigned("p", "gpu-a", "GPU-0,NVIDIA,100,0:")], config=config)
     card = cards(result, "gpu-a")["GPU-0"]
-    assert (card.memory, card.booked.memory, card.free.memory) == (81920, 1000, 80920)
+    assert (card.memory, card.accounted.memory, card.free.memory) == (81920, 1000, 80920)
 
 
 # --- the other families -------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_gpushare_books_the_indexed_cards():
     ]
     result = occupied([gpushare_node("g", 4, 64000, unhealthy="1")], pods)
     assert amounts(result, "g", "gpushare") == {"0": (1, 1000, 0), "2": (1, 0, 0), "3": (1, 0, 0)}
-    assert [card.promised.memory for card in cards(result, "g", "gpushare").values()] == [1000, 16000, 16000]
+    assert [card.assigned.memory for card in cards(result, "g", "gpushare").values()] == [1000, 16000, 16000]
     assert rules(result) == [("assignment-unreadable", "default/bad"), ("assignment-without-request", "default/none")]
 
 
@@ -303,7 +303,7 @@ def test_ascend_books_the_first_container_only():
     result = occupied([ascend_node("npu", [(4, 65536, 20)] * 2)], pods)
     assert amounts(result, "npu", "ascend") == {"NPU-0": (2, 16384, 5), "NPU-1": (0, 0, 0)}
     second = cards(result, "npu", "ascend")["NPU-1"]
-    assert [(one.container, one.memory, one.booked) for one in second.pods] == [("c1", 32768, False)]
+    assert [(one.container, one.memory, one.accounted) for one in second.pods] == [("c1", 32768, False)]
     first = cards(result, "npu", "ascend")["NPU-0"]
     assert [(one.name, one.memory, one.cores) for one in first.pods if one.name == "words"] == [("words", 0, 0)]
     assert rules(result) == [("assignment-unreadable", "default/torn"), ("assignment-unreadable", "default/words")]

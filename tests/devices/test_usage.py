@@ -61,7 +61,7 @@ def test_a_report_adds_up_cards_and_namespaces():
     [totals] = usage.totals
     assert (totals.nodes, totals.devices) == (2, 4)
     assert totals.capacity == Amounts(40, 4 * 81920, 400)
-    assert totals.booked == totals.promised == Amounts(3, 80000, 50)
+    assert totals.accounted == totals.assigned == Amounts(3, 80000, 50)
     assert totals.unusable == 81920 - 70000  # the rest of the first card
     assert [(one.number, one.memory, one.node) for one in totals.largest] == [(1, 81920, "n0"), (2, 71920, "n1")]
     held = {key: (one.pods, one.held.memory) for key, one in by_namespace(usage.nodes).items()}
@@ -78,7 +78,7 @@ def test_a_report_is_limited_to_nodes_and_namespaces():
     assert [node.name for node in report(result, bind(CONFIG, Target()), names=["n1"]).nodes] == ["n1"]
     [node] = report(result, bind(CONFIG, Target()), namespaces=["other"]).nodes
     assert [(card.id, [pod.name for pod in card.pods]) for card in node.cards] == [("GPU-0-0", ["q"])]
-    assert node.cards[0].booked.memory == 70000  # includes what pods of other namespaces hold
+    assert node.cards[0].accounted.memory == 70000  # includes what pods of other namespaces hold
 
 
 def test_the_totals_of_a_node_limit_the_largest_pod():

@@ -59,18 +59,18 @@ class Assignments:
     slices: list[Slice] = field(default_factory=list)
     waiting: set[tuple[str, str]] = field(default_factory=set)
 
-    def amounts_by_card(self, *, booked: bool) -> dict[str, list[int]]:
+    def amounts_by_card(self, *, accounted: bool) -> dict[str, list[int]]:
         """Slices, memory and cores of each card: those that the scheduler counts, or those of all live pods."""
         found: dict[str, list[int]] = {}
         for slice_ in self.slices:
-            if not (booked and slice_.terminating):
+            if not (accounted and slice_.terminating):
                 slices, memory, cores = found.get(slice_.card, [0, 0, 0])
                 found[slice_.card] = [slices + 1, memory + slice_.memory, cores + slice_.cores]
         return found
 
-    def total(self, *, booked: bool) -> list[int]:
+    def total(self, *, accounted: bool) -> list[int]:
         """Slices, memory and cores of all cards together."""
-        return [sum(column) for column in zip(*self.amounts_by_card(booked=booked).values(), strict=True)]
+        return [sum(column) for column in zip(*self.amounts_by_card(accounted=accounted).values(), strict=True)]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command as the administrator."""
@@ -184,11 +184,11 @@ def assert_all_sources_agree(assignments: Assignments, console: Console) -> None
     """All outputs show the assigned slices."""
     found = assignments.usage()
     cards = {card["id"]: card for node in found["nodes"] for card in node["cards"]}
-    booked, promised = assignments.amounts_by_card(booked=True), assignments.amounts_by_card(booked=False)
+    accounted, assigned = assignments.amounts_by_card(accounted=True), assignments.amounts_by_card(accounted=False)
     assert len(cards) == 4 * NODE_COUNT
     for uuid, card in cards.items():
-        assert list(card["booked"].values()) == booked.get(uuid, [0, 0, 0])
-        assert list(card["promised"].values()) == promised.get(uuid, [0, 0, 0])
+        assert list(card["accounted"].values()) == accounted.get(uuid, [0, 0, 0])
+        assert list(card["assigned"].values()) == assigned.get(uuid, [0, 0, 0])
     assert found["findings"] == []
     assert_in_the_tables(assignments)
     until(lambda: console.api("/usage?limit=0")["pods"] == len(assignments.slices), SECONDS)
@@ -209,13 +209,13 @@ def assert_in_the_tables(assignments: Assignments) -> None:
             *slice_[:4],
             str(slice_.memory),
             str(slice_.cores or "-"),
-            "terminating, not booked" if slice_.terminating else "",
+            "terminating, not accounted" if slice_.terminating else "",
         )
         for slice_ in assignments.slices
     )
-    slices, memory, cores = assignments.total(booked=True)
+    slices, memory, cores = assignments.total(accounted=True)
     summed = assignments.run("usage").stdout.partition("\n\n")[2]
-    assert f"vgpu: {NODE_COUNT} nodes, {4 * NODE_COUNT} cards; booked {slices} of {4 * NODE_COUNT * SPLIT}" in summed
+    assert f"vgpu: {NODE_COUNT} nodes, {4 * NODE_COUNT} cards; accounted {slices} of {4 * NODE_COUNT * SPLIT}" in summed
     assert f"{memory} of {4 * NODE_COUNT * MEMORY} MiB" in summed
     assert f"{cores} of {4 * NODE_COUNT * CORES} cores" in summed
 
@@ -227,7 +227,7 @@ def assert_on_the_page(assignments: Assignments, console: Console) -> None:
     (total,) = console.api("/usage?name=n01*&limit=0")["totals"]
     slices = [slice_ for slice_ in assignments.slices if slice_.node.startswith("n01")]
     assert (total["nodes"], total["devices"]) == (10, 40)
-    assert (total["promised"]["slices"], total["promised"]["memory"]) == (
+    assert (total["assigned"]["slices"], total["assigned"]["memory"]) == (
         len(slices),
         sum(slice_.memory for slice_ in slices),
     )
@@ -240,16 +240,18 @@ def assert_in_the_metrics(assignments: Assignments, console: Console) -> None:
     for path in ("/", "/api/v1/usage"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"http://{console.metrics}{path}")
-    for kind in ("booked", "promised"):
-        held = assignments.amounts_by_card(booked=kind == "booked")
+    for kind in ("accounted", "assigned"):
+        held = assignments.amounts_by_card(accounted=kind == "accounted")
         memory_by_card = {key[1]: value for key, value in found.items() if key[0] == f"card_{kind}_memory_mib"}
         assert memory_by_card == {card: held.get(card, [0, 0, 0])[1] for card in memory_by_card}
         assert len(memory_by_card) == 4 * NODE_COUNT
         units = ("slices", "memory_mib", "cores")
-        assert [found[f"devices_{kind}_{unit}", "vgpu"] for unit in units] == assignments.total(booked=kind == "booked")
+        assert [found[f"devices_{kind}_{unit}", "vgpu"] for unit in units] == assignments.total(
+            accounted=kind == "accounted"
+        )
     for namespace in NAMESPACES:
         memory = sum(slice_.memory for slice_ in assignments.slices if slice_.namespace == namespace)
-        assert found["namespace_promised_memory_mib", "vgpu", namespace] == memory
+        assert found["namespace_assigned_memory_mib", "vgpu", namespace] == memory
 
 
 def test_everything_shows_what_was_assigned(assignments: Assignments, console: Console):
@@ -269,19 +271,19 @@ def test_files_of_kubectl_show_the_same(assignments: Assignments, tmp_path):
 
 @pytest.fixture(scope="module")
 def busy_node(assignments: Assignments) -> str:
-    """A node with booked memory on each of its cards."""
-    booked = assignments.amounts_by_card(booked=True)
+    """A node with accounted memory on each of its cards."""
+    accounted = assignments.amounts_by_card(accounted=True)
     return next(
         f"n{number:03}"
         for number in range(NODE_COUNT)
-        if all(booked.get(f"GPU-{number:03}-{card}", [0, 0])[1] for card in range(4))
+        if all(accounted.get(f"GPU-{number:03}-{card}", [0, 0])[1] for card in range(4))
     )
 
 
 def largest_slice(assignments: Assignments, node: str) -> int:
     """The largest memory of one more slice on a node."""
-    booked = assignments.amounts_by_card(booked=True)
-    return MEMORY - min(booked.get(f"GPU-{node[1:]}-{card}", [0, 0])[1] for card in range(4))
+    accounted = assignments.amounts_by_card(accounted=True)
+    return MEMORY - min(accounted.get(f"GPU-{node[1:]}-{card}", [0, 0])[1] for card in range(4))
 
 
 def wait_reason(assignments: Assignments, console: Console, name: str, expected: WaitVerdict) -> Any:

@@ -34,7 +34,7 @@ WATCH_SECONDS = 2.0  # between two tables
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 _EPILOG = """
-Booked is what the scheduler reckons with, by the rules of the version in the policy's target. Promised is what live pods
+Accounted is what the scheduler reckons with, by the rules of the version in the policy's target. Assigned is what live pods
 hold. Both come from annotations of pods, so it must be allowed to list the pods of all namespaces; it changes nothing.
 
   kubectl vgpu usage

@@ -36,20 +36,20 @@ GAUGES = {
         f"devices_{what}_{unit}": (f"{text}, of all devices of a family.", _FAMILY)
         for what, text in {
             "capacity": "What there is",
-            "booked": "What the scheduler counts",
-            "promised": "What live pods hold",
+            "accounted": "What the scheduler counts",
+            "assigned": "What live pods hold",
             "free": "What one more slice of each device could get",
         }.items()
         for unit in _UNITS.values()
     },
     "card_capacity_memory_mib": ("The memory of a device.", _CARD),
-    "card_booked_memory_mib": ("The memory of a device that the scheduler counts as used.", _CARD),
-    "card_promised_memory_mib": ("The memory of a device that live pods hold.", _CARD),
-    "card_booked_slices": ("The slices of a device that the scheduler counts as used.", _CARD),
-    "card_booked_cores": ("The cores of a device that the scheduler counts as used.", _CARD),
+    "card_accounted_memory_mib": ("The memory of a device that the scheduler counts as used.", _CARD),
+    "card_assigned_memory_mib": ("The memory of a device that live pods hold.", _CARD),
+    "card_accounted_slices": ("The slices of a device that the scheduler counts as used.", _CARD),
+    "card_accounted_cores": ("The cores of a device that the scheduler counts as used.", _CARD),
     "cards_left_out": (f"Devices beyond the first {MAX_CARDS:,}, which are not listed one by one.", ()),
     **{
-        f"namespace_promised_{unit}": (f"What the pods of a namespace hold; {OTHERS} sums up small ones.", _NAMESPACE)
+        f"namespace_assigned_{unit}": (f"What the pods of a namespace hold; {OTHERS} sums up small ones.", _NAMESPACE)
         for unit in _UNITS.values()
     },
     "largest_pod_memory_mib": (
@@ -108,7 +108,7 @@ class UsageMetrics(Collector):
 
     def _families(self) -> Iterator[Sample]:
         for one in self._usage.totals:
-            every = {"capacity": one.capacity, "booked": one.booked, "promised": one.promised, "free": one.free}
+            every = {"capacity": one.capacity, "accounted": one.accounted, "assigned": one.assigned, "free": one.free}
             for what, amounts in every.items():
                 yield from _amounts(f"devices_{what}", (one.family,), amounts)
             for big in one.largest:
@@ -120,10 +120,10 @@ class UsageMetrics(Collector):
             for card in node.cards[: max(left, 0)]:
                 labels = (node.family, node.name, card.id)
                 yield "card_capacity_memory_mib", labels, capacity(card).memory
-                yield "card_booked_memory_mib", labels, card.booked.memory
-                yield "card_promised_memory_mib", labels, card.promised.memory
-                yield "card_booked_slices", labels, card.booked.slices
-                yield "card_booked_cores", labels, card.booked.cores
+                yield "card_accounted_memory_mib", labels, card.accounted.memory
+                yield "card_assigned_memory_mib", labels, card.assigned.memory
+                yield "card_accounted_slices", labels, card.accounted.slices
+                yield "card_accounted_cores", labels, card.accounted.cores
             left -= len(node.cards)
         yield "cards_left_out", (), max(-left, 0)
 
@@ -132,11 +132,11 @@ class UsageMetrics(Collector):
         others: dict[str, Amounts] = {}
         for number, ((namespace, family), usage) in enumerate(found):
             if number < MAX_NAMESPACES:
-                yield from _amounts("namespace_promised", (family, namespace), usage.held)
+                yield from _amounts("namespace_assigned", (family, namespace), usage.held)
             else:
                 others[family] = others.get(family, NOTHING).plus(usage.held)
         for family, held in others.items():
-            yield from _amounts("namespace_promised", (family, OTHERS), held)
+            yield from _amounts("namespace_assigned", (family, OTHERS), held)
 
     def _findings(self) -> Iterator[Sample]:
         counts = Counter(finding.rule for finding in self._usage.findings)

@@ -56,14 +56,14 @@ class HeldTotal(ResponseModel):
     Attributes:
         family: of devices.
         nodes, devices: how many.
-        capacity, promised: of all devices together: what they have, 0 if unknown, and what live pods hold.
+        capacity, assigned: of all devices together: what they have, 0 if unknown, and what live pods hold.
     """
 
     family: FamilyId
     nodes: int
     devices: int
     capacity: JsonAmounts
-    promised: JsonAmounts
+    assigned: JsonAmounts
 
 
 class UsageResponse(ResponseModel):
@@ -156,7 +156,7 @@ def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
             nodes=len(own),
             devices=sum(len(each.node.cards) for each in own),
             capacity=total(each.capacity for each in own),
-            promised=total(each.promised for each in own),
+            assigned=total(each.assigned for each in own),
         )
 
 

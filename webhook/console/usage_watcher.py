@@ -44,7 +44,7 @@ class NodeUsage(NamedTuple):
 
     Attributes:
         node: the node.
-        capacity, promised: of all its devices; a device that is not cut counts as one slice, 0 is unknown.
+        capacity, assigned: of all its devices; a device that is not cut counts as one slice, 0 is unknown.
         pods: how many pods hold something.
         namespaces: theirs.
         findings: what is wrong with assignments there.
@@ -52,7 +52,7 @@ class NodeUsage(NamedTuple):
 
     node: OccupiedNode
     capacity: JsonAmounts
-    promised: JsonAmounts
+    assigned: JsonAmounts
     pods: int
     namespaces: frozenset[str]
     findings: tuple[LedgerFinding, ...]
@@ -62,7 +62,7 @@ class NodeUsage(NamedTuple):
         """How full it is: of memory, or of cores or slices where no memory is known."""
         for name in ("memory", "cores", "slices"):
             if most := getattr(self.capacity, name):
-                return float(getattr(self.promised, name) / most)
+                return float(getattr(self.assigned, name) / most)
         return 0.0
 
 
@@ -195,7 +195,7 @@ def _summed(node: OccupiedNode, findings: tuple[LedgerFinding, ...]) -> NodeUsag
     return NodeUsage(
         node=node,
         capacity=total(map(capacity, node.cards)),
-        promised=total(card.promised for card in node.cards),
+        assigned=total(card.assigned for card in node.cards),
         pods=len(pods),
         namespaces=frozenset(namespace for namespace, _ in pods),
         findings=findings,

@@ -104,10 +104,10 @@ class Chip:
     capacity: int
     templates: tuple[int, ...]
 
-    def booked(self, memory: int) -> int:
-        """The memory that the scheduler books for a request: the smallest template that has it, else the whole NPU.
+    def accounted(self, memory: int) -> int:
+        """The memory that the scheduler counts for a request: the smallest template that has it, else the whole NPU.
 
-        Above the capacity it books nothing, and the NPU is cut by the smallest template.
+        Above the capacity it counts nothing, and the NPU is cut by the smallest template.
         Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (trimMemory).
         """
         for template in self.templates:

@@ -26,7 +26,7 @@ WHOLE_CARD = "whole card"
 
 @dataclass(frozen=True, slots=True)
 class DrawnPart:
-    """What one container gets of one card: memory and cores in the drawing's units, 0 if none is booked.
+    """What one container gets of one card: memory and cores in the drawing's units, 0 if none is accounted.
 
     Attributes:
         container: its name, or its place if it has none; empty if the pod as a whole gets it.

@@ -390,7 +390,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         for pod in pods:
             self.assign(pod, ledger, shape)
         for card in ledger.cards:
-            device: Any = replace(card.device, used=card.booked) if any(card.booked) else card.device
+            device: Any = replace(card.device, used=card.accounted) if any(card.accounted) else card.device
             card.state, card.free = device, self.free(shape, device)
         return ledger
 

@@ -5,7 +5,7 @@ The memory of the whole pod lies on one card; a number means whole cards. The sc
 the first healthy cards, and all cards of a node for equal.
 
 The annotation `volcano.sh/gpu-index` of a pod has the numbers of its cards, `0` or `0,2`. A pod that requests memory has all of
-it on each of these cards; a pod that requests a number has the cards for itself, yet the scheduler books no memory for it.
+it on each of these cards; a pod that requests a number has the cards for itself, yet the scheduler counts no memory for it.
 
 Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (NewGPUDevices, Allocate, AddResource), `share.go`
 (getUnhealthyGPUs, GetGPUIndex, getDevicesIdleGPUMemory, isIdleGPU).
@@ -162,8 +162,8 @@ class GpushareFamily(DeviceFamily[DevicePod, Device]):
             return
         all_memory = shape.devices[0].memory if shape.devices else 0
         for index in dict.fromkeys(indexes):
-            booked = Amounts(1, served.memory) if ledger.counts(pod) else None
-            ledger.assign(pod, str(index), "card", Assigned(Amounts(1, served.memory or all_memory), booked))
+            accounted = Amounts(1, served.memory) if ledger.counts(pod) else None
+            ledger.assign(pod, str(index), "card", Assigned(Amounts(1, served.memory or all_memory), accounted))
 
     def free(self, _shape: AnyShape, device: Device) -> Amounts:
         """The card, if no pod has it, and its memory."""

@@ -1,7 +1,7 @@
-"""What live pods hold of the devices of one node, and what the scheduler books for them.
+"""What live pods hold of the devices of one node, and what the scheduler counts for them.
 
-The scheduler keeps no record of its own: it adds up annotations of pods. *Booked* is its sum, by its own rules, some of which
-differ from version to version. *Promised* is what the pods hold: every readable entry of every live pod.
+The scheduler keeps no record of its own: it adds up annotations of pods. *Accounted* is its sum, by its own rules, some of
+which differ from version to version. *Assigned* is what the pods hold: every readable entry of every live pod.
 
 Sources: volcano `pkg/scheduler/api/node_info.go` (AddTask, setNode) and the AddResource of each family. An annotation may hold
 anything: it is read without an exception, and what is wrong with it is a finding.
@@ -73,7 +73,7 @@ class Holder:
         part: the MIG instance or the template; empty if there is none.
         since: when the pod was bound, in RFC 3339.
         terminating: the pod is being deleted.
-        booked: the scheduler counts this.
+        accounted: the scheduler counts this.
     """
 
     namespace: str
@@ -84,7 +84,7 @@ class Holder:
     part: str
     since: str
     terminating: bool
-    booked: bool
+    accounted: bool
 
 
 class Assigned(NamedTuple):
@@ -92,13 +92,13 @@ class Assigned(NamedTuple):
 
     Attributes:
         held: what the pod holds.
-        booked: what the scheduler books for it; None if it books nothing.
+        accounted: what the scheduler counts for it; None if it counts nothing.
         container: the name of the container that holds it; empty if it is not clear which one does.
         part: the MIG instance or the template.
     """
 
     held: Amounts
-    booked: Amounts | None
+    accounted: Amounts | None
     container: str = ""
     part: str = ""
 
@@ -113,8 +113,8 @@ class OccupiedCard:
         memory: in MiB (of gpushare cards in the unit of their device plugin); None if it is not known.
         split: into how many slices it may be cut; None if it is not cut into slices.
         cores: percent, or AI cores; None if the scheduler does not count them.
-        booked: what the scheduler reckons with.
-        promised: what live pods hold.
+        accounted: what the scheduler reckons with.
+        assigned: what live pods hold.
         free: what one more pod can get of it now, by the scheduler's rules.
         pods: what pods hold of it, in their order.
         device: what the family's engine reads: the empty device.
@@ -126,8 +126,8 @@ class OccupiedCard:
     memory: int | None = None
     split: int | None = None
     cores: int | None = None
-    booked: JsonAmounts = NOTHING
-    promised: JsonAmounts = NOTHING
+    accounted: JsonAmounts = NOTHING
+    assigned: JsonAmounts = NOTHING
     free: JsonAmounts = NOTHING
     pods: list[Holder] = field(default_factory=list)
     device: Annotated[Device, HIDDEN] = UNKNOWN
@@ -211,10 +211,10 @@ class NodeLedger:
     @staticmethod
     def hold(card: OccupiedCard, pod: BoundPod, assigned: Assigned) -> None:
         """Note that a pod holds something of a device."""
-        held, booked = assigned.held, assigned.booked
-        card.promised = card.promised.plus(held)
-        if booked is not None:
-            card.booked = card.booked.plus(booked)
+        held, accounted = assigned.held, assigned.accounted
+        card.assigned = card.assigned.plus(held)
+        if accounted is not None:
+            card.accounted = card.accounted.plus(accounted)
         card.pods.append(
             Holder(
                 namespace=pod.namespace,
@@ -225,7 +225,7 @@ class NodeLedger:
                 part=assigned.part,
                 since=pod.since,
                 terminating=pod.terminating,
-                booked=booked is not None,
+                accounted=accounted is not None,
             )
         )
 

@@ -176,9 +176,9 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
         chips, _, part = text.partition("-")
         whole = text.count("-") != 1
         held = Amounts(1, 0, chip_cores(shape) if whole else cores if cores in TEMPLATE_CORES else 0)
-        booked = held if ledger.counts(pod) else None
+        accounted = held if ledger.counts(pod) else None
         for number in dict.fromkeys(chips.split(",", MAX_ENTRIES) if whole else [chips]):
-            ledger.assign(pod, number, "chip", Assigned(held, booked, part="" if whole else part))
+            ledger.assign(pod, number, "chip", Assigned(held, accounted, part="" if whole else part))
 
     def free(self, _shape: AnyShape, device: Device) -> Amounts:
         """The cores that are left."""

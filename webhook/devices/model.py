@@ -125,7 +125,7 @@ class Taken:
     Attributes:
         container: which one gets it; None if the pod as a whole does.
         device: the index of the device on its node.
-        memory: that is booked (in MiB; of gpushare cards in the unit of their device plugin).
+        memory: that is accounted (in MiB; of gpushare cards in the unit of their device plugin).
         cores: percent of the device, or AI cores.
         label: what part of the device it is, for people: `whole card`, a template.
     """

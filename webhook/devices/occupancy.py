@@ -1,4 +1,4 @@
-"""Computes from nodes and pods what is booked and promised of each device, and for which pods."""
+"""Computes from nodes and pods what is accounted and assigned of each device, and for which pods."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -196,7 +196,7 @@ def _examine(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
             LedgerRule.WITHOUT_REQUEST,
             pod,
             f"annotation {assigned} assigns {family.devices} to a pod that requests none",
-            "the scheduler books them all the same, and only it may write the annotation: delete the pod",
+            "the scheduler counts them all the same, and only it may write the annotation: delete the pod",
         )
     if family.id in pod.requested and not assigned:
         ends = f"ended in {REJECTED}" if pod.rejected else f"will end in {REJECTED}"
@@ -224,13 +224,13 @@ def _assigned(pod: BoundPod, family: AnyFamily) -> str:
 def _overcommitted(ledger: NodeLedger, family: AnyFamily) -> None:
     for card in ledger.cards:
         over = [
-            f"{promised} of {most} {what}"
-            for promised, most, what in (
-                (card.promised.memory, card.memory, family.unit or "of memory"),
-                (card.promised.cores, card.cores, "cores"),
-                (card.promised.slices, card.split, "slices"),
+            f"{assigned} of {most} {what}"
+            for assigned, most, what in (
+                (card.assigned.memory, card.memory, family.unit or "of memory"),
+                (card.assigned.cores, card.cores, "cores"),
+                (card.assigned.slices, card.split, "slices"),
             )
-            if most is not None and promised > most
+            if most is not None and assigned > most
         ]
         if over:
             leaving = any(holder.terminating for holder in card.pods)

@@ -36,7 +36,7 @@ class FamilyUsage:
     Attributes:
         family: its id.
         nodes, devices: how many there are.
-        capacity, booked, promised: as of each device. Without a split, a device counts as one slice.
+        capacity, accounted, assigned: as of each device. Without a split, a device counts as one slice.
         free: what the devices can still give, one slice of each at its largest.
         unusable: the free memory of devices that cannot give a slice of a requested size; None if no size is requested.
         largest: for each number of devices, the largest pod that fits now.
@@ -46,8 +46,8 @@ class FamilyUsage:
     nodes: int
     devices: int
     capacity: JsonAmounts
-    booked: JsonAmounts
-    promised: JsonAmounts
+    accounted: JsonAmounts
+    assigned: JsonAmounts
     free: JsonAmounts
     unusable: int | None
     largest: tuple[LargestPod, ...]
@@ -108,10 +108,10 @@ def _totals(family: AnyFamily, every: Iterable[OccupiedNode], size: int) -> Fami
         nodes=len(nodes),
         devices=len(cards),
         capacity=total(map(capacity, cards)),
-        booked=total(card.booked for card in cards),
-        promised=total(card.promised for card in cards),
+        accounted=total(card.accounted for card in cards),
+        assigned=total(card.assigned for card in cards),
         free=total(card.free for card in cards),
-        unusable=sum(unbooked(card) for card in cards if card.free.memory < size) if size else None,
+        unusable=sum(unaccounted(card) for card in cards if card.free.memory < size) if size else None,
         largest=tuple(_largest(family, nodes)),
     )
 
@@ -126,9 +126,9 @@ def capacity(card: OccupiedCard) -> Amounts:
     return Amounts(1 if card.split is None else card.split, card.memory or 0, card.cores or 0)
 
 
-def unbooked(card: OccupiedCard) -> int:
-    """The memory of a device that is not booked."""
-    return max((card.memory or 0) - card.booked.memory, 0)
+def unaccounted(card: OccupiedCard) -> int:
+    """The memory of a device that is not accounted."""
+    return max((card.memory or 0) - card.accounted.memory, 0)
 
 
 def _largest(family: AnyFamily, nodes: Sequence[OccupiedNode]) -> Iterator[LargestPod]:

@@ -72,22 +72,22 @@ def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> Non
 def _nodes(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
     def rows() -> Iterator[Row]:
         for node in nodes:
-            has, booked, promised = (
+            has, accounted, assigned = (
                 total(map(capacity, node.cards)),
-                total(card.booked for card in node.cards),
-                total(card.promised for card in node.cards),
+                total(card.accounted for card in node.cards),
+                total(card.assigned for card in node.cards),
             )
             yield (
                 terminal.cell(node.name, MAX_CELL),
                 node.family,
                 str(len(node.cards)),
-                *_amounts(booked, has, terminal),
+                *_amounts(accounted, has, terminal),
                 _share(max((card.free.memory for card in node.cards), default=0)),
-                *((_memory(promised), str(promised.slices)) if wide else ()),
+                *((_memory(assigned), str(assigned.slices)) if wide else ()),
             )
 
     head = ("NODE", "FAMILY", "DEVICES", "SLICES", "MEMORY", "CORES", "LARGEST")
-    return (*head, *(("PROMISED", "HELD") if wide else ())), rows()
+    return (*head, *(("ASSIGNED", "HELD") if wide else ())), rows()
 
 
 def _cards(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
@@ -98,14 +98,14 @@ def _cards(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tup
                     terminal.cell(node.name, MAX_CELL),
                     card.id if wide else terminal.cell(card.id, MAX_CELL),
                     *((node.family, card.type) if wide else ()),
-                    *_amounts(card.booked, capacity(card), terminal),
+                    *_amounts(card.accounted, capacity(card), terminal),
                     _share(card.free.memory),
-                    *((_memory(card.promised),) if wide else ()),
+                    *((_memory(card.assigned),) if wide else ()),
                     _pods(card, wide=wide),
                 )
 
     head = ("NODE", "DEVICE", *(("FAMILY", "TYPE") if wide else ()), "SLICES", "MEMORY", "CORES", "LARGEST")
-    return (*head, *(("PROMISED",) if wide else ()), "PODS"), rows()
+    return (*head, *(("ASSIGNED",) if wide else ()), "PODS"), rows()
 
 
 def _namespaces(nodes: Sequence[OccupiedNode], terminal: Terminal, _wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
@@ -136,7 +136,7 @@ def _holders(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> t
             str(holder.memory),
             _share(holder.cores),
             holder.since,
-            _state(terminating=holder.terminating, booked=holder.booked),
+            _state(terminating=holder.terminating, accounted=holder.accounted),
         )
         for node, card, holder in found
     )
@@ -152,15 +152,15 @@ WAYS = tuple(_TABLES)
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _amounts(booked: Amounts, has: Amounts, terminal: Terminal) -> tuple[Piece, Piece, Piece]:
+def _amounts(accounted: Amounts, has: Amounts, terminal: Terminal) -> tuple[Piece, Piece, Piece]:
     memory: Piece = "-"
     if has.memory:
-        share = booked.memory / has.memory
+        share = accounted.memory / has.memory
         bar = f"[{'#' * min(round(share * BAR), BAR):.<{BAR}}] {share:4.0%}  " if terminal.interactive else ""
-        text = f"{bar}{booked.memory}/{has.memory}" + ("" if bar else f" {share:.0%}")
+        text = f"{bar}{accounted.memory}/{has.memory}" + ("" if bar else f" {share:.0%}")
         memory = (Style.BAD if share > 1 else Style.WARNING if share > NEARLY_FULL else Style.PLAIN, text)
-    cores = f"{booked.cores}/{has.cores}" if has.cores else "-"
-    return f"{booked.slices}/{has.slices}", memory, cores
+    cores = f"{accounted.cores}/{has.cores}" if has.cores else "-"
+    return f"{accounted.slices}/{has.slices}", memory, cores
 
 
 def _memory(amounts: Amounts) -> str:
@@ -178,10 +178,10 @@ def _pods(card: OccupiedCard, *, wide: bool) -> str:
     return ",".join(names[:most]) + more
 
 
-def _state(*, terminating: bool, booked: bool) -> Piece:
+def _state(*, terminating: bool, accounted: bool) -> Piece:
     if terminating:
-        return Style.WARNING, "terminating" if booked else "terminating, not booked"
-    return "" if booked else (Style.WARNING, "not booked")
+        return Style.WARNING, "terminating" if accounted else "terminating, not accounted"
+    return "" if accounted else (Style.WARNING, "not accounted")
 
 
 def _length(cell: Piece) -> int:
@@ -203,16 +203,16 @@ def _padded(row: Row, widths: Sequence[int]) -> Iterator[Piece]:
 def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
     family = FAMILIES[one.family]
     unit = f" {family.unit}" if family.unit else ""
-    parts = [f"{one.booked.slices} of {one.capacity.slices} slices"]
+    parts = [f"{one.accounted.slices} of {one.capacity.slices} slices"]
     if one.capacity.memory:
-        share = one.booked.memory / one.capacity.memory
-        parts.append(f"{one.booked.memory} of {one.capacity.memory}{unit} ({share:.0%})")
+        share = one.accounted.memory / one.capacity.memory
+        parts.append(f"{one.accounted.memory} of {one.capacity.memory}{unit} ({share:.0%})")
     if one.capacity.cores:
-        parts.append(f"{one.booked.cores} of {one.capacity.cores} cores")
+        parts.append(f"{one.accounted.cores} of {one.capacity.cores} cores")
     counts = f"{counted(one.nodes, 'node', 'nodes')}, {counted(one.devices, family.device, family.devices)}"
-    terminal.line((Style.BOLD, one.family), f": {counts}; booked {', '.join(parts)}")
-    if one.promised != one.booked:
-        held = f"{one.promised.slices} slices, {one.promised.memory}{unit}, {one.promised.cores} cores"
+    terminal.line((Style.BOLD, one.family), f": {counts}; accounted {', '.join(parts)}")
+    if one.assigned != one.accounted:
+        held = f"{one.assigned.slices} slices, {one.assigned.memory}{unit}, {one.assigned.cores} cores"
         terminal.line(f"  live pods hold {held}; the scheduler does not count all of it")
     fits = [
         f"{big.number} × {f'{big.memory}{unit}' if big.memory else f'{big.cores} cores'} on {terminal.cell(big.node, MAX_CELL)}"
@@ -220,7 +220,7 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
     ]
     terminal.line(f"  largest pod that fits now: {', '.join(fits) or 'none'}")
     if one.unusable is not None:
-        left = max(one.capacity.memory - one.booked.memory, 0)
+        left = max(one.capacity.memory - one.accounted.memory, 0)
         terminal.line(
             f"  free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
         )

@@ -387,7 +387,7 @@ def _drawing(explained: ShapeExplanation, node: OccupiedNode, family: AnyFamily)
 
 def _held(card: OccupiedCard) -> Iterator[DrawnPart]:
     for holder in card.pods:
-        if holder.booked:
+        if holder.accounted:
             label = holder.part or ("being deleted" if holder.terminating else "")
             yield DrawnPart(shorten(f"{holder.namespace}/{holder.name}", MAX_TEXT), holder.memory, holder.cores, label)
 

@@ -61,7 +61,7 @@ def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None
 
 
 def trimmed(memory):
-    """The memory that is booked of an NPU that is partitioned by templates."""
+    """The memory that is accounted of an NPU that is partitioned by templates."""
     for template in TEMPLATES:
         if memory <= template:
             return template

@@ -106,7 +106,7 @@ def test_the_last_card_decides_the_mode(modes, mode):
 def test_an_unknown_mig_model_falls_back_to_hami_core(kind):
     decoded = decode(entry(mode="mig", kind=kind, memory="81920"))
     assert decoded.mode == "hami-core"
-    assert decoded.cards[0].booked(81920) == 81920
+    assert decoded.cards[0].accounted(81920) == 81920
 
 
 def test_the_first_model_that_is_a_substring_gives_the_geometries():
@@ -127,10 +127,10 @@ def test_a_card_without_geometries_on_a_mig_node_has_no_capacity():
     card = decode(entry(kind="NVIDIA-T4") + entry(mode="mig", kind=A100)).cards[0]
     assert card.geometries == ()
     assert card.capacity < 0
-    assert card.booked(0) is None
+    assert card.accounted(0) is None
 
 
-@pytest.mark.parametrize("need, booked", [(1, 972), (972, 972), (973, 8089), (8090, None)])
-def test_mig_books_instances_in_units_of_the_factor(need, booked):
+@pytest.mark.parametrize("need, accounted", [(1, 972), (972, 972), (973, 8089), (8090, None)])
+def test_mig_books_instances_in_units_of_the_factor(need, accounted):
     config = VgpuConfig(mig_models=CONFIG.mig_models, memory_factor=10)
-    assert decode(entry(mode="mig", kind=A100, memory="8192"), config).cards[0].booked(need) == booked
+    assert decode(entry(mode="mig", kind=A100, memory="8192"), config).cards[0].accounted(need) == accounted

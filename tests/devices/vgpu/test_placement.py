@@ -216,14 +216,14 @@ def test_a_placement_that_every_policy_misses_is_tight(policy):
 
 
 @pytest.mark.parametrize(
-    "need, booked",
+    "need, accounted",
     [(5000, 10240), (10240, 10240), (10241, 24576), (20000, 24576), (24577, None), (0, 10240)],
 )
-def test_an_idle_card_books_an_instance(need, booked):
+def test_an_idle_card_books_an_instance(need, accounted):
     """The first group with a sufficient instance counts, and its smallest sufficient instance."""
     groups = (Geometry("group1", (Instance("1g", 10240, 2),)), Geometry("group2", (Instance("2g", 24576, 1),)))
-    assert Card("NVIDIA-A100", 40960, 7, geometries=groups).booked(need) == booked
+    assert Card("NVIDIA-A100", 40960, 7, geometries=groups).accounted(need) == accounted
     mixed = (Geometry("group3", (Instance("2g", 24576, 1), Instance("1g", 10240, 1))),)
-    assert Card("NVIDIA-A100", 40960, 7, geometries=mixed).booked(need) == booked
-    assert Card("NVIDIA-A100", 40960, 7, geometries=()).booked(need) is None
-    assert Card("NVIDIA-A100", 40960, 7, geometries=None).booked(need) == need
+    assert Card("NVIDIA-A100", 40960, 7, geometries=mixed).accounted(need) == accounted
+    assert Card("NVIDIA-A100", 40960, 7, geometries=()).accounted(need) is None
+    assert Card("NVIDIA-A100", 40960, 7, geometries=None).accounted(need) == need

@@ -20,7 +20,7 @@ class HeldPart(NamedTuple):
 
 
 class HeldBar(NamedTuple):
-    """A device; `over` if its pods are promised more memory than it has."""
+    """A device; `over` if its pods are assigned more memory than it has."""
 
     parts: Sequence[HeldPart]
     over: bool
@@ -32,7 +32,7 @@ def bar(card: OccupiedCard, unit: str) -> HeldBar:
     if len(parts) > MAX_PARTS:
         rest = parts[MAX_PARTS:]
         parts[MAX_PARTS:] = [HeldPart(min(sum(part.share for part in rest), 100), f"and {len(rest)} more pods")]
-    return HeldBar(parts, card.memory is not None and card.promised.memory > card.memory)
+    return HeldBar(parts, card.memory is not None and card.assigned.memory > card.memory)
 
 
 def _share(holder: Holder, card: OccupiedCard) -> tuple[int, int]:
@@ -57,6 +57,6 @@ def describe(holder: Holder, card: OccupiedCard, unit: str) -> str:
         words.append(legible(holder.part, 40))
     if holder.terminating:
         words.append("being deleted")
-    if not holder.booked:
+    if not holder.accounted:
         words.append("not counted by the scheduler")
     return ", ".join(words)

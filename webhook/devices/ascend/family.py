@@ -302,7 +302,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
             ledger.assign(pod, fields[0], "NPU", Assigned(amounts, amounts if counts else None, container))
 
     def free(self, shape: AnyShape, device: Device) -> Amounts:
-        """What is not booked, if parts and memory are left."""
+        """What is not accounted, if parts and memory are left."""
         parts, memory, cores = device.used
         most = self.capacity(shape, device)
         left = Amounts(most.slices - parts, most.memory - memory, most.cores - cores)
@@ -324,19 +324,19 @@ def _label(one: NpuRequest, shape: AnyShape, memory: int) -> str:
     """Which part of an NPU a container gets."""
     if one.hami_core:
         return names.MODE_HAMI_CORE
-    whole = min(_booked(one, shape)) >= one.chip.allocatable
-    return "whole NPU" if whole else "template" if memory else "the smallest template, nothing booked"
+    whole = min(_accounted(one, shape)) >= one.chip.allocatable
+    return "whole NPU" if whole else "template" if memory else "the smallest template, nothing accounted"
 
 
-def _booked(one: NpuRequest, shape: AnyShape) -> set[int]:
-    """What may be booked: more than one amount only if all of differing NPUs is requested."""
-    return {one.booked(npu) for npu, _ in shape.kinds}
+def _accounted(one: NpuRequest, shape: AnyShape) -> set[int]:
+    """What may be accounted: more than one amount only if all of differing NPUs is requested."""
+    return {one.accounted(npu) for npu, _ in shape.kinds}
 
 
 def _refused_part(request: ChipRequest, shape: AnyShape) -> Never | None:
     """Several NPUs are given whole or not at all, unless they are shared in software."""
     for one in () if request.hami_core else request.containers:
-        most, chip = max(_booked(one, shape)), one.chip
+        most, chip = max(_accounted(one, shape)), one.chip
         if one.number > 1 and most < chip.allocatable:
             return Never(Reason.PARTS, one.container, chip.memory_name, one.memory or most, chip.allocatable)
     return None

@@ -44,10 +44,10 @@ class NpuRequest:
     cores: int
     usable: bool
 
-    def booked(self, npu: Device) -> int:
-        """The memory that the scheduler books of an NPU: whole templates, unless NPUs are shared in software."""
+    def accounted(self, npu: Device) -> int:
+        """The memory of an NPU that the scheduler counts: whole templates, unless NPUs are shared in software."""
         memory = npu.memory if self.memory is None else self.memory
-        return memory if self.hami_core or memory <= 0 else self.chip.booked(memory)
+        return memory if self.hami_core or memory <= 0 else self.chip.accounted(memory)
 
 
 def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
@@ -133,7 +133,7 @@ class NpuGrant:
     """What one container gets.
 
     Attributes:
-        memory: booked of each NPU, in MiB.
+        memory: accounted of each NPU, in MiB.
         cores: of each NPU: percent in hami-core mode, else AI cores.
         numbers: how many NPUs of each of the shape's kinds.
     """
@@ -200,7 +200,7 @@ class Share(NamedTuple):
     """What a walk looks for, for one container.
 
     Attributes:
-        memory: booked of each NPU.
+        memory: accounted of each NPU.
         takers: the kinds of NPUs that have it, as bits.
         first: 1 for the container that gets the NPU at which the walk begins, else 0.
     """
@@ -236,7 +236,7 @@ class EmptyNode:
         found: list[Share] = []
         begun = False
         for request in requests:
-            memory = request.booked(kinds[first][0])
+            memory = request.accounted(kinds[first][0])
             if self._is_refused_part(request, memory):
                 return None
             takers = sum(1 << kind for kind in range(len(kinds)) if self._fits(kind, memory, request))
@@ -257,7 +257,7 @@ class EmptyNode:
     def _is_refused_part(self, request: NpuRequest, memory: int) -> bool:
         if request.hami_core or request.number == 1 or (self._parts_refused and request.memory is not None):
             return False
-        return request.chip.booked(memory) != request.chip.allocatable
+        return request.chip.accounted(memory) != request.chip.allocatable
 
     def _fits(self, kind: int, memory: int, request: NpuRequest) -> bool:
         (npu, _), cores = self._shape.kinds[kind], request.cores
@@ -332,9 +332,9 @@ def _never(requests: Sequence[NpuRequest], able: list[tuple[AnyShape, str]]) -> 
     richest, _, where = max(npus.values(), key=lambda found: found[0].memory)
     largest = richest.memory
     for request in {request.memory: request for request in reversed(requests)}.values():  # each amount once
-        # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
+        # What is accounted for a given amount is the same on every NPU; for "all memory" it is not.
         compared = [npu for npu, _, _ in npus.values()] if request.memory is None else [richest]
-        least = min([request.booked(npu) - npu.memory for npu in compared])
+        least = min([request.accounted(npu) - npu.memory for npu in compared])
         if least > 0 and chip.memory_name:
             return Never(Reason.MEMORY, request.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:

@@ -73,11 +73,11 @@ def taken_of(request: SliceRequest, shape: VgpuShape, slices: Sequence[Sequence[
         for index in cards:
             card = shape.devices[index]
             used[index] = takes(card, used[index], need) or used[index]
-            booked = card.booked(need.of(card)) or 0
+            accounted = card.accounted(need.of(card)) or 0
             label = WHOLE_CARD if each.memory is None else ""
             if card.geometries is not None:
                 label = "MIG instance"
-            yield Taken(one.container, index, booked * card.factor, need.cores, label)
+            yield Taken(one.container, index, accounted * card.factor, need.cores, label)
 
 
 def first_refusal(request: SliceRequest, fleet: VgpuFleet) -> Never | None:

@@ -170,7 +170,7 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
         for pod in pods:
             cards.add(pod)
         for number, (card, device) in enumerate(zip(ledger.cards, shape.devices, strict=True)):
-            slices, memory, cores = card.booked
+            slices, memory, cores = card.accounted
             used = Amounts(slices, memory // device.factor, cores)
             state = replace(device, geometries=cards.geometries(number), used=used) if any(used) else device
             card.state, card.free = state, self.free(shape, state)

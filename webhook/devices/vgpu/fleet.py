@@ -47,7 +47,7 @@ class Card(Device):
         """All fields."""
         return (self.type, self.memory, self.split, self.used, self.factor, self.geometries)
 
-    def booked(self, need: int) -> int | None:
+    def accounted(self, need: int) -> int | None:
         """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough.
 
         The scheduler opens the first group that has a fitting instance and takes its smallest. It does not update the

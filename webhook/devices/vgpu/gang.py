@@ -4,7 +4,7 @@ The first four tests are sound, each dearer than the one before: a role alone, a
 of the fleet. What passes them is searched exactly where it is small. A gang that is not proven too large may start, unless
 it is proven that the scheduler's order misses every placement.
 Source: volcano `pkg/scheduler/api/job_info.go` (JobReady) and `pkg/scheduler/actions/allocate/allocate.go`: the pods of one
-cycle are booked on the same cards, one after the other.
+cycle are accounted on the same cards, one after the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

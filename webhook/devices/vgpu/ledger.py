@@ -129,21 +129,21 @@ class CardLedger:
         """Add one slice; False if the scheduler cannot read it."""
         card, factor = self._cards[number], self._shape.devices[number].factor
         if not self._mig:
-            booked = Amounts(1, entry.memory * factor, entry.cores)
-            held = Amounts(1) if entry.error else booked
-            self._ledger.hold(card, pod, Assigned(held, booked if counts else None, container))
+            accounted = Amounts(1, entry.memory * factor, entry.cores)
+            held = Amounts(1) if entry.error else accounted
+            self._ledger.hold(card, pod, Assigned(held, accounted if counts else None, container))
             return True
         part = entry.uuid.partition("[")[2].partition("]")[0]
         instance, error = self._instance(number, entry.uuid, pod, counts=counts)
         memory = (instance.memory // factor if instance is not None else 0) * factor
-        booked = Amounts(1, memory, entry.cores)
+        accounted = Amounts(1, memory, entry.cores)
         if error:
             self._ledger.unreadable(pod, names.VGPU_IDS, error)
         if instance is None:
             memory = entry.memory * factor
         known = _position(entry.uuid) is not None
         held = Amounts(1, memory, entry.cores)
-        self._ledger.hold(card, pod, Assigned(held, booked if counts and known else None, container, part))
+        self._ledger.hold(card, pod, Assigned(held, accounted if counts and known else None, container, part))
         return known
 
     def _instance(self, number: int, uuid: str, pod: BoundPod, *, counts: bool) -> tuple[Instance | None, str]:

@@ -81,7 +81,7 @@ def _may_fit(kinds: Kinds, needs: Sequence[Need]) -> bool:
     cards = [card for card, count in kinds for _ in range(count)]
     if sum([need.cores * need.number for need in needs]) > CARD_CORES * len(cards):
         return False
-    # In MIG the last slice may overdraw a card: more is booked than requested, so requests are summed.
+    # In MIG the last slice may overdraw a card: more is accounted than requested, so requests are summed.
     least = min([card.memory for card in cards])
     requested = sum([(least if need.memory is None else need.memory) * need.number for need in needs])
     if requested > sum([card.memory for card in cards]):

@@ -51,8 +51,8 @@ def takes(card: Card, used: Used, need: Need) -> Used | None:
         return None  # needs the card alone
     if cores == CARD_CORES and need.cores == 0:
         return None  # the card is given away
-    booked = card.booked(wanted)
-    return None if booked is None else (slices + 1, memory + booked, cores + need.cores)
+    accounted = card.accounted(wanted)
+    return None if accounted is None else (slices + 1, memory + accounted, cores + need.cores)
 
 
 def enough_slices(splits: Sequence[int], numbers: Sequence[int]) -> bool:

@@ -1,8 +1,8 @@
-"""NPUs are cut by templates, so memory is rounded up to what the scheduler will book.
+"""NPUs are cut by templates, so memory is rounded up to what the scheduler will account.
 
 Reads:    the Ascend memory of the regular containers; the chips of the device config
 Writes:   the memory, in limits and requests
-Why:      the scheduler books a whole template or the whole NPU and does not report it; the pod should show what it uses.
+Why:      the scheduler counts a whole template or the whole NPU and does not report it; the pod should show what it uses.
 """
 
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     for request in pod.npus:
         if request.hami_core or request.memory is None or request.memory > request.chip.capacity:
             continue
-        booked = request.chip.booked(request.memory)
-        if booked != request.memory and (request.number == 1 or booked == request.chip.allocatable):
-            what = "a template" if booked in request.chip.templates else "the whole NPU"
-            yield from set_amount(request.container, request.chip.memory_name, booked)
+        accounted = request.chip.accounted(request.memory)
+        if accounted != request.memory and (request.number == 1 or accounted == request.chip.allocatable):
+            what = "a template" if accounted in request.chip.templates else "the whole NPU"
+            yield from set_amount(request.container, request.chip.memory_name, accounted)
             who, name = wording.container(request.container), request.chip.memory_name
-            yield Notice(f"{who}: {name} {request.memory} becomes {booked}, {what}, as the scheduler books it")
+            yield Notice(f"{who}: {name} {request.memory} becomes {accounted}, {what}, as the scheduler counts it")
 
 
 RULE = Mutation(
     id="ascend-memory-template",
-    summary="Ascend memory is rounded up to the template or whole NPU that the scheduler will book, with a warning",
+    summary="Ascend memory is rounded up to the template or whole NPU that the scheduler will count, with a warning",
     propose=propose,
     families=ASCEND_ONLY,
 )

@@ -1,8 +1,8 @@
-"""More memory than an NPU can have is booked as the smallest template.
+"""More memory than an NPU can have is accounted as the smallest template.
 
 Reads:    the Ascend memory of the regular containers; the chips of the device config
 Refuses:  memory above the chip's capacity, unless NPUs are shared in software
-Why:      the scheduler finds no template for it, books nothing, and the container gets the smallest part of an NPU.
+Why:      the scheduler finds no template for it, counts nothing, and the container gets the smallest part of an NPU.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="ascend-memory-oversize",
     level=Level.DENY,
-    summary="Ascend memory above the capacity of an NPU, for which the scheduler books the smallest template",
+    summary="Ascend memory above the capacity of an NPU, for which the scheduler counts the smallest template",
     check=check,
     families=ASCEND_ONLY,
 )

@@ -25,7 +25,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         chip = request.chip
         if request.hami_core or request.number == 1 or request.memory is None or request.memory > chip.capacity:
             continue
-        if chip.booked(request.memory) != chip.allocatable:
+        if chip.accounted(request.memory) != chip.allocatable:
             yield wording.find_resource(
                 DETAIL,
                 request.container,

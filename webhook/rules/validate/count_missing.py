@@ -2,7 +2,7 @@
 
 Reads:    resources of the regular containers, after all mutations; defaultGPUNum
 Refuses:  vGPU memory, cores or percentage, or Ascend memory or cores, in a container without the count
-Why:      the container starts without isolation or without a device, even where the scheduler has booked one for it.
+Why:      the container starts without isolation or without a device, even where the scheduler has accounted one for it.
 """
 
 from collections.abc import Iterable, Iterator

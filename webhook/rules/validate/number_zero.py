@@ -2,7 +2,7 @@
 
 Reads:    the counts in limits and requests of the regular containers
 Refuses:  0
-Why:      the scheduler books usage on the first card for it, but the container gets no card.
+Why:      the scheduler counts usage on the first card for it, but the container gets no card.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from webhook.rules.context import Context, Finding
 from webhook.rules.settings import Level
 
 DETAIL = (
-    "{who} requests {resource} 0, for which the scheduler books a card that nobody gets; write 1 or more, or remove every "
+    "{who} requests {resource} 0, for which the scheduler counts a card that nobody gets; write 1 or more, or remove every "
     "device resource of the container"
 )
 

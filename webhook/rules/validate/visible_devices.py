@@ -3,7 +3,7 @@
 Reads:    env, volumeMounts and resources of every container, including ephemeral ones; annotations; policy trustedUsers
 Finds:    NVIDIA_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or a CDI annotation that shows
           cards
-Why:      the NVIDIA runtime follows them on every GPU node: the container sees all cards, and no usage is booked.
+Why:      the NVIDIA runtime follows them on every GPU node: the container sees all cards, and no usage is accounted.
 
 In a pod that requests no vGPU, NVIDIA_VISIBLE_DEVICES other than none, void and empty is found, such a mount and such an
 annotation; in every pod, CUDA_VERSION in a container that requests no NVIDIA device and sets no NVIDIA_VISIBLE_DEVICES.
