@@ -22,8 +22,8 @@ MAX_COMPARED = (
     1_000  # different values of a label that Gt and Lt are tried on; with more, it is enough that the label exists
 )
 
-HANDSHAKE = "present"  # what is kept of one: the time in it changes twice a minute
-NO_HANDSHAKE = "deleted"
+HANDSHAKE = "Reported"  # what is kept of one: the time in it changes twice a minute
+NO_HANDSHAKE = "Deleted"
 
 Holders = int | list[int]
 

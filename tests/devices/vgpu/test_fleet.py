@@ -13,7 +13,7 @@ from tests.timing import within
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import read_node
+from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, read_node
 from webhook.devices.vgpu.fleet import Card
 from webhook.volcano.target import Target
 
@@ -125,6 +125,8 @@ def test_the_gate_requires_the_hard_coded_names(missing):
         ("Requesting_Deleted", True),
         ("", True),
         ("Deleted_2026.11.23 10:00:00", False),
+        (HANDSHAKE, True),  # what is kept is read like the original
+        (NO_HANDSHAKE, False),
         (None, False),
     ],
 )
