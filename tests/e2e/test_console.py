@@ -79,10 +79,10 @@ def test_decisions_of_the_webhook_appear(call: Call, api: Api, namespace: str):
 
 def test_health_has_the_origins_of_the_settings(call: Call):
     health = call("/health")
-    origins = {source["name"]: source["origin"] for source in health["sources"]}
+    origins = {setting["name"]: setting["source"]["origin"] for setting in health["sources"]}
     assert "volcano-vgpu-device-config" in origins["device config"]
     assert "vgpu-webhook-policy" in origins["policy"]
-    assert all(source["problem"] is None for source in health["sources"])
+    assert all(setting["source"]["problem"] is None for setting in health["sources"])
 
 
 def test_the_doctor_names_missing_permissions(call: Call):
