@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.audit.test_reader import line
-from webhook.audit.reader import Cursor, Skipped
+from webhook.audit.reader import CHUNK, Cursor, Skipped
 from webhook.audit.tail import LogTail
 
 
@@ -89,3 +89,38 @@ def test_each_decision_is_read_once_wherever_reading_resumes(tmp_path: Path, at_
                 break
     tail.close()
     assert found == ["a", "b", "c", "d", "e"]
+
+
+def test_a_copy_is_read_on_where_the_last_decision_was_made(tmp_path: Path):
+    """Also if reading ends in the middle of what was read before."""
+    log = tmp_path / "log"
+    texts = [line(f"{number}") for number in range(3 * CHUNK // len(line("0")))]
+    log.write_bytes(b"".join(texts[:-1]))
+    tail = LogTail(str(log))
+    new_uids(tail)
+    (tmp_path / "copy").write_bytes(b"edited\n" + b"".join(texts))
+    (tmp_path / "copy").rename(log)
+    tail.close()
+    interrupted = LogTail(str(log), tail.cursor)
+    assert next(interrupted.look()) == []
+    interrupted.close()
+    tail = LogTail(str(log), interrupted.cursor)
+    assert new_uids(tail) == [f"{len(texts) - 1}"]
+    assert (tail.cursor.inode[1], tail.cursor.offset) == (log.stat().st_ino, log.stat().st_size)
+    assert not tail.complaints
+    tail.close()
+
+
+def test_decisions_that_may_be_missing_are_a_complaint(tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(line("a"))
+    tail = LogTail(str(log))
+    assert new_uids(tail) == ["a"]
+    tail.close()
+    log.write_bytes(line("b"))
+    tail = LogTail(str(log), tail.cursor)
+    assert new_uids(tail) == ["b"]
+    assert list(tail.complaints) == [
+        f"what was read last of {log} is no longer there: decisions may be missing after it"
+    ]
+    tail.close()

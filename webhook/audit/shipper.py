@@ -94,8 +94,8 @@ class Shipper(Collector):
             while True:
                 ending = stop.is_set()  # checked before reading: what was written before is read
                 for batch in self._batches(tail):
-                    reached = tail.cursor.spell()
-                    if batch or reached != position:
+                    if batch:
+                        reached = tail.cursor.spell()
                         store.add(batch, Shipped(self._source, position, reached))
                         position = reached
                         self.stored += len(batch)

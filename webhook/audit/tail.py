@@ -97,9 +97,8 @@ class LogTail:
         if self._latest is not None:
             return self._skip_all_but(self._latest), False
         kept = next((log for log in former if log.holds(self.cursor)), None)
-        since = max(self.cursor.time, (kept and _first_time(kept)) or self.cursor.time)
-        firsts = [(index, _first_time(log)) for index, log in enumerate(self._logs)]
-        before = next((index for index, first in reversed(firsts) if first and first <= since), None)
+        places = reversed(range(len(self._logs)))
+        before = next((index for index in places if _starts_before(self._logs[index], self.cursor.time)), None)
         if kept is not None and (before is None or self._logs[before].name != self._path):
             self._drop(0 if before is None else before + 1)
             self._logs.insert(0, kept)  # it was deleted, or has another name
@@ -168,12 +167,12 @@ def _close(logs: Iterable[LogFile]) -> None:
         log.file.close()
 
 
-def _first_time(log: LogFile) -> datetime | None:
-    """When the first decision of a file was made; None if it has none."""
+def _starts_before(log: LogFile, time: datetime) -> bool:
+    """Whether the first decision of a file is not newer than a time."""
     try:
-        return next((batch[0][1].time for batch, _ in read(log, START, Skipped()) if batch), None)
+        return next((batch[0][1].time <= time for batch, _ in read(log, START, Skipped()) if batch), False)
     except ConfigError:  # reported when the file is read
-        return None
+        return False
 
 
 def _refusal(path: str) -> OSError | ConfigError | None:
