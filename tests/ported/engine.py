@@ -133,14 +133,16 @@ def _evaluate_mig(row: Json, _wanted: Json, _: Path) -> Json:
     """The memory that an idle card books for a slice, in units of the factor."""
     case = row["mig"]
     groups = tuple(Geometry("group", tuple(Instance(*instance) for instance in group)) for group in case["groups"])
-    booked = Card("NVIDIA-A100", 81920, 7, geometries=groups, factor=case.get("factor", 1)).booked(case["request"])
-    return {"fits": False} if booked is None else {"fits": True, "memory": booked}
+    accounted = Card("NVIDIA-A100", 81920, 7, geometries=groups, factor=case.get("factor", 1)).accounted(
+        case["request"]
+    )
+    return {"fits": False} if accounted is None else {"fits": True, "memory": accounted}
 
 
 def _evaluate_chip(row: Json, _wanted: Json, _: Path) -> Json:
     """The memory that an NPU books for an amount of memory."""
     (chip,) = device_config(row).ascend.chips
-    return {"memory": chip.booked(row["chip"]["memory"])}
+    return {"memory": chip.accounted(row["chip"]["memory"])}
 
 
 EVALUATIONS = {
