@@ -2,28 +2,16 @@
 
 from collections.abc import Mapping
 
+from webhook.rules.registry import VALIDATIONS
+
 _FLEET = "it depends on the nodes, which an expression cannot read"
 _WORKLOAD = "it depends on a whole workload or on other objects, and an expression reads one pod"
 _API_SERVER = "the API server refuses such a pod itself, before it evaluates admission policies"
 
 _REASONS: Mapping[str, tuple[str, ...]] = {
-    _FLEET: (
-        "card-count",
-        "no-eligible-card",
-        "memory-above-card",
-        "split-count",
-        "fits-no-node",
-        "fits-tightly",
-        "gputype-unknown",
-        "node-selector-unmatched",
-        "ascend-core-invalid",
-        "unknown-resource",
-    ),
+    _FLEET: (*(rule.id for rule in VALIDATIONS if rule.fleet), "ascend-core-invalid"),
     _WORKLOAD: (
         "gang-never-complete",
-        "gang-too-large",
-        "gang-fits-tightly",
-        "spread-exceeds-cards",
         "queue-annotation-misplaced",
         "queue-missing",
         "queue-not-leaf",

@@ -156,19 +156,20 @@ def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     assert fleet(first).digest != fleet(other).digest
 
 
-@pytest.mark.parametrize(
-    "cores,level,dvpp,name",
-    [
-        (1, "high", "yes", "vir01"),
-        (2, "low", "null", "vir02_1c"),
-        (2, "high", "no", "vir02"),
-        (2, "middling", "null", "vir02_1c"),
-        (4, "low", "null", "vir04_3c"),
-        (4, "high", "null", "vir04"),
-        (4, "low", "yes", "vir04_4c_dvpp"),
-        (4, "high", "no", "vir04_3c_ndvpp"),
-    ],
-)
-def test_cores_and_labels_choose_the_template(cores, level, dvpp, name):
-    """The same choice as getResTemplateFromTaskSetting in Volcano's utils.go."""
-    assert template(cores, level, dvpp) == name
+TEMPLATES = """
+1 high yes vir01
+2 low null vir02_1c
+2 high no vir02
+2 middling null vir02_1c
+4 low null vir04_3c
+4 high null vir04
+4 low yes vir04_4c_dvpp
+4 high no vir04_3c_ndvpp
+"""
+
+
+@pytest.mark.parametrize("row", TEMPLATES.split("\n")[1:-1])
+def test_cores_and_labels_choose_the_template(row):
+    """The same choice as getResTemplateFromTaskSetting in Volcano's utils.go: AI cores, level, dvpp, template."""
+    cores, level, dvpp, name = row.split()
+    assert template(int(cores), level, dvpp) == name
