@@ -70,20 +70,6 @@ def test_a_mangled_review_gets_a_verdict_or_an_error(admission, review, path):
     check(admission, path, json.dumps(review).encode())
 
 
-@given(document=json_values | st.dictionaries(st.sampled_from(["apiVersion", "kind", "request"]), json_values))
-def test_json_that_is_not_a_review_gets_no_verdict(admission, document):
-    code, response = admission.answer("/validate", json.dumps(document).encode(), client_verified=False)
-    assert code == 400
-    assert b"allowed" not in response
-
-
-@given(body=st.binary(max_size=200))
-def test_random_bytes_get_no_verdict(admission, body):
-    code, response = admission.answer("/mutate", body, client_verified=False)
-    assert code == 400
-    assert b'"allowed"' not in response
-
-
 @given(document=reviews | pods() | json_values, output=st.sampled_from(["text", "json", "yaml", "patch"]))
 def test_the_command_exits_with_a_documented_code(tmp_path_factory, document, output):
     path = tmp_path_factory.getbasetemp() / "document.json"

@@ -23,7 +23,6 @@ from tests.cases import each_case
 from tests.examples import examples
 from tests.server.program import until
 from webhook.audit import database, reader, tail
-from webhook.audit import store as store_module
 from webhook.audit.decision import Decision, parse_decision, spell_time
 from webhook.audit.filters import Filter
 from webhook.audit.follower import LogFollower
@@ -239,15 +238,6 @@ def test_a_log_that_the_webhook_writes_is_followed_while_others_query_it(log: Pa
     assert wrong == []
     assert ids(follower) == list(range(written))
     assert (follower.problem, follower.complaints, follower.skipped, follower.progress) == (None, (), Skipped(), 1.0)
-
-
-def test_a_file_truncated_and_filled_again_between_two_reads_is_read_again(log: Path, open_follower: Any):
-    follower = open_follower(log)
-    log.write_bytes(lines(0))
-    follower.look()
-    log.write_bytes(lines(1, 2, 3))
-    follower.look()
-    assert ids(follower) == [0, 1, 2, 3]
 
 
 def test_a_copy_beside_the_file_is_not_read_twice(log: Path, open_follower: Any):
@@ -557,12 +547,6 @@ def test_summaries_are_correct_cached_and_updated(log: Path, filled: LogFollower
             expected.add(decision)
         assert filled.store.summary(wanted) == expected
     assert firsts == before, "another thread may still be reading it"
-
-
-def test_few_summaries_are_cached(filled: LogFollower):
-    for number in range(100):
-        filled.store.summary(Filter(users=(f"{number}",)))
-    assert len(filled.store._summaries) == store_module.MAX_SUMMARIES
 
 
 def test_globs_that_take_too_long_are_an_error(log: Path, monkeypatch: pytest.MonkeyPatch):

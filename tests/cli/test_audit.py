@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
 from tests.server.program import until
 from webhook.render.terminal import MAX_CELL
 from webhook.settings.files import SAMPLES
-from webhook.texts import legible
 
 SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
@@ -139,14 +136,6 @@ def audit_mode_log(write) -> str:
     return write("observed.jsonl", "".join(json.dumps(record) + "\n" for record in records))
 
 
-def test_would_be_denied_is_listed_separately(run, audit_mode_log):
-    result = run("audit", "--outcome", "would-be-denied", audit_mode_log)
-    header, *rows = result.out.splitlines()
-    assert len(rows) == 4
-    assert all(row[header.index("OUTCOME") :].startswith("would-be-denied   team-vision") for row in rows)
-    assert len(run("audit", "--denied", audit_mode_log).out.splitlines()) == 0
-
-
 def test_would_be_denied_is_summarized_separately(run, audit_mode_log, write):
     lines = [" ".join(line.split()) for line in run("audit", "--summary", audit_mode_log).out.splitlines()]
     assert lines[1] == "4 would-be-denied, 8 would-be-mutated, 4 allowed; 8 /mutate, 8 /validate"
@@ -211,12 +200,6 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
     assert all(line.isprintable() or set(line) & set("▃█") for line in result.out.splitlines())
     if "json" not in options:
         assert max(map(len, result.out.splitlines())) < 6 * MAX_CELL
-
-
-@given(st.text(), st.integers(1, 30))
-def test_a_name_never_exceeds_its_column(text: str, width: int):
-    assert len(legible(text, width)) <= width
-    assert legible(text, width).isprintable()
 
 
 @pytest.mark.parametrize("options", [[], ["--summary"]])

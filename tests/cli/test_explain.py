@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, Result, pod, vgpus
-from tests.golden.explanations import CASES, NPU, NPU_MEMORY, SHARED, ascend_node, gpushare_nodes, job, selecting
+from tests.golden.explanations import NPU, NPU_MEMORY, SHARED, ascend_node, gpushare_nodes, job, selecting
 from tests.timing import within
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
@@ -24,16 +24,6 @@ def fleet_of(write, nodes):
     return write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes})
 
 
-def test_the_explanation_of_vgpus_as_json(run, write):
-    path = write("pod.yaml", pod(limits=vgpus(9, 1000)))
-    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
-    (explanation,) = line["explain"]
-    assert (explanation["pod"], explanation["placeable"]) == ("", True)
-    (shape,) = explanation["shapes"]
-    assert shape["refusal"]["reason"] == "number of cards"
-    assert shape["change"] == {"container": "main", "resource": "volcano.sh/vgpu-number", "most": 8}
-
-
 def test_the_time_for_vgpu_explanations_is_bounded(run, write):
     containers = [{"name": f"c{n}", "resources": {"limits": vgpus(3, 3000 + n, 1 + n % 40)}} for n in range(60)]
     within(20, lambda: explain(run, write, containers=containers))
@@ -51,25 +41,6 @@ def test_the_nodes_that_a_selector_matches_as_json(run, write):
     assert selected(pod(limits=limits)) is None
     assert selected(pod(limits=limits, nodeSelector={"zone": "b"})) == {"names": ["n-b"], "nodes": 1}
     assert selected(selecting(limits, "NotIn", "a")) == {"names": ["n-b", "n-c", "n-d"], "nodes": 4}
-
-
-@pytest.mark.parametrize("family", ["vGPU", "shared card", "NPU", "AI core"])
-def test_nothing_to_place_as_json(family, run, write):
-    case = CASES[f"no {family} to place"]
-    (line,) = explain_manifest(run, write, case.manifest, FLEETS / f"{case.fleet}.yaml", "-o", "json").lines
-    assert [(each["placeable"], each["shapes"]) for each in line["explain"]] == [(False, [])]
-
-
-@pytest.mark.parametrize(
-    "resource,amount", [("volcano.sh/vgpu-number", 1), ("volcano.sh/gpu-memory", 99999), (NPU, 1), (NPU, 9)]
-)
-def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write):
-    containers = [
-        {"name": f"{n}\x1b]0;x\x07\u202e\n", "resources": {"limits": {resource: str(n)}}} for n in (amount, 1)
-    ]
-    out = explain(run, write, containers=containers).out
-    assert "\\u202e" in out
-    assert all(line.isprintable() for line in out.split("\n"))
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
@@ -145,13 +116,6 @@ def test_the_labels_of_declared_nodes_are_unknown(run, write):
     real, declared = result.lines[0]["explain"][0]["shapes"]
     assert (real["placement"], real["selected"]) == ("never", {"names": [], "nodes": 0})
     assert (declared["placement"], declared["selected"]) == ("fits", None)
-
-
-def test_the_ai_cores_of_declared_npus_are_unknown(run, write):
-    entry = {"name": "big", "family": "ascend", "cards": [{"type": "Ascend910A", "memory": 32768, "count": 2}]}
-    options = ("--policy", write("policy.yaml", {"fleet": {"declared": [entry]}}))
-    (line,) = explain(run, write, *options, "-o", "json", limits={"huawei.com/Ascend910A": "1"}).lines
-    assert [npu["cores"] for npu in line["explain"][0]["shapes"][0]["kinds"]] == [None]
 
 
 @pytest.mark.parametrize(

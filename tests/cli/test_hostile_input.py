@@ -62,14 +62,6 @@ def test_a_long_text_that_is_repeated_stays_small(run, write):
     error_line(within(20, lambda: run("review", path)))
 
 
-def test_a_few_aliases_are_expanded(run, write):
-    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n"
-    text += "  - {name: a, resources: {limits: &l {volcano.sh/vgpu-number: 1}, requests: *l}}\n"
-    out = run("review", "-o", "yaml", write("alias.yaml", text)).out
-    assert out.count("volcano.sh/vgpu-number: 1") == 2
-    assert "&" not in out
-
-
 def test_too_large_files_are_not_read_whole(run, tmp_path):
     path = tmp_path / "large.yaml"
     path.write_bytes(b"a: b\n" * (11 << 18))

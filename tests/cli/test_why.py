@@ -82,17 +82,6 @@ def test_verdict_and_exit_code(run, pods, subject, code, verdict):
     assert (as_yaml.code, yaml.safe_load(as_yaml.out)) == (code, report)
 
 
-def test_json_has_reasons_and_the_change_that_helps(run, pods):
-    [report] = run("why", "waits", "-n", "team", *SETTINGS, "--pods", pods, "-o", "json").lines
-    reason = next(item for item in report["reasons"] if item["node"] == "gpu-b")
-    assert (reason["reason"], reason["verdict"], reason["ends"]) == ("memory", "not-now", "team/a")
-    assert [(item["namespace"], item["name"], item["memory"]) for item in reason["holders"]] == [
-        ("team", "a", 40000),
-        ("other", "b", 20000),
-    ]
-    assert report["change"] == {"container": "main", "resource": names.VGPU_NUMBER, "most": 3}
-
-
 def test_text(run, pods):
     result = run("why", "train-w-0", "-n", "team", *SETTINGS, "--pods", pods)
     assert result.code == 3
@@ -106,12 +95,6 @@ def test_text(run, pods):
         "scheduler  1/1 tasks in gang unschedulable",
     ):
         assert line in result.out
-
-
-def test_manifests(run, pods, write):
-    manifest = write("pod.json", pending_pod("new", 60000) | {"status": {}})
-    result = run("why", "-f", manifest, *SETTINGS, "--pods", pods, "-o", "json")
-    assert (result.code, [item["verdict"] for item in result.lines]) == (1, ["not-now"])
 
 
 def test_objects_without_devices_are_reported_separately(run, pods, write):

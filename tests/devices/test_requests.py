@@ -69,13 +69,6 @@ def test_an_absent_quantity_is_none():
     assert request.amount(Role.MEMORY) == 0
 
 
-@pytest.mark.parametrize(
-    "limits, requests, number", [({NUMBER: 1}, {NUMBER: 2}, 1), (None, {NUMBER: 2}, 2), ({}, {NUMBER: 2}, 2)]
-)
-def test_limits_come_before_requests(limits, requests, number):
-    assert request_of(limits, requests).number == number
-
-
 def test_one_unusable_quantity_makes_the_request_unusable():
     assert not request_of({NUMBER: 1, MEMORY: "8.5"}).usable
 

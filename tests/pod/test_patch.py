@@ -139,19 +139,6 @@ def test_the_value_of_an_edit_is_never_changed():
     assert draft.object == {"a": {"x": [1, 2]}, "b": {"x": [1]}}
 
 
-def test_the_original_is_never_changed():
-    original = {"spec": {"containers": [{"resources": {"limits": {"a": 1}}}]}}
-    kept = copy.deepcopy(original)
-    draft_of(
-        original,
-        Edit(("spec", "containers", 0, "resources", "limits", "a"), 2),
-        Edit(("spec", "containers", APPEND), {}),
-        Edit(("spec", "containers", 0, "resources", "limits", "b"), 2),
-        Edit(("spec", "containers", 0, "resources", "limits", "a"), REMOVE),
-    )
-    assert original == kept
-
-
 @pytest.mark.parametrize(
     "path, text",
     [

@@ -4,10 +4,9 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.cases import each_case
-from tests.strategies import SUFFIXES, anything_as_quantity, quantities
+from tests.strategies import anything_as_quantity
 from tests.timing import within
 from webhook.pod.quantity import parse, whole
 
@@ -97,16 +96,6 @@ def test_any_value_is_read_or_refused(value):
         assert isinstance(number, int | Fraction)
         assert not isinstance(number, bool)
         assert whole(value) == (number if number == int(number) else None)
-
-
-@given(quantities())
-def test_a_sign_negates_the_number(text):
-    assert parse(text) == -parse("-" + text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
-
-
-@given(st.integers(0, 10**6), st.sampled_from(SUFFIXES))
-def test_a_suffix_multiplies(number, suffix):
-    assert parse(f"{number}{suffix}") == number * parse(f"1{suffix}")
 
 
 def test_long_texts_are_read_quickly():

@@ -12,7 +12,6 @@ from tests import strategies
 from tests.render.drawings import (
     CONFIG,
     SETTINGS,
-    explained,
     fleet_in,
     fleet_of,
     many_cards,
@@ -23,11 +22,8 @@ from tests.render.drawings import (
 )
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
-from webhook.devices.families import Family
 from webhook.devices.registry import bind
 from webhook.devices.vgpu.fleet import Card
-from webhook.render.explanation import to_value
-from webhook.render.yaml import as_value
 
 NPU, MEMORY, CORES = "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory", "huawei.com/Ascend910B3-core"
 SERVED = {"ring-controller.atlas": "ascend-310P"}
@@ -151,12 +147,6 @@ def test_the_slices_of_a_pod_are_on_its_cards():
     assert (card.name, card.kind, card.memory, card.slots) == ("card 7", "NVIDIA GeForce RTX 4090", 24564, 10)
 
 
-def test_without_a_memory_request_the_whole_card_is_drawn():
-    (explanation,) = shapes_explained(pod(("train", vgpus(1))), fleet_in("rtx4090.yaml"))
-    (part,) = explanation.drawing.cards[7].parts
-    assert (part.memory, part.label) == (24564, "whole card")
-
-
 def test_memory_is_counted_in_mebibytes():
     config = parse_device_config({"nvidia": {"gpuMemoryFactor": 10}}, "test")
     (explanation,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
@@ -165,14 +155,6 @@ def test_memory_is_counted_in_mebibytes():
     assert bind(config, SETTINGS.target)["vgpu"].draw(explanation.shape).cards[0].memory == card.memory
     (explanation,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
     assert explanation.drawing.cards[0].refusal == f"memory: 30000 MiB needed, {card.memory} free"
-
-
-def test_a_mig_slice_takes_an_instance():
-    explanation = shapes_explained(pod(("train", vgpus(1, 4000))), fleet_in("every-family.yaml"))[1]
-    (part,) = explanation.drawing.cards[-1].parts
-    assert part.label == "MIG instance"
-    assert part.memory in {i.memory for g in explanation.shape.devices[0].geometries for i in g.instances}
-    assert part.memory >= 4000
 
 
 def test_a_card_shows_its_refusal_and_the_parts_of_earlier_containers():
@@ -248,59 +230,13 @@ def parts(file, limits, at=0, **fields):
     return [[(p.container, p.memory, p.cores, p.label) for p in card.parts] for card in drawing.cards], drawing.note
 
 
-def test_gpushare_takes_the_first_healthy_cards():
-    drawn, note = parts("every-family.yaml", {"volcano.sh/gpu-memory": 8000})
-    assert (drawn, note) == ([[("main", 8000, 0, "")], [], []], "")
-    drawn, _ = parts("every-family.yaml", {"volcano.sh/gpu-number": 2})
-    assert drawn == [[("main", 16000, 0, "whole card")]] * 2 + [[]]
-    (explanation,) = shapes_explained(
-        pod(*[(name, {"volcano.sh/gpu-memory": 4000}) for name in "ab"]), fleet_in("every-family.yaml")
-    )  # the pod's memory is on one card
-    assert [(p.container, p.memory) for card in explanation.drawing.cards for p in card.parts] == [("", 8000)]
-
-
 def test_the_drawn_npus_are_one_possibility():
     drawn, note = parts("every-family.yaml", {NPU: 2, CORES: 7})
     assert drawn == [[("main", 65536, 7, "whole NPU")]] * 2 + [[]] * 6
     assert note == "one possibility: the scheduler chooses which NPUs"
 
 
-def test_each_npu_is_assigned_once():
-    (explanation,) = shapes_explained(
-        pod(("a", {NPU: 2}), ("b", {NPU: 3}), ("c", {NPU: 1})), fleet_in("every-family.yaml")
-    )
-    assert ["".join(p.container for p in card.parts) for card in explanation.drawing.cards] == [*"aabbbc", "", ""]
-
-
-def test_mindcluster_chips_and_templates_are_drawn():
-    drawn, note = parts("npu-core.yaml", {"huawei.com/npu-core": 16}, labels=SERVED)
-    assert drawn == [[("main", 0, 8, "whole chip")]] * 2 + [[]] * 2
-    assert note.startswith("one possibility")
-    drawn, _ = parts("npu-core.yaml", {"huawei.com/npu-core": 4}, at=1, labels=SERVED)
-    assert drawn == [[("main", 0, 4, "vir04_3c")], []]
-
-
 def test_an_unknown_verdict_has_a_note():
     npus = [(1, 60000 + at, 20) for at in range(9)]
     (explanation,) = shapes_explained(pod(("main", {NPU: 1})), fleet_of([strategies.ascend_node("n", npus)]))
     assert (explanation.placement, explanation.drawing.note) == ("unknown", "a node registers too many kinds of NPUs")
-
-
-# --- JSON -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_console_adds_the_drawing():
-    (explanation,) = explained(pod(("train", vgpus(1, 10))), fleet_in("rtx4090.yaml"))
-    assert explanation.family is Family.VGPU
-    assert "drawing" not in to_value(explanation)["shapes"][0]
-    drawing = as_value(DrawnNode, explanation.shapes[0].drawing)
-    assert drawing["cards"][7] == {
-        "name": "card 7",
-        "kind": "NVIDIA GeForce RTX 4090",
-        "memory": 24564,
-        "slots": 10,
-        "cores": 100,
-        "parts": [{"container": "train", "memory": 10, "cores": 0, "label": ""}],
-        "hidden": 0,
-        "refusal": "",
-    }

@@ -13,9 +13,11 @@ from webhook.rules.base import Mutation, Validation
 from webhook.rules.context import EVERY_POD
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
 from webhook.rules.settings import Level
+from webhook.suites.rulebook import RuleEntry, rows
 
 RULES = Path(webhook.rules.__file__).parent
 CASES = Path(__file__).parent / "cases"
+MAX_CELL = 160  # characters: two lines in a table with four columns
 
 IDS = {rule.id for rule in VALIDATIONS}
 FLEET_RULES = {
@@ -68,6 +70,15 @@ def test_the_docstring_of_a_rule_has_the_fixed_parts(package: str, rule: Mutatio
     assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == headings
     assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
     assert rule.families is EVERY_POD or rule.families or rule.check_workload is not None
+
+
+@pytest.mark.parametrize("row", rows(), ids=[row.file for row in rows()])
+def test_the_parts_of_a_docstring_fit_a_table(row: RuleEntry):
+    for word, part in row.parts.items():
+        assert len(part) <= MAX_CELL, f"{row.file}: {word} is too long for a table; say the rest in a paragraph below"
+    reason = row.parts["Why"]
+    assert re.fullmatch(r"[^.].*[^.]\.", reason), f"{row.file}: Why is no sentence"
+    assert not re.search(r"[.!?] ", reason), f"{row.file}: Why is several sentences; say the rest in a paragraph below"
 
 
 def test_every_reason_names_an_existing_rule():

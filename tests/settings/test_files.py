@@ -9,7 +9,6 @@ import yaml
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
-from webhook.policy.policy import default_policy
 from webhook.settings.files import SAMPLES
 from webhook.settings.snapshot import default_device_config, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET, MAX_SETTINGS_BYTES, POLICY, QUEUES
@@ -70,25 +69,6 @@ def test_a_device_config_as_text_or_configmap(write, name):
 )
 def test_a_device_config_that_cannot_be_used(write, content, message):
     assert error_of(DEVICE_CONFIG.load, write(content)).startswith(message)
-
-
-def test_a_policy_is_loaded(write):
-    assert POLICY.load(write("")) == default_policy()
-    assert POLICY.load(write("workloads: off\nrules: {card-count: off}")).settings.workloads == "off"
-    assert POLICY.load(write('{"fleet": {"staleAfterSeconds": 5}}')).stale_after == 5
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("worklods: off", "worklods: no such key; did you mean 'workloads'?"),
-        ("a: 1\n---\nb: 1", "2 documents where one is expected"),
-        ("workloads: off\nworkloads: warn", "not YAML or JSON that can be read: the key 'workloads' appears twice"),
-        ("target: {volcano: 1.16}", "target.volcano: "),
-    ],
-)
-def test_a_policy_that_cannot_be_used(write, content, message):
-    assert error_of(POLICY.load, write(content)).startswith(message)
 
 
 @pytest.mark.parametrize("name", ["mixed", "compatible", "every-family", "rtx4090"])
@@ -160,12 +140,6 @@ LOADS = [DEVICE_CONFIG.load, POLICY.load, FLEET.load]
 def test_files_that_cannot_be_read(tmp_path, load):
     assert error_of(load, tmp_path / "absent") == "No such file or directory"
     assert error_of(load, tmp_path) == "Is a directory; name a file in it"
-
-
-def test_a_symlink_loop_is_refused(tmp_path):
-    loop = tmp_path / "loop"
-    loop.symlink_to(loop)
-    assert error_of(POLICY.load, loop).startswith("Too many levels of symbolic links")
 
 
 @pytest.mark.parametrize("load", [DEVICE_CONFIG.load, POLICY.load])

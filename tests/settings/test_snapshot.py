@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
@@ -24,13 +23,6 @@ DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "
 def mixed():
     config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
     return config, read_nodes(FLEET.load(DATA / "fleets" / "mixed.yaml"), config)
-
-
-def test_the_built_in_config_is_that_of_volcano():
-    vgpu = default_device_config().vgpu
-    assert vgpu.default_number == 1
-    assert vgpu.number_name == names.VGPU_NUMBER
-    assert vgpu.mig_models == ()
 
 
 def test_a_snapshot_keeps_its_parts():
@@ -68,13 +60,6 @@ def test_declared_shapes_join_the_real_ones():
     snapshot = SnapshotInputs(config, parse_policy(DECLARED, "test"), nodes).snapshot()
     assert snapshot.fleet.complete
     assert [shape.names[0] for shape in snapshot.fleet.vgpu.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
-
-
-def test_the_target_version_decides_what_the_fleet_contains():
-    config, nodes = mixed()
-    newer = SnapshotInputs(config, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes).snapshot()
-    assert newer.fleet.vgpu.slots
-    assert not SnapshotInputs(config, default_policy(), nodes).snapshot().fleet.vgpu.slots
 
 
 def test_a_digest_changes_only_with_its_part():

@@ -140,26 +140,6 @@ def test_a_pod_fits_if_some_order_of_some_node_works(fleet, amounts, hami_core, 
 EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
 
 
-@pytest.mark.parametrize(
-    "amounts, node, reason, requested, most",
-    [
-        ([(9, None, None)], EIGHT, Reason.NPUS, 9, 8),
-        ([(5, None, None), (4, None, None)], EIGHT, Reason.NPUS_TOGETHER, 9, 8),
-        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8)]), Reason.MEMORY, 10, 9),
-        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8), (4, 3, 8)]), Reason.MEMORY, 10, 9),
-        ([(1, 3, 9)], EIGHT, Reason.CORES, 9, 8),
-        ([(3, None, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Reason.TOTALS, 3, 2),
-        ([(3, None, None), (None, 3, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Reason.TOTALS, 3, 2),
-        ([(2, 3, None)], EIGHT, Reason.TOGETHER, 2, 32),
-        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], allocatable={}), Reason.NO_CARD, 1, 0),
-        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], chip="Ascend310P"), Reason.NO_CARD, 1, 0),
-    ],
-)
-def test_a_refusal_has_its_reason(amounts, node, reason, requested, most):
-    result = verdict(amounts, node)
-    assert (result.reason, result.requested, result.most) == (reason, requested, most)
-
-
 def test_parts_of_several_npus_are_left_to_their_rule():
     assert verdict([(2, 3, None)], EIGHT, parts_refused=True) == Fits()
     assert verdict([(2, 7, None)], EIGHT) == Fits()  # rounded up to the whole
@@ -169,12 +149,6 @@ def test_several_small_npus_are_parts_that_no_rule_refuses():
     small = ascend_node("n0", [(4, 6, 8)] * 2)
     assert verdict([(1, None, None)] * 2, small, parts_refused=True) == Fits()
     assert verdict([(2, None, None)], small, parts_refused=True).reason is Reason.TOGETHER
-
-
-def test_hami_core_shares_npus_only_on_its_nodes():
-    assert verdict([(2, 3, 30)], EIGHT, hami_core=True).resource == names.VNPU_MODE
-    assert verdict([(2, 3, 30)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true"), hami_core=True) == Fits()
-    assert verdict([(1, 3, 9)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true")).reason is Reason.CORES
 
 
 @pytest.mark.parametrize("container", [(0, None, None), (0, 3, None), ("x", None, None), (1, "8Gi", None), (1, 3, -1)])

@@ -175,9 +175,3 @@ def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     first = ascend_node("n0", [(4, 65536, 20)])
     assert len(fleet(first, other).by_family["ascend"]) == 2
     assert fleet(first).digest != fleet(other).digest
-
-
-def test_the_order_of_npus_does_not_matter():
-    npus = [(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)]
-    (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).by_family["ascend"]
-    assert (shape.nodes, len(shape.devices)) == (2, 3)

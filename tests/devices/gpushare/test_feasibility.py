@@ -15,7 +15,6 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
-from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
@@ -121,29 +120,6 @@ def test_a_pod_fits_if_some_node_has_the_cards(fleet, containers, init):
 NODE = gpushare_node("n0", 4, 64000, "1")
 
 
-@pytest.mark.parametrize(
-    "containers, node, reason, limit",
-    [
-        ([(4, None)], NODE, Reason.CARDS, (NUMBER, 4, 3)),
-        ([(2, None), (2, None)], NODE, Reason.CARDS, (NUMBER, 4, 3)),
-        ([(None, 16001)], NODE, Reason.MEMORY, (MEMORY, 16001, 16000)),
-        ([(None, 8001), (None, 8000)], NODE, Reason.MEMORY, (MEMORY, 16001, 16000)),
-        ([(9, 16000)], NODE, Reason.TOTALS, (NUMBER, 9, 4)),
-        (
-            [(None, 5)],
-            gpushare_node("n0", 4, 64, allocatable={NUMBER: "4", MEMORY: "4"}),
-            Reason.TOTALS,
-            (MEMORY, 5, 4),
-        ),
-        ([(1, None)], gpushare_node("n0", 2, 64, "0,1"), Reason.HEALTH, (NUMBER, 1, 0)),
-        ([(None, 5)], gpushare_node("n0", 0, 64), Reason.HEALTH, (MEMORY, 5, 0)),
-    ],
-)
-def test_a_refusal_has_its_reason(containers, node, reason, limit):
-    result = verdict(pod(containers), node)
-    assert (result.reason, (result.resource, result.requested, result.most)) == (reason, limit)
-
-
 @pytest.mark.parametrize("container", [("x", None), (1, "8Gi"), ("-1", None), (None, "1.5")])
 def test_an_invalid_request_is_left_to_other_rules(container):
     assert isinstance(verdict(pod([(1, None), container]), NODE), Unknown)
@@ -153,11 +129,3 @@ def test_requests_without_limits_are_judged_as_limits():
     """A repair copies them to the limits."""
     spec = {"containers": [{"resources": {"requests": {NUMBER: "4"}}}]}
     assert verdict(DevicePod(PodView({"spec": spec}), CONFIG), NODE).reason is Reason.CARDS
-
-
-def test_a_selector_excludes_nodes():
-    small, large = gpushare_node("small", 2, 32000, labels={"zone": "a"}), gpushare_node("large", 4, 64000)
-    selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
-    assert verdict(pod([(4, None)]), small, large) == Fits()
-    result = verdict(pod([(4, None)]), small, large, selector=selector)
-    assert (result.reason, result.most, result.node) == (Reason.CARDS, 2, "small")

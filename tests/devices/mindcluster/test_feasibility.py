@@ -13,8 +13,7 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster import chip_cores, has_template, served, template
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Fits, Never, Reason, Unknown
-from webhook.pod.selectors import NodeSelector, Operator, Requirement
+from webhook.devices.verdict import Fits, Never, Unknown
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
@@ -99,40 +98,9 @@ def test_nodes_that_offer_no_cores_are_ignored():
 SMALL, LARGE = mindcluster_node("small", 8, "Ascend310P-8"), mindcluster_node("large", 20, "Ascend310P-10-dual")
 
 
-@pytest.mark.parametrize(
-    "cores, nodes, expected",
-    [
-        (("8",), [SMALL], Fits()),
-        (("16",), [SMALL], (Reason.TOTALS, 16, 8, "small")),
-        (("16",), [SMALL, LARGE], (Reason.TOTALS, 16, 8, "small")),  # the large one has no chips of 8
-        (("20",), [SMALL, LARGE], Fits()),
-        (("4", "4"), [SMALL], Fits()),
-        (("4", "5"), [SMALL], (Reason.TOTALS, 9, 8, "small")),
-        (("4", "5"), [SMALL, LARGE], Fits()),
-        (("3",), [SMALL], Fits()),  # another rule reports the missing template
-        (("21",), [SMALL, LARGE], (Reason.TOTALS, 21, 20, "large")),
-        (("8",), [], (Reason.NO_CARD, 8, 0, "")),
-        (("0",), [SMALL], Fits()),
-    ],
-)
-def test_an_empty_node_takes_a_pod_or_refuses_it(cores, nodes, expected):
-    outcome = verdict(pod(*cores), *nodes)
-    result = outcome if outcome == Fits() else (outcome.reason, outcome.requested, outcome.most, outcome.node)
-    assert result == expected
-
-
 @pytest.mark.parametrize("cores", [("x",), ("8", "8.5"), ("-1",)])
 def test_an_invalid_request_is_left_to_other_rules(cores):
     assert isinstance(verdict(pod(*cores), SMALL), Unknown)
-
-
-def test_a_selector_excludes_nodes():
-    selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
-    labelled = mindcluster_node("small", 8, labels={"zone": "a"})
-    assert verdict(pod("16"), labelled, mindcluster_node("large", 32)) == Fits()
-    for cores in ("16", "9"):  # for 9 there is no template anywhere
-        outcome = verdict(pod(cores), labelled, mindcluster_node("large", 32), selector=selector)
-        assert (outcome.reason, outcome.most, outcome.node) == (Reason.TOTALS, 8, "small")
 
 
 @given(

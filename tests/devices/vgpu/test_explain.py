@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from tests.devices.explaining import Explaining, format_change, is_cut_short
 from webhook import names
-from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import HANDSHAKE, Node
 from webhook.devices.verdict import Reason
@@ -95,13 +94,6 @@ def test_two_mistakes_have_no_single_change():
     (explanation,) = explained([(3, 130)], PLAIN)
     assert explanation.change is None
     assert not is_cut_short(explanation)
-
-
-def test_an_interrupted_search_is_reported(monkeypatch):
-    monkeypatch.setattr(nearest, "MAX_STEPS", 2)
-    (explanation,) = explained([(3, 130)], PLAIN)
-    assert explanation.change is None
-    assert is_cut_short(explanation)
 
 
 def test_a_fit_is_explained_with_the_policy_that_finds_it():

@@ -75,49 +75,6 @@ def test_gangs_of_whole_cards_before_1_14_count_as_fitting_on_mixed_cards():
 
 
 SMALL = node_json("small", register([T4, T4], prefix="S", split=2))
-LARGE = node_json("large", register([A100] * 4, prefix="L", split=2))
-BOTH = fleet(SMALL, LARGE)
-
-
-@pytest.mark.parametrize(
-    "limits, annotations, reason",
-    [
-        ([{NUMBER: 5}], None, Reason.CARDS),
-        ([{NUMBER: 3}], {names.USE_GPUTYPE: "T4"}, Reason.NO_CARD),
-        ([{NUMBER: 1}], {names.USE_GPUTYPE: "H100"}, Reason.NO_CARD),
-        ([{NUMBER: 1}], {names.NOUSE_GPUTYPE: "T4,A100"}, Reason.NO_CARD),
-        ([{NUMBER: 1}], {names.VGPU_MODE: "mig"}, Reason.NO_CARD),
-        ([{NUMBER: 1}], {names.VGPU_MODE: "Hami-Core"}, Reason.NO_CARD),
-        ([{NUMBER: 1, MEMORY: 81921}], None, Reason.MEMORY),
-        ([{NUMBER: 1, MEMORY: 15361}], {names.USE_GPUTYPE: "t4"}, Reason.MEMORY),
-        ([{NUMBER: 1, MEMORY: 1}, {NUMBER: 1, MEMORY: 81921}], None, Reason.MEMORY),
-        ([{NUMBER: 4, MEMORY: 1}] * 3, None, Reason.SPLIT),
-        ([{NUMBER: 1, CORES: 101}], None, Reason.TOGETHER),
-        ([{NUMBER: 4, MEMORY: 1, CORES: 60}] * 2, None, Reason.TOGETHER),
-        ([{NUMBER: 4}] * 2, None, Reason.TOGETHER),
-        ([{NUMBER: 4, MEMORY: 0}] * 2, None, Reason.TOGETHER),
-        ([{NUMBER: 1, MEMORY: 1}] * 101, None, Reason.SPLIT),
-    ],
-)
-def test_a_refusal_has_its_reason(limits, annotations, reason):
-    assert verdict(BOTH, *limits, annotations=annotations) == Never(reason)
-
-
-@pytest.mark.parametrize(
-    "limits, annotations",
-    [
-        ([{NUMBER: 4}], None),
-        ([{MEMORY: 81920}], None),  # memory alone requests one
-        ([{NUMBER: 2, MEMORY: 15360}], {names.USE_GPUTYPE: "T4"}),
-        ([{NUMBER: 1}], {names.VGPU_MODE: "hami-core"}),
-        ([{NUMBER: 1, MEMORY: 0}], {names.USE_GPUTYPE: "T4"}),  # 0 is unset: the whole card
-        ([{NUMBER: 4, MEMORY: 1, CORES: 50}] * 2, None),
-        ([{CORES: 50}], None),  # the scheduler ignores a container that requests only cores
-        ([{"cpu": 1}], None),
-    ],
-)
-def test_a_possible_pod_fits(limits, annotations):
-    assert verdict(BOTH, *limits, annotations=annotations) == Fits()
 
 
 def test_a_pod_that_fits_in_another_order_fits_tightly():
@@ -148,11 +105,6 @@ def test_a_pod_that_fits_in_another_order_fits_tightly():
 def test_uuids_limit_the_cards(annotations, number, expected):
     built = fleet(node_json("n", register([("NVIDIA-A", 16384)] * 2, split=4)))
     assert verdict(built, {NUMBER: number, MEMORY: 4096}, annotations=annotations) == expected
-
-
-def test_older_schedulers_do_not_read_uuids():
-    built = fleet(SMALL, target=OLDER)
-    assert verdict(built, {NUMBER: 2}, annotations={names.USE_GPUUUID: "S-0"}, target=OLDER) == Fits()
 
 
 def test_a_card_refused_on_one_node_is_available_on_others():
@@ -212,26 +164,6 @@ def test_an_empty_fleet_has_no_card():
     assert verdict(fleet(), {NUMBER: 1}) == Never(Reason.NO_CARD)
     result = eligible(UNCONSTRAINED, fleet())
     assert (result.cards, result.capacity, result.complete) == ((), None, True)
-
-
-@pytest.mark.parametrize(
-    "annotations, types, capacity",
-    [
-        ({}, {T4[0], A100[0]}, 81920),
-        ({names.USE_GPUTYPE: "T4"}, {T4[0]}, 15360),
-        ({names.NOUSE_GPUTYPE: "T4"}, {A100[0]}, 81920),
-        ({names.USE_GPUUUID: "S-1"}, {T4[0]}, 15360),
-        ({names.VGPU_MODE: "mig"}, set(), None),
-        ({names.USE_GPUTYPE: "x"}, set(), None),
-    ],
-)
-def test_constraints_select_the_eligible_cards(annotations, types, capacity):
-    constraints = read_constraints(PodView({"metadata": {"annotations": annotations}}), MASTER)
-    result = eligible(constraints, BOTH)
-    assert {card.type for card in result.cards} == types
-    assert result.capacity == capacity
-    assert result.complete
-    assert eligible(constraints, BOTH) == result
 
 
 def test_a_card_without_slices_is_not_eligible():

@@ -5,10 +5,9 @@ import random
 import pytest
 import yaml
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.reviewing import CONFIG, DATA
-from tests.strategies import declared_shape, fleets, json_values, node_json, register
+from tests.strategies import declared_shape, fleets, node_json, register
 from tests.timing import within
 from webhook import names
 from webhook.devices.config_file import parse_device_config
@@ -28,19 +27,6 @@ def fleet(items, target=GATED, config=CONFIG):
 
 def recorded(name):
     return yaml.safe_load((DATA / "fleets" / name).read_text())["items"]
-
-
-def summary(built):
-    """The facts of a fleet that placement reads, without the order of the shapes and the sample names."""
-    return sorted(
-        (s.mode, [(c.type, c.memory, c.split) for c in s.devices], sorted(s.offered.items()), s.nodes)
-        for s in built.vgpu.shapes
-    )
-
-
-def places(built, uuid):
-    """The node and the position of each slot of a card."""
-    return sorted((built.index.names[slot.node], slot.position) for slot in built.slots[uuid])
 
 
 def test_the_recorded_fleet_has_four_shapes():
@@ -63,15 +49,6 @@ def test_the_recorded_fleet_has_four_shapes():
         names.VGPU_MEMORY: 196512,
         names.VGPU_CORES: 800,
     }
-
-
-def test_5000_equal_nodes_are_one_shape():
-    items = [node_json(f"n{i}", register([T4] * 8, prefix=f"GPU-{i}")) for i in range(5000)]
-    built = within(5, lambda: fleet(items))
-    (shape,) = built.vgpu.shapes
-    assert shape.nodes == built.nodes == 5000
-    assert shape.names == ("n0", "n1", "n2")
-    assert len({id(card) for card in shape.devices}) == 1
 
 
 @pytest.mark.parametrize(
@@ -160,36 +137,11 @@ def test_a_configured_name_does_not_replace_the_hard_coded_one():
     assert shape.offered["nvidia.com/gpu"] == 10
 
 
-def test_nodes_with_an_invalid_annotation_are_ignored():
-    built = fleet([node_json("a", "rubbish"), node_json("b", register([T4])[:-20] + ":")])
-    assert built.vgpu.shapes == ()
-    assert built.nodes == 0
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        {},
-        {"metadata": None},
-        {"metadata": {"annotations": []}},
-        {"metadata": {"annotations": {}}},
-        {"metadata": {"annotations": {names.NODE_VGPU_REGISTER: 5}}},
-    ],
-)
-def test_a_node_without_cards_is_ignored(raw):
-    assert read_node(raw, CONFIG) is None
-
-
 @pytest.mark.parametrize("status", [None, [], {}, {"allocatable": None}, {"allocatable": [1]}])
 def test_a_node_without_allocatable_amounts_is_read(status):
     raw = {"metadata": {"annotations": {names.NODE_VGPU_REGISTER: "x"}}, "status": status}
     node = read_node(raw, CONFIG)
     assert (node.name, node.annotations, node.allocatable) == ("", {names.NODE_VGPU_REGISTER: "x"}, {})
-
-
-def test_only_the_needed_resources_are_kept():
-    node = read_node(node_json("a", "x", offers={"cpu": "64", "ephemeral-storage": "1Ti"}), CONFIG)
-    assert node.allocatable == {names.VGPU_NUMBER: 100, names.VGPU_MEMORY: 10**6, names.VGPU_CORES: 1000}
 
 
 def test_slots_are_kept_if_the_scheduler_reads_uuids():
@@ -213,26 +165,6 @@ def test_an_unknown_fleet_is_incomplete():
     assert shape.declared
 
 
-def test_declared_shapes_come_after_the_real_ones():
-    shape = declared_shape("scaled", "mig", 1, [Card("NVIDIA-A", 100, 7)])
-    node = read_node(node_json("a", register([T4])), CONFIG)
-    built = build_fleet([node], CONFIG, GATED, {"vgpu": (shape,)})
-    assert [each.declared for each in built.vgpu.shapes] == [False, True]
-
-
-@given(fleets(), st.randoms(use_true_random=False))
-def test_the_order_of_nodes_does_not_matter(items, order):
-    shuffled = list(items)
-    order.shuffle(shuffled)
-    for target in (GATED, MASTER):
-        first, second = fleet(items, target), fleet(shuffled, target)
-        assert summary(first) == summary(second)
-        assert sorted(first.vgpu.slots) == sorted(second.vgpu.slots)
-        assert first.nodes == second.nodes == len(items)
-        for uuid in first.vgpu.slots:
-            assert places(first.vgpu, uuid) == places(second.vgpu, uuid)
-
-
 @given(fleets())
 def test_slots_point_at_their_cards(items):
     built = fleet(items, MASTER)
@@ -245,25 +177,6 @@ def test_slots_point_at_their_cards(items):
                 if i["metadata"]["name"] == built.vgpu.index.names[slot.node]
             ]
             assert any(e.startswith(f"{uuid},") and f",{card.memory},{card.type}," in e for e in text.split(":"))
-
-
-def test_the_digest_depends_on_the_shapes():
-    items = recorded("mixed.yaml")
-    digest = fleet(items).digest
-    assert fleet(items).digest == digest
-    assert (
-        fleet([*items, node_json("more", items[0]["metadata"]["annotations"][names.NODE_VGPU_REGISTER])]).digest
-        != digest
-    )
-    assert fleet(items[:-2]).digest != digest
-    twice = [node_json(f"n{i}", register([T4])) for i in range(2)]
-    assert fleet(twice).digest == fleet(twice[:1]).digest
-
-
-@given(st.dictionaries(st.sampled_from(["metadata", "status", "spec"]), json_values))
-def test_any_json_is_read(raw):
-    node = read_node(raw, CONFIG)
-    assert node is None or fleet([raw]).nodes in (0, 1)
 
 
 def test_a_large_fleet_of_many_kinds_is_built_quickly():
