@@ -47,9 +47,6 @@ class BoardFamily(DeviceFamily):
             board = self._known.one(Device("X1"))
             yield NodeState.of((board,) * min(boards, MAX_DEVICES), {BOARDS: boards})
 
-    def requests(self, pod, _nodes, _denies):
-        return (pod,)
-
     def judge(self, request, part, nodes, _budget=None):
         found = part.selected(nodes)
         most, node = max([(free_boards(shape), name) for shape, name in found], default=(0, ""))

@@ -16,7 +16,6 @@ from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.repair import Repair
-from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
 from webhook.rules.levels import Active, Effective
 from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, WORKLOAD_RULES
@@ -43,7 +42,12 @@ Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
 def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Found]:
     """Run the validations on one pod."""
     for rule, level in active:
-        found = rule.check(pod, context) if not rule.verdict or pod.never else _doubts(rule, pod)
+        if not rule.verdict or pod.never:
+            found = rule.check(pod, context)
+        elif pod.doubts:
+            found = [doubt.finding for doubt in pod.doubts if doubt.never.reason.rule == rule.id]
+        else:
+            continue
         count = 0
         for finding in found:
             doubtful = level is Level.DENY and (finding.doubtful or (rule.fleet and not context.knows_nodes))
@@ -54,12 +58,6 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
             count += own is level
             if count == MAX_FINDINGS:
                 break  # these have the level of the rule: more of them cannot change the verdict
-
-
-def _doubts(rule: Validation, pod: ReviewedPod) -> Iterable[Finding]:
-    """What a rule would refuse without the nodes in doubt."""
-    doubts = pod.doubts
-    return [doubt.finding for doubt in doubts if doubt.never.reason.rule == rule.id] if doubts else ()
 
 
 def _workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:

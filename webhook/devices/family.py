@@ -8,7 +8,7 @@ other rule.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from webhook.devices import wording
 from webhook.devices.budget import SearchBudget
@@ -19,7 +19,7 @@ from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedCard, OccupiedN
 from webhook.devices.model import Amounts, D, EqualDevices, Known, NodeState, Taken
 from webhook.devices.nearest import Reducible
 from webhook.devices.nodes import Index, Node
-from webhook.devices.requests import DevicePod
+from webhook.devices.requests import DevicePod, PodAmounts
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.pod.selectors import NodeSelector
@@ -208,15 +208,17 @@ class DeviceFamily(ABC, Generic[Requested, D]):
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def requests(self, pod: DevicePod, nodes: int | None, denies: Callable[[str], bool]) -> Sequence[Requested]:
+    def requests(self, pod: DevicePod, _nodes: int | None, _denies: Callable[[str], bool]) -> Sequence[Requested]:
         """What the scheduler would serve, each kind of device by itself; none if a rule refuses a quantity already.
+
+        By default, the pod's labels and amounts.
 
         Args:
             pod: the pod.
-            nodes: those that the pod's selector leaves, as bits; None for all.
-            denies: whether a rule refuses pods in the pod's namespace.
+            _nodes: those that the pod's selector leaves, as bits; None for all.
+            _denies: whether a rule refuses pods in the pod's namespace.
         """
+        return cast("tuple[Requested]", (PodAmounts(pod.view.labels, pod.amounts),))
 
     @abstractmethod
     def judge(

@@ -11,7 +11,7 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (NewG
 (getUnhealthyGPUs, GetGPUIndex, getDevicesIdleGPUMemory, isIdleGPU).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from webhook import names
@@ -23,7 +23,7 @@ from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, 
 from webhook.devices.model import MAX_DEVICES, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.nodes import Node
-from webhook.devices.requests import DevicePod, ResourceTotal, total
+from webhook.devices.requests import DevicePod, PodAmounts, ResourceTotal, total
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.selectors import integer
@@ -38,7 +38,7 @@ class ServedTotals(NamedTuple):
     number: int
 
 
-class GpushareFamily(DeviceFamily[DevicePod, Device]):
+class GpushareFamily(DeviceFamily[PodAmounts, Device]):
     """Whole cards, or memory of one card."""
 
     id = Family.GPUSHARE
@@ -88,12 +88,8 @@ class GpushareFamily(DeviceFamily[DevicePod, Device]):
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
-    def requests(self, pod: DevicePod, _nodes: int | None, _denies: Callable[[str], bool]) -> tuple[DevicePod]:
-        """The pod: its totals count."""
-        return (pod,)
-
     def judge(
-        self, request: DevicePod, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
+        self, request: PodAmounts, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
     ) -> Verdict:
         """Whether a node has the memory on one card, or so many cards of which nothing is used."""
         if any([amount.value is None for amount in request.amounts if amount.family is Family.GPUSHARE]):
@@ -106,19 +102,19 @@ class GpushareFamily(DeviceFamily[DevicePod, Device]):
             return Fits()
         return _never(found, number, memory)
 
-    def instead(self, _refusal: Refusal[DevicePod, Device]) -> str:
+    def instead(self, _refusal: Refusal[PodAmounts, Device]) -> str:
         """A node may have cards that are all broken."""
         return " with a healthy card"
 
-    def is_served(self, request: DevicePod) -> bool:
+    def is_served(self, request: PodAmounts) -> bool:
         """Whether an amount is more than 0."""
         return any(amount.value for amount in request.amounts if amount.family is Family.GPUSHARE)
 
-    def missing(self, _request: DevicePod, _part: AnyPart) -> str:
+    def missing(self, _request: PodAmounts, _part: AnyPart) -> str:
         """Neither name."""
         return f"no node of the fleet offers {names.GPUSHARE_NAMES}"
 
-    def taken(self, request: DevicePod, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
+    def taken(self, request: PodAmounts, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
         """Memory of the card that has most left, or the first whole cards."""
         cards = part.shapes[0].devices
         containers = {a.container for a in request.amounts if a.family is Family.GPUSHARE and a.value}
@@ -130,7 +126,7 @@ class GpushareFamily(DeviceFamily[DevicePod, Device]):
         whole = [at for at, card in enumerate(cards) if not card.used[0]][:number]
         return tuple(Taken(who, at, cards[at].memory, label="whole card") for at in whole), ""
 
-    def reducible(self, request: DevicePod, _shape: AnyShape) -> Iterator[Reducible[DevicePod]]:
+    def reducible(self, request: PodAmounts, _shape: AnyShape) -> Iterator[Reducible[PodAmounts]]:
         """The amounts of the first containers; a count of 0 requests nothing, and is refused."""
         for amount in amounts_of_regular(request, Family.GPUSHARE)[: 2 * MAX_CONTAINERS]:
             yield reducible(request, amount, range(1, amount.value or 0))

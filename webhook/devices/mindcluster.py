@@ -8,8 +8,7 @@ Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/de
 (UpdateNodeInfoSegmentWithAdd, UpdateNodeInfoWholeWithAdd), `device_info.go` (addResource), `utils.go`.
 """
 
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
@@ -22,7 +21,7 @@ from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger
 from webhook.devices.model import MAX_DEVICES, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.nodes import Node
-from webhook.devices.requests import Amount, DevicePod
+from webhook.devices.requests import Amount, DevicePod, PodAmounts
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR
@@ -35,7 +34,7 @@ DVPP = YES, NO, NULL = ("yes", "no", "null")
 CHOOSES = "one possibility: the scheduler chooses the chips, and which of them are healthy is not known here"
 
 
-class MindclusterFamily(DeviceFamily[DevicePod, Device]):
+class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
     """AI cores of Ascend 310P chips."""
 
     id = Family.MINDCLUSTER
@@ -74,12 +73,8 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
-    def requests(self, pod: DevicePod, _nodes: int | None, _denies: Callable[[str], bool]) -> tuple[DevicePod]:
-        """The pod."""
-        return (pod,)
-
     def judge(
-        self, request: DevicePod, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
+        self, request: PodAmounts, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
     ) -> Verdict:
         """Whether a node offers the cores of all containers."""
         first = served(request)
@@ -98,15 +93,17 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
         most, node = max((shape.offered.get(names.NPU_CORE, 0), node) for shape, node in able)
         return Fits() if total <= most else Never(Reason.TOTALS, None, names.NPU_CORE, total, most, node)
 
-    def is_served(self, request: DevicePod) -> bool:
+    def is_served(self, request: PodAmounts) -> bool:
         """Whether a container requests more than 0."""
         return served(request) is not None
 
-    def missing(self, _request: DevicePod, _part: AnyPart) -> str:
+    def missing(self, _request: PodAmounts, _part: AnyPart) -> str:
         """The name."""
         return f"no node of the fleet offers {names.NPU_CORE}"
 
-    def judge_alone(self, request: DevicePod, part: AnyPart, nodes: int | None, budget: SearchBudget | None) -> Verdict:
+    def judge_alone(
+        self, request: PodAmounts, part: AnyPart, nodes: int | None, budget: SearchBudget | None
+    ) -> Verdict:
         """Template and label are tested before the node's cores."""
         verdict, first, size = self.judge(request, part, nodes, budget), served(request), chip_cores(part.shapes[0])
         if isinstance(verdict, Unknown) or first is None or first.value is None:
@@ -117,7 +114,7 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
             return Never(Reason.LABEL, None, names.VNPU_DVPP)
         return verdict
 
-    def describe(self, refusal: Refusal[DevicePod, Device]) -> Iterator[tuple[str, str]]:
+    def describe(self, refusal: Refusal[PodAmounts, Device]) -> Iterator[tuple[str, str]]:
         """A template, a label, or the node's cores."""
         never = refusal.never
         if never.reason is Reason.TEMPLATE:
@@ -129,7 +126,7 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
         else:
             yield from super().describe(refusal)
 
-    def taken(self, request: DevicePod, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
+    def taken(self, request: PodAmounts, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
         """Whole chips, or a template; one possibility."""
         first, size = served(request), chip_cores(part.shapes[0])
         if first is None or first.value is None:
@@ -139,18 +136,16 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
             return tuple(
                 Taken(who, at, 0, size, "whole chip") for at in range(min(cores // size, MAX_DEVICES))
             ), CHOOSES
-        by = template(cores, request.view.labels.get(names.VNPU_LEVEL, LOW), _dvpp(request))
+        by = template(cores, request.labels.get(names.VNPU_LEVEL, LOW), _dvpp(request))
         return (Taken(who, 0, 0, min(cores, size), by),), CHOOSES
 
-    def removals(self, request: DevicePod) -> Iterator[tuple[str, DevicePod]]:
+    def removals(self, request: PodAmounts) -> Iterator[tuple[str, PodAmounts]]:
         """The label."""
         if _dvpp(request) != NULL:
-            changed, view = copy(request), copy(request.view)
-            view.labels = {key: value for key, value in view.labels.items() if key != names.VNPU_DVPP}
-            changed.view = view
-            yield names.VNPU_DVPP, changed
+            labels = {key: value for key, value in request.labels.items() if key != names.VNPU_DVPP}
+            yield names.VNPU_DVPP, request._replace(labels=labels)
 
-    def reducible(self, request: DevicePod, shape: AnyShape) -> Iterator[Reducible[DevicePod]]:
+    def reducible(self, request: PodAmounts, shape: AnyShape) -> Iterator[Reducible[PodAmounts]]:
         """The cores of the first containers: the amount that counts to a template or whole chips, the others to any."""
         first, size = served(request), chip_cores(shape)
         for amount in amounts_of_regular(request, Family.MINDCLUSTER)[:MAX_CONTAINERS]:
@@ -186,7 +181,7 @@ class MindclusterFamily(DeviceFamily[DevicePod, Device]):
         return Amounts(1 if left else 0, 0, left)
 
 
-def served(pod: DevicePod) -> Amount | None:
+def served(pod: DevicePod | PodAmounts) -> Amount | None:
     """The request that counts: that of the first regular container with one above 0."""
     for amount in pod.amounts:
         if amount.family is Family.MINDCLUSTER and amount.container.kind == REGULAR and amount.value != 0:
@@ -221,5 +216,5 @@ def _chip_cores_of(server_type: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() and 0 < len(digits) < 5 and int(digits) else CHIP_CORES
 
 
-def _dvpp(pod: DevicePod) -> Any:
-    return pod.view.labels.get(names.VNPU_DVPP, NULL)
+def _dvpp(pod: PodAmounts) -> Any:
+    return pod.labels.get(names.VNPU_DVPP, NULL)

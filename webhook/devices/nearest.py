@@ -4,14 +4,13 @@ Every change that is offered has been tried.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import PlainSerializer, SkipValidation, WithJsonSchema
 
-from webhook.devices.requests import Amount, DevicePod
+from webhook.devices.requests import Amount, PodAmounts
 from webhook.devices.verdict import Fits, Unknown, Verdict
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container
@@ -168,17 +167,15 @@ def _loosened(nodes: NodeSelector | None) -> Iterator[tuple[str, NodeSelector | 
     yield nodes.words, None
 
 
-def amounts_of_regular(pod: DevicePod, family: str) -> list[Amount]:
+def amounts_of_regular(pod: PodAmounts, family: str) -> list[Amount]:
     """What the regular containers request of a family."""
     return [amount for amount in pod.amounts if amount.family == family and amount.container.kind == REGULAR]
 
 
-def reducible(pod: DevicePod, amount: Amount, values: Sequence[int]) -> Reducible[DevicePod]:
+def reducible(pod: PodAmounts, amount: Amount, values: Sequence[int]) -> Reducible[PodAmounts]:
     """One amount of a pod, for engines that read nothing but the amounts."""
     return Reducible(amount.container, amount.resource, amount.value or 0, values, partial(_with_value, pod, amount))
 
 
-def _with_value(pod: DevicePod, amount: Amount, value: int) -> DevicePod:
-    changed = copy(pod)
-    changed.amounts = [one._replace(value=value) if one is amount else one for one in pod.amounts]
-    return changed
+def _with_value(pod: PodAmounts, amount: Amount, value: int) -> PodAmounts:
+    return pod._replace(amounts=[one._replace(value=value) if one is amount else one for one in pod.amounts])

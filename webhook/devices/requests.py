@@ -119,24 +119,29 @@ class DevicePod:
             self.vgpu.append(DeviceRequest(container, vgpu, called))
 
 
+class PodAmounts(NamedTuple):
+    """A pod as families read it that need nothing but its labels and what it requests.
+
+    No part of it leads back to the pod, which keeps the verdicts on it: Python frees the pod at once, without its collector.
+    """
+
+    labels: Mapping[str, Any]
+    amounts: list[Amount]
+
+
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
     """The device resources of one container, each once: limits first, then what only requests have."""
     limits = container.limits
-    found = [
-        _amount(container, resource, raw, roles[resource]) for resource, raw in limits.items() if resource in roles
-    ]
-    for resource, raw in container.requests.items():
-        if resource not in limits and resource in roles:
-            found.append(_amount(container, resource, raw, roles[resource]))
+    found = []
+    for amounts in (limits, container.requests):
+        for resource, raw in amounts.items():
+            if resource in roles and (amounts is limits or resource not in limits):
+                family, role = roles[resource]
+                value = usable(raw)
+                if value is not None and value > MAX_MEMORY and role is Role.MEMORY:
+                    value = None
+                found.append(Amount(container, resource, family, role, raw, value))
     return found
-
-
-def _amount(container: Container, resource: str, raw: Any, meaning: tuple[str, Role]) -> Amount:
-    family, role = meaning
-    value = usable(raw)
-    if role is Role.MEMORY and value is not None and value > MAX_MEMORY:
-        value = None
-    return Amount(container, resource, family, role, raw, value)
 
 
 def usable(raw: Any) -> int | None:
@@ -196,7 +201,7 @@ class ResourceTotal:
     total: int = 0
 
 
-def total(pod: DevicePod, resource: str) -> ResourceTotal:
+def total(pod: DevicePod | PodAmounts, resource: str) -> ResourceTotal:
     """What a pod requests of one resource."""
     regular = sidecars = largest_init = largest_total = 0
     for amount in pod.amounts:  # init containers come first

@@ -117,7 +117,11 @@ class ReviewedPod(DevicePod):
     def __init__(self, view: PodView, context: Context, previous: PodView | None = None) -> None:
         super().__init__(view, context.config, previous)
         self.context = context
-        self._requests: dict[str, Sequence[Any]] = {}
+
+    @computed_once
+    def _requests(self) -> dict[str, Sequence[Any]]:
+        """By the ids of the families, as `requests_for` has found them."""
+        return {}
 
     @computed_once
     def constraints(self) -> Constraints:
@@ -242,6 +246,8 @@ class ReviewedPod(DevicePod):
 
     def members_for(self, family: str) -> int | None:
         """The nodes that this leaves, as bits; None for all."""
+        if self.view.selector is None:
+            return None
         selector, fleet = self.selector_for(family), self.context.fleet
         return None if selector is None or fleet is None else fleet.index.selected(selector)
 
@@ -283,12 +289,15 @@ class ReviewedPod(DevicePod):
     def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> tuple[JudgedRequest, ...]:
         """The verdict on each request, on some nodes; of these on those that the pod's selector leaves, if it counts."""
         found = []
-        for family in self.context.families.values():
-            if family.id in self.requested:
-                nodes = _both(members, self.members_for(family.id) if selected else None)
-                for request in self.requests_for(family.id):
-                    verdict = family.judge(request, fleet.parts[family.id], nodes, self.context.budget)
-                    found.append(JudgedRequest(family.id, request, verdict))
+        budget, selects = self.context.budget, selected and self.view.selector is not None
+        for name, family in self.context.families.items():
+            if name in self.requested:
+                part = fleet.parts[name]
+                nodes = _both(members, self.members_for(name)) if selects else members
+                found += [
+                    JudgedRequest(name, request, family.judge(request, part, nodes, budget))
+                    for request in self.requests_for(name)
+                ]
         return tuple(found)
 
     def _shares_node(self, fleet: Fleet, members: int) -> bool:

@@ -17,7 +17,7 @@ from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import MixedCards
 from webhook.rules.wording import remove_amount, set_amount
 
-PERCENTAGES = range(1, 101)
+PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers
 
 
 def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
