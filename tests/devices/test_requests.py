@@ -33,7 +33,7 @@ def pod(*containers, init=(), ephemeral=()):
 
 
 def request_of(limits=None, requests=None):
-    (vgpu_request,) = DevicePod(pod({"limits": limits, "requests": requests}), CONFIG).vgpu
+    (vgpu_request,) = DevicePod(pod({"limits": limits, "requests": requests}), CONFIG).slices
     return vgpu_request
 
 
@@ -89,7 +89,7 @@ def test_families_and_the_containers_that_request_them():
         Family.GPUSHARE: ["containers0"],
         Family.ASCEND: ["containers1"],
     }
-    assert [request.container.name for request in device_pod.vgpu] == ["containers0"]  # regular containers only
+    assert [request.container.name for request in device_pod.slices] == ["containers0"]  # regular containers only
     assert device_pod.requests_family(Family.ASCEND)
     assert not DevicePod(pod({}), CONFIG).requests_family(Family.VGPU)
 
@@ -140,7 +140,7 @@ def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():
 def test_any_pod_can_be_read(raw):
     device_pod = DevicePod(PodView(raw), CONFIG)
     names = [container.name for container in device_pod.view.containers]
-    assert len(device_pod.vgpu) <= len(names)
-    for request in device_pod.vgpu:
+    assert len(device_pod.slices) <= len(names)
+    for request in device_pod.slices:
         assert request.usable == all(getattr(request, role) is not None for role in request.written)
         assert request.written

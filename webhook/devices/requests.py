@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.config import DeviceConfig, Roles
+from webhook.devices.config import DeviceConfig, Roles, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.pod import quantity
 from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
@@ -42,11 +42,15 @@ class DeviceRequest:
         number, memory, cores, percentage: the value if it is a usable one; None if absent or unusable.
         written: the roles that limits or requests have, each with its resource.
         usable: every written quantity could be read.
+        config: what the resources are called, and their defaults.
     """
 
-    __slots__ = ("container", "cores", "memory", "number", "percentage", "usable", "written")
+    __slots__ = ("config", "container", "cores", "memory", "number", "percentage", "usable", "written")
 
-    def __init__(self, container: Container, amounts: Mapping[Role, int | None], written: Mapping[Role, str]) -> None:
+    def __init__(
+        self, container: Container, amounts: Mapping[Role, int | None], written: Mapping[Role, str], config: VgpuConfig
+    ) -> None:
+        self.config = config
         self.container = container
         self.written = written
         self.usable = None not in amounts.values()
@@ -66,26 +70,28 @@ class DevicePod:
 
     Attributes:
         view: the pod.
+        config: the device config by which it is read.
         amounts: every device resource of every container, init containers first; not of those init containers that request
             nothing, as charts write them: a count of 0.
         roles: the resource names that mean something on this pod.
         requested: the families that some container requests, each with the containers that do.
-        vgpu: the vgpu requests of the regular containers, in order: the only ones that the scheduler serves.
+        slices: the vGPU requests of the regular containers, in order: the only ones that the scheduler serves.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
     """
 
-    __slots__ = ("amounts", "judged", "previous", "requested", "roles", "vgpu", "view")
+    __slots__ = ("amounts", "config", "judged", "previous", "requested", "roles", "slices", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
+        self.config = config
         self.previous = previous
         self.roles = config.roles_for(view.labels)
         containers = view.every_container()
         self.judged = containers if previous is None else _new_ephemeral(view, previous)
         self.requested: dict[str, list[Container]] = {}
         self.amounts: list[Amount] = []
-        self.vgpu: list[DeviceRequest] = []
+        self.slices: list[DeviceRequest] = []
         for container in containers:
             if container.limits or container.requests:
                 own = amounts_of(container, self.roles)
@@ -116,7 +122,7 @@ class DevicePod:
                 vgpu[role] = value
                 called[role] = resource
         if vgpu and container.kind == REGULAR:
-            self.vgpu.append(DeviceRequest(container, vgpu, called))
+            self.slices.append(DeviceRequest(container, vgpu, called, self.config.vgpu))
 
 
 class PodAmounts(NamedTuple):

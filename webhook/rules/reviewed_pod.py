@@ -11,6 +11,7 @@ from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.family import Refusal
 from webhook.devices.fleet import Fleet
+from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Never, Reason, Verdict
@@ -22,7 +23,6 @@ from webhook.devices.vgpu.eligibility import (
 )
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.feasibility import SliceRequest
-from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
@@ -144,8 +144,8 @@ class ReviewedPod(DevicePod):
     @computed_once
     def whole_cards(self) -> tuple[Container, ...]:
         """The containers that request vGPUs, if each holds whole cards alone: all memory and cores; otherwise none."""
-        whole = all(self._takes_whole_cards(request) for request in self.vgpu)
-        return tuple([request.container for request in self.vgpu]) if whole else ()
+        whole = all(self._takes_whole_cards(request) for request in self.slices)
+        return tuple([request.container for request in self.slices]) if whole else ()
 
     def _takes_whole_cards(self, request: DeviceRequest) -> bool:
         if not request.usable or not request.number or request.cores != CARD_CORES or request.percentage is not None:

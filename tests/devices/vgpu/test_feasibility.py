@@ -39,7 +39,7 @@ def fleet(*items, target=MASTER, declared=()):
 def slice_request_of(*limits, annotations=None, target=MASTER):
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
     view = PodView({"metadata": {"annotations": annotations or {}}, "spec": {"containers": containers}})
-    return slice_request(DevicePod(view, CONFIG).vgpu, read_constraints(view, target), target)
+    return slice_request(DevicePod(view, CONFIG).slices, read_constraints(view, target), target)
 
 
 def verdict(built, *limits, annotations=None, target=MASTER):

@@ -26,5 +26,5 @@ def test_verdicts_equal_those_of_the_scheduler(recorded):
     verdicts = {"allow": Fits, "either": FitsTightly, "deny": Never}
     for case in recorded["cases"]:
         view = PodView(case["pod"])
-        request = slice_request(DevicePod(view, config).vgpu, read_constraints(view, MASTER), MASTER)
+        request = slice_request(DevicePod(view, config).slices, read_constraints(view, MASTER), MASTER)
         assert type(judge(request, built)) is verdicts[case["expect"]], case["why"]

@@ -11,12 +11,12 @@ from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import MAX_CARDS, MIB, WHOLE_CARD
 from webhook.devices.families import Role
-from webhook.devices.model import Taken
+from webhook.devices.model import CARD_CORES, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
 from webhook.devices.verdict import Never, Reason
 from webhook.devices.vgpu.eligibility import eligible, remainders
 from webhook.devices.vgpu.feasibility import SliceRequest
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.fleet import Card, Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Slices, Stuck, walk
 from webhook.devices.vgpu.slices import Need, takes
 

@@ -91,7 +91,7 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
 
     def requests(self, pod: DevicePod, nodes: int | None, denies: Callable[[str], bool]) -> tuple[SliceRequest, ...]:
         """The slices of all containers together."""
-        found = slice_request(pod.vgpu, self.constraints(pod, nodes, denies), self.target)
+        found = slice_request(pod.slices, self.constraints(pod, nodes, denies), self.target)
         return () if found is None else (capped(found, denies),)
 
     def judge(
@@ -155,7 +155,7 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     @staticmethod
     def served(pod: DevicePod, _config: DeviceConfig) -> tuple[str, ...] | None:
         """The names of the containers that the scheduler serves, in order."""
-        served = [one for one in pod.vgpu if one.number is not None or one.memory is not None]
+        served = [one for one in pod.slices if one.number is not None or one.memory is not None]
         return tuple(request.container.name for request in served) or None
 
     def identities(self, shape: VgpuShape, node: Node) -> Iterable[tuple[str, Card]]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Role
+from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import DeviceRequest
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Placement, greedy, place
 from webhook.devices.vgpu.slices import Need, enough_slices, takes
 from webhook.volcano.scheduler import POLICIES

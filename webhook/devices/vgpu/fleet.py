@@ -7,12 +7,11 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import Geometry, VgpuConfig
-from webhook.devices.model import Device, NodeState
+from webhook.devices.model import CARD_CORES, Device, NodeState
 from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.volcano.target import Target
 
-CARD_CORES = 100  # of every card: cores are a percentage
 Used = tuple[int, int, int]  # slices, memory and cores taken of a card
 EMPTY: Used = (0, 0, 0)
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from webhook.devices.budget import SearchBudget
+from webhook.devices.model import CARD_CORES
 from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, GangRequest, RoleRequest, Vector
 from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need, takes
 from webhook.pod.gangs import Gang, GangRole, cheapest

@@ -14,8 +14,8 @@ from webhook import names
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.families import Family
 from webhook.devices.ledger import MAKE_ANOTHER, MAX_ENTRIES, Assigned, BoundPod, LedgerRule, NodeLedger, shown
-from webhook.devices.model import NOTHING, Amounts
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuShape
+from webhook.devices.model import CARD_CORES, NOTHING, Amounts
+from webhook.devices.vgpu.fleet import Card, VgpuShape
 from webhook.devices.vgpu.slices import Need, takes
 from webhook.volcano.target import Target
 

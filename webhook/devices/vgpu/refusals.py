@@ -6,10 +6,11 @@ from webhook import names
 from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.family import Refusal
+from webhook.devices.model import CARD_CORES
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Eligible, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, memory_suffices, offers
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.texts import counted
 from webhook.volcano.target import Target
 
@@ -44,7 +45,7 @@ def _cards(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sent
     largest, name_of_largest = max(found.shapes, key=lambda pair: len(pair[0].devices))
     most = len(largest.devices)
     node = f"the largest {mode} node" if mode else "the largest node"
-    for request in refusal.pod.vgpu:
+    for request in refusal.pod.slices:
         if request.number and request.number > most:
             wanted = f"{wording.container(request.container)} requests {request.number} vGPUs"
             has = f"{node}{refusal.left()} ({name_of_largest}) has {counted(most, 'card')}"
@@ -114,7 +115,7 @@ def _no_card(refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, target: T
     """The annotations that leave too few cards, and the cards of the fleet."""
     pod, mode, left = refusal.pod, refusal.request.constraints.mode, refusal.left()
     if not fleet.shapes:
-        return pod.vgpu[0].container.where, _no_cards(fleet)
+        return pod.slices[0].container.where, _no_cards(fleet)
     modes = sorted({shape.mode for shape in fleet.shapes})
     path = wording.annotation_path(names.VGPU_MODE)
     if mode is not None and mode not in modes:
@@ -126,7 +127,7 @@ def _no_card(refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, target: T
         return path, f"{is_so}; correct one of both"
     words = _words(refusal, target)
     most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
-    request = max(pod.vgpu, key=lambda request: request.number or 1)
+    request = max(pod.slices, key=lambda request: request.number or 1)
     cards = counted(request.number or 1, "card")
     by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
     path = wording.annotation_path(words[-1]) if words else request.container.where

@@ -7,7 +7,8 @@ from math import exp
 from typing import NamedTuple
 
 from webhook.devices.budget import SearchBudget
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used
+from webhook.devices.model import CARD_CORES
+from webhook.devices.vgpu.fleet import Card, Used
 from webhook.devices.vgpu.slices import Need, takes
 
 Layout = tuple[int, ...]  # slices of each group on one card

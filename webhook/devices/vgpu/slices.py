@@ -6,7 +6,8 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSh
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used
+from webhook.devices.model import CARD_CORES
+from webhook.devices.vgpu.fleet import Card, Used
 
 
 @dataclass(frozen=True, slots=True)

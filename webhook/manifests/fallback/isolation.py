@@ -10,7 +10,7 @@ from types import ModuleType
 
 from webhook import names
 from webhook.devices.families import Family, Role
-from webhook.devices.vgpu.fleet import CARD_CORES
+from webhook.devices.model import CARD_CORES
 from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, text
 from webhook.manifests.fallback.expressions import Scope, amount, has_amount, message_of, of_each, requests, some

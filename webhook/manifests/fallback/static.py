@@ -11,9 +11,9 @@ from types import ModuleType
 from webhook import names
 from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
+from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_MEMORY
 from webhook.devices.vgpu.eligibility import MODES
-from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.manifests.cel import let, list_of, map_of, quoted, sentence, text
 from webhook.manifests.fallback.expressions import (
     BETWEEN,

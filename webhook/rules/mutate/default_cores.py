@@ -15,12 +15,11 @@ from webhook.rules.context import VGPU_ONLY, Context
 from webhook.rules.wording import set_amount
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+def propose(pod: DevicePod, _context: Context) -> Iterator[Edit]:
     """Add the cores to containers without any."""
-    config = context.config.vgpu
-    for request in pod.vgpu:
+    for request in pod.slices:
         if request.number and Role.CORES not in request.written:
-            yield from set_amount(request.container, config.cores_name, config.default_cores)
+            yield from set_amount(request.container, request.config.cores_name, request.config.default_cores)
 
 
 RULE = Mutation(

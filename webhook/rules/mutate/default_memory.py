@@ -15,12 +15,11 @@ from webhook.rules.context import VGPU_ONLY, Context
 from webhook.rules.wording import set_amount
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+def propose(pod: DevicePod, _context: Context) -> Iterator[Edit]:
     """Add the memory to containers without memory or percentage."""
-    config = context.config.vgpu
-    for request in pod.vgpu:
+    for request in pod.slices:
         if request.number and Role.MEMORY not in request.written and Role.PERCENTAGE not in request.written:
-            yield from set_amount(request.container, config.memory_name, config.default_memory)
+            yield from set_amount(request.container, request.config.memory_name, request.config.default_memory)
 
 
 RULE = Mutation(

@@ -16,12 +16,11 @@ from webhook.rules.context import VGPU_ONLY, Context
 from webhook.rules.wording import set_amount
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+def propose(pod: DevicePod, _context: Context) -> Iterator[Edit]:
     """Add the count where it is missing."""
-    config = context.config.vgpu
-    for request in pod.vgpu:
+    for request in pod.slices:
         if Role.NUMBER not in request.written:
-            yield from set_amount(request.container, config.number_name, config.default_number)
+            yield from set_amount(request.container, request.config.number_name, request.config.default_number)
 
 
 RULE = Mutation(

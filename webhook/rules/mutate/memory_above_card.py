@@ -20,14 +20,14 @@ from webhook.rules.wording import set_amount
 
 def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     """Lower memory that no eligible card has."""
-    if not context.knows_nodes or not any([request.memory for request in pod.vgpu]):
+    if not context.knows_nodes or not any([request.memory for request in pod.slices]):
         return
     largest = pod.eligible.capacity
     if largest is None or largest <= 0:
         return
-    for request in pod.vgpu:
+    for request in pod.slices:
         if request.memory and request.memory > largest:
-            name = context.config.vgpu.memory_name
+            name = request.config.memory_name
             yield from set_amount(request.container, name, largest)
             yield Notice(
                 f"{wording.container(request.container)}: {name} {request.memory} is above the largest eligible card; "

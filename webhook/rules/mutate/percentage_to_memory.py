@@ -22,7 +22,7 @@ PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its
 
 def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     """Convert each usable percentage; leave the others to validation."""
-    found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.vgpu if request.percentage in PERCENTAGES]
+    found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]
     if not found or context.fleet is None:
         return
     sizes = sorted({card.memory for card in pod.eligible.cards})
@@ -31,7 +31,7 @@ def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
 
 
 def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
-    config, settings = context.config.vgpu, context.settings
+    config, settings = request.config, context.settings
     mixed = len(sizes) > 1
     # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
     whole_card = mixed and percentage == 100 and config.default_memory == 0

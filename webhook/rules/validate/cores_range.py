@@ -7,8 +7,8 @@ Why:      the scheduler skips a card if used plus requested cores exceed 100.
 
 from collections.abc import Iterator
 
+from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import DevicePod
-from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import VGPU_ONLY, Context, Finding
@@ -17,12 +17,11 @@ from webhook.rules.settings import Level
 DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {CARD_CORES} or less"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
     """Find cores above 100."""
-    name = context.config.vgpu.cores_name
-    for request in pod.vgpu:
+    for request in pod.slices:
         if request.cores is not None and request.cores > CARD_CORES:
-            yield wording.find_resource(DETAIL, request.container, name, cores=request.cores)
+            yield wording.find_resource(DETAIL, request.container, request.config.cores_name, cores=request.cores)
 
 
 RULE = Validation(

@@ -22,19 +22,19 @@ DETAIL = "{who} requests {resource} without {count}, so no device is allocated t
 
 def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     """Find containers that lack a count, each device once."""
-    alone = len(pod.requested) == 1 and pod.vgpu  # the usual pod, for which little time is spent
-    if alone and all([request.number is not None for request in pod.vgpu]):
+    alone = len(pod.requested) == 1 and pod.slices  # the usual pod, for which little time is spent
+    if alone and all([request.number is not None for request in pod.slices]):
         return ()
     return _find(pod, context)
 
 
 def _find(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
-    vgpu = context.config.vgpu
-    for request in pod.vgpu:
-        if Role.NUMBER not in request.written and not _is_misspelt(vgpu.number_name, request.container, pod, context):
-            resource = vgpu.role_names[next(iter(request.written))]
-            setting = setting_of(vgpu.default_number)
-            yield wording.find_resource(DETAIL, request.container, resource, count=vgpu.number_name, setting=setting)
+    for request in pod.slices:
+        config = request.config
+        if Role.NUMBER not in request.written and not _is_misspelt(config.number_name, request.container, pod, context):
+            resource = config.role_names[next(iter(request.written))]
+            setting = setting_of(config.default_number)
+            yield wording.find_resource(DETAIL, request.container, resource, count=config.number_name, setting=setting)
     if pod.requests_family(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
             if not _is_misspelt(chip.number_name, amount.container, pod, context):

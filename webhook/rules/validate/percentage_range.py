@@ -18,12 +18,11 @@ ABOVE = "but a card has 100 percent"
 ZERO = "which the isolation reads as unlimited"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
     """Find percentages out of range."""
-    name = context.config.vgpu.percentage_name
-    for request in pod.vgpu:
+    for request in pod.slices:
         if request.percentage is not None and not 1 <= request.percentage <= 100:
-            why = ABOVE if request.percentage else ZERO
+            name, why = request.config.percentage_name, ABOVE if request.percentage else ZERO
             yield wording.find_resource(DETAIL, request.container, name, percentage=request.percentage, why=why)
 
 

@@ -19,16 +19,15 @@ NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find percentages that are left."""
-    config = context.config.vgpu
-    for request in pod.vgpu:
+    for request in pod.slices:
         if request.percentage is not None and 1 <= request.percentage <= 100:
             yield wording.find_resource(
                 DETAIL,
                 request.container,
-                config.percentage_name,
+                request.config.percentage_name,
                 percentage=request.percentage,
                 why=_why(pod, context),
-                memory=config.memory_name,
+                memory=request.config.memory_name,
             )
 
 

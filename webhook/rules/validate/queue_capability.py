@@ -34,7 +34,7 @@ def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
         return
     pods = [workload.pods[role.template] for role in gang.roles]
     chosen = chosen or pods[0].queue
-    if chosen is None or any(pod.vgpu and pod.slice_request is None for pod in pods):
+    if chosen is None or any(pod.slices and pod.slice_request is None for pod in pods):
         return
     totals = [pod.slice_request.totals if pod.slice_request is not None else {} for pod in pods]
     if chosen is pods[0].queue and any(_excess(chosen, context, totals[0], "", "")):

@@ -24,10 +24,10 @@ DETAIL = (
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the second vGPU container."""
     target = context.settings.target
-    if target.one_container and len(pod.vgpu) > 1:
-        first, second = (wording.container(request.container) for request in pod.vgpu[:2])
+    if target.one_container and len(pod.slices) > 1:
+        first, second = (wording.container(request.container) for request in pod.slices[:2])
         version = ".".join(map(str, target.device_plugin))
-        yield Finding(pod.vgpu[1].container.where, DETAIL.format(first=first, second=second, version=version))
+        yield Finding(pod.slices[1].container.where, DETAIL.format(first=first, second=second, version=version))
 
 
 RULE = Validation(
