@@ -2,7 +2,9 @@
 
 import json
 import os
+import secrets
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ ASSETS_HELP = (
 )
 START_SECONDS = 60.0
 
-ADMIN_TOKEN = "the-administrator"
+ADMIN_TOKEN = secrets.token_urlsafe()
 
 
 def assets() -> Path | None:
@@ -33,13 +35,14 @@ def assets() -> Path | None:
 class Cluster:
     """A running API server with etcd; `close` stops both."""
 
-    def __init__(self, binaries: Path, directory: Path, *flags: str) -> None:
+    def __init__(self, binaries: Path, directory: Path, *flags: str, hosts: Sequence[str] = ()) -> None:
         """Start it and wait until it is ready.
 
         Args:
             binaries: the directory of etcd, kube-apiserver and kubectl.
             directory: an empty directory for data, keys and logs.
             flags: additional flags of kube-apiserver.
+            hosts: its names and addresses, in addition to those of the loopback interface.
 
         Raises:
             AssertionError: one of them does not start; the message contains the end of its log.
@@ -47,6 +50,7 @@ class Cluster:
         self._binaries = binaries
         self._directory = directory
         self._flags = flags
+        self._hosts = hosts
         self._daemons: list[Daemon] = []
         self.port = free_port()
         self._etcd_port = free_port()
@@ -130,7 +134,7 @@ class Cluster:
 
     def _issue_credentials(self) -> None:
         authority = pki.make_ca("e2e CA")
-        leaf = pki.make_leaf(authority, ["localhost", "127.0.0.1"])
+        leaf = pki.make_leaf(authority, ["localhost", "127.0.0.1", *self._hosts])
         pki.write(self._directory, leaf, authority.certificate)
         self._tokens.write_text(f"{ADMIN_TOKEN},admin,1,system:masters\n")
 

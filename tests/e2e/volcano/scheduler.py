@@ -95,9 +95,11 @@ def report(title: str, counts: Counter[str], differences: list[Any]) -> None:
 class Volcano:
     """Running scheduler and controllers; `close` stops both."""
 
-    def __init__(self, cluster: Cluster, directory: Path, scheduler_conf: str = CONF) -> None:
+    def __init__(
+        self, cluster: Cluster, directory: Path, scheduler_conf: str = CONF, binaries: Path | None = None
+    ) -> None:
         self._daemons: list[Daemon] = []
-        binaries = assets()
+        binaries = binaries or assets()
         assert binaries is not None, ASSETS_HELP
         cluster.apply(*(yaml.safe_load(file.read_text()) for file in sorted((binaries / "crd").glob("*.yaml"))))
         established = cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
