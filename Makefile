@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof screenshots lock image-lock clean
+.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof cluster screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -52,6 +52,10 @@ docs: $(READY) ## update the generated parts of the documentation, and build its
 
 proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUILDER_ASSETS and VOLCANO_ASSETS
 	@$(BIN)/pytest -m volcano --timeout 0 -rs -s tests/e2e/volcano
+
+PROFILES ?= a100
+cluster: $(READY) ## run a whole cluster without a GPU until Ctrl-C; needs root and CLUSTER_ASSETS; PROFILES="a100 t4" makes two nodes
+	@$(BIN)/python -m tests.cluster $(PROFILES)
 
 screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots

@@ -1,0 +1,104 @@
+"""The whole cluster: control plane, Volcano, nodes with cards."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import yaml
+
+from tests.cluster.assets import find_assets
+from tests.cluster.namespace import API_ADDRESS
+from tests.cluster.node import Node
+from tests.e2e.changes import DEVICE_CONFIG
+from tests.e2e.cluster import Cluster
+from tests.e2e.objects import config_map
+from tests.e2e.process import Daemon
+from tests.e2e.volcano.scheduler import PERIOD, Volcano, touch_nodes
+
+MEMORY_FACTOR = 10  # MiB for each unit of memory: a kubelet takes at most 60,000 units of a node
+
+_FLAGS = (
+    "--bind-address=0.0.0.0",  # the nodes have their own network
+    "--service-cluster-ip-range=10.96.0.0/24",
+    "--enable-aggregator-routing=true",  # calls a Service at its endpoints, because nothing routes its address
+    "--kubelet-preferred-address-types=InternalIP",
+    "--authorization-mode=Node",  # in addition to RBAC
+)
+
+
+class GpuCluster:
+    """A running cluster; as a context manager it stops at the end of the block.
+
+    Attributes:
+        cluster: its API server.
+        nodes: its nodes, in the order of their profiles.
+    """
+
+    def __init__(self, directory: Path, profiles: Sequence[str]) -> None:
+        """Start it.
+
+        Args:
+            directory: an empty directory.
+            profiles: the kind of cards of each node: `a100`, `t4`, `h100` …
+
+        Raises:
+            MissingError: a binary is missing.
+            AssertionError: a part does not start; the message contains the end of its log.
+        """
+        assets = find_assets()
+        self._directory = directory
+        with contextlib.ExitStack() as stack:
+            self.cluster = Cluster(assets, _made(directory / "control-plane"), *_FLAGS, hosts=[API_ADDRESS])
+            stack.callback(self.cluster.close)
+            keys = self.cluster.ca.parent
+            accounts = [f"--service-account-private-key-file={keys / 'tls.key'}", f"--root-ca-file={self.cluster.ca}"]
+            for name, flags in (("kube-controller-manager", accounts), ("kube-scheduler", [])):
+                stack.callback(self._start(assets / name, *flags).close)
+            self._apply_settings()
+            self.volcano = Volcano(self.cluster, _made(directory / "volcano"), binaries=assets)
+            stack.callback(self.volcano.close)
+            self.nodes: list[Node] = []
+            for number, profile in enumerate(profiles, 1):
+                self.nodes.append(Node(number, profile, assets, self.cluster, directory))
+                stack.callback(self.nodes[-1].close)
+            with self.cluster.api() as api:
+                touch_nodes(
+                    api
+                )  # the scheduler reads the cards of a node at its next event, and binds past them until then
+            time.sleep(2 * PERIOD)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def _start(self, program: Path, *flags: str) -> Daemon:
+        common = [f"--kubeconfig={self.cluster.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
+        return Daemon([program, *common, *flags], self._directory / f"{program.name}.log")
+
+    def _apply_settings(self) -> None:
+        """What the manifests of Volcano and its device plugin contain."""
+        config = yaml.safe_load(DEVICE_CONFIG.read_text())
+        config["nvidia"]["gpuMemoryFactor"] = MEMORY_FACTOR
+        text = yaml.safe_dump(config)
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "volcano-device-plugin"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "kube-system", "name": "volcano-device-plugin"}],
+        }
+        self.cluster.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
+            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": text}),
+            binding,
+        )
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory

@@ -1,0 +1,146 @@
+"""A node: containerd, the kubelet, and Volcano's device plugin on NVIDIA's mock of its driver library."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.assets import CNI
+from tests.cluster.images import PAUSE, busybox_image
+from tests.cluster.namespace import API_ADDRESS, NodeNamespace
+from tests.e2e.cluster import Cluster
+from tests.e2e.process import Daemon
+
+START_SECONDS = 90.0
+
+_CONTAINERD = """\
+version = 2
+root = "{directory}/containerd"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{cni}"
+    conf_dir = "{directory}/net.d"
+"""
+
+
+class Node:
+    """A running node of a cluster; `close` stops it.
+
+    Attributes:
+        name: the kind of its cards and its number, like `a100-1`.
+        namespace: where its processes run.
+    """
+
+    def __init__(self, number: int, profile: str, assets: Path, cluster: Cluster, directory: Path) -> None:
+        """Start it, and wait until it offers its cards.
+
+        Args:
+            number: of the node, from 1 to 254.
+            profile: the kind of its cards: `a100`, `t4`, `h100` …
+            assets: the folder of the binaries.
+            cluster: the API server.
+            directory: where its own directory is made.
+        """
+        self.name = f"{profile}-{number}"
+        self._profile, self._assets, self._cluster = profile, assets, cluster
+        self._directory = directory / self.name
+        self._directory.mkdir()
+        self.namespace = NodeNamespace(number, self._directory, cluster.port)
+        try:
+            self._start_containerd()
+            self.import_image(busybox_image())
+            self._kubelet = self.start_kubelet()
+            self._plugin = self.start_plugin()
+        except BaseException:
+            self.close()
+            raise
+
+    def import_image(self, archive: bytes) -> None:
+        """Give an image to containerd."""
+        self.namespace.run("ctr", "--namespace", "k8s.io", "images", "import", "-", stdin=archive)
+
+    def allocatable(self) -> dict[str, str]:
+        """What the scheduler sees of the node's resources."""
+        with self._cluster.api() as api:
+            response = api.get(f"/api/v1/nodes/{self.name}")
+        return dict(response.body["status"].get("allocatable", {})) if response.status == 200 else {}
+
+    def start_kubelet(self) -> Daemon:
+        """Start the kubelet, and wait until the node has a status."""
+        config = self._directory / "kubelet.yaml"
+        config.write_text(yaml.safe_dump(self._kubelet_config()))
+        identity = (f"system:node:{self.name}", "system:nodes")
+        flags = [
+            f"--config={config}",
+            f"--kubeconfig={self._kubeconfig(*identity)}",
+            f"--node-ip={self.namespace.address}",
+        ]
+        daemon = self.namespace.start("kubelet", self._assets / "kubelet", *flags, f"--hostname-override={self.name}")
+        daemon.wait(lambda: "cpu" in self.allocatable(), START_SECONDS)
+        return daemon
+
+    def start_plugin(self) -> Daemon:
+        """Start the device plugin, and wait until the node offers its cards."""
+        mock, hooks = self._assets / "mocknvml", self._directory / "hooks"
+        hooks.mkdir(exist_ok=True)
+        for name in ("libvgpu.so", "ld.so.preload"):  # the library that enforces the limits needs CUDA
+            (hooks / name).touch()
+        account = "system:serviceaccount:kube-system:volcano-device-plugin"
+        environment = {
+            "NODE_NAME": self.name,
+            "KUBECONFIG": str(self._kubeconfig(account, "system:serviceaccounts")),
+            "HOOK_PATH": str(hooks),
+            "LD_LIBRARY_PATH": str(mock),
+            "MOCK_NVML_CONFIG": str(mock / "configs" / f"mock-nvml-config-{self._profile}.yaml"),
+        }
+        plugin = self._assets / "volcano-vgpu-device-plugin"
+        daemon = self.namespace.start(
+            "device-plugin", plugin, "--device-discovery-strategy=nvml", environment=environment
+        )
+        daemon.wait(lambda: self.allocatable().get("volcano.sh/vgpu-memory", "0") != "0", START_SECONDS)
+        return daemon
+
+    def close(self) -> None:
+        """Stop all processes of the node."""
+        self.namespace.close()
+
+    def _kubeconfig(self, user: str, group: str) -> Path:
+        """A kubeconfig that works in the node, for a user."""
+        document = yaml.safe_load(self._cluster.kubeconfig.read_text())
+        document["clusters"][0]["cluster"]["server"] = f"https://{API_ADDRESS}"
+        document["users"][0]["user"] |= {"as": user, "as-groups": [group, "system:authenticated"]}
+        path = self._directory / f"{user.rpartition(':')[2]}.kubeconfig"
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def _start_containerd(self) -> None:
+        config, networks = self._directory / "containerd.toml", self._directory / "net.d"
+        networks.mkdir()
+        config.write_text(_CONTAINERD.format(directory=self._directory, pause=PAUSE, cni=CNI))
+        addresses = {"type": "host-local", "ranges": [[{"subnet": self.namespace.pods}]]}
+        bridge = {"type": "bridge", "isDefaultGateway": True, "ipam": addresses}
+        network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge]}
+        (networks / "pods.conflist").write_text(json.dumps(network))
+        daemon = self.namespace.start("containerd", "containerd", f"--config={config}")
+        daemon.wait(lambda: "serving..." in daemon.log.read_text(), START_SECONDS)
+
+    def _kubelet_config(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            # Only this machine reaches its port.
+            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+            "authorization": {"mode": "AlwaysAllow"},
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{self.namespace.cgroup}",
+            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "enforceNodeAllocatable": [],
+            "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "nodeStatusUpdateFrequency": "2s",
+            "resolvConf": "",
+        }
