@@ -19,6 +19,7 @@ FILE = DEPLOY / "Dockerfile"
 TEXT = FILE.read_text()
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
+BASES = dict(re.findall(r"(?m)^ARG (\w*BASE)=(.*)$", TEXT))
 STAGES = ("dependencies", "project", "")  # the last has no name
 
 
@@ -26,6 +27,7 @@ def steps(stage: str) -> list[tuple[str, str]]:
     """The instructions of a stage with their arguments, each joined to one line."""
     lines = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
     found: dict[str, list[tuple[str, str]]] = {}
+    current: list[tuple[str, str]] = []  # before the first stage
     for name, _, rest in (line.partition(" ") for line in lines if line):
         if name == "FROM":
             current = found.setdefault(rest.partition(" AS ")[2], [])
@@ -105,13 +107,16 @@ def test_every_distribution_is_checked_by_its_hash():
 
 
 def test_all_stages_have_the_same_pinned_python_and_the_last_has_no_compiler():
-    first, project, last = (arguments("FROM", stage)[0].partition(" AS ")[0] for stage in STAGES)
-    assert project == "dependencies"
-    version = re.fullmatch(r"python:(3\.\d+\.\d+)-bookworm@sha256:[0-9a-f]{64}", first)[1]
-    assert re.fullmatch(rf"python:{re.escape(version)}-slim-bookworm@sha256:[0-9a-f]{{64}}", last)
+    assert [arguments("FROM", stage) for stage in STAGES] == [
+        ["$BUILD_BASE AS dependencies"],
+        ["dependencies AS project"],
+        ["$BASE"],
+    ]
+    version = re.fullmatch(r"python:(3\.\d+\.\d+)-bookworm@sha256:[0-9a-f]{64}", BASES["BUILD_BASE"])[1]
+    assert re.fullmatch(rf"python:{re.escape(version)}-slim-bookworm@sha256:[0-9a-f]{{64}}", BASES["BASE"])
     minor = version.rpartition(".")[0]
     assert f"Programming Language :: Python :: {minor}" in PROJECT["classifiers"]
-    assert arguments("RUN", "") == [f"pip uninstall --yes pip && rm -r /usr/local/lib/python{minor}/ensurepip"]
+    assert arguments("RUN", "") == [f"pip uninstall --yes pip && rm -rf /usr/local/lib/python{minor}/ensurepip"]
     assert "apt-get" not in TEXT
 
 
