@@ -13,27 +13,40 @@ from tests.cluster.cluster import GpuCluster
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
     parser.add_argument("profiles", nargs="*", default=["a100"], help="the cards of each node: a100, t4 …")
-    chosen = parser.parse_args().profiles
+    parser.add_argument("--without-webhook", action="store_true", help="do not build and install the webhook")
+    options = parser.parse_args()
     try:
         known = profiles(find_assets())
     except MissingError as missing:
         sys.exit(str(missing))
-    if unknown := sorted(set(chosen) - set(known)):
+    if unknown := sorted(set(options.profiles) - set(known)):
         parser.error(f"unknown profile {', '.join(unknown)}: choose from {', '.join(known)}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory:
         try:
-            run(Path(directory), chosen)
+            run(Path(directory), options.profiles, webhook=not options.without_webhook)
         except KeyboardInterrupt:
             print("\nstopped")
 
 
-def run(directory: Path, chosen: list[str]) -> None:
+def stop(*_: object) -> None:
+    """End the cluster; a second signal would interrupt the end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def run(directory: Path, chosen: list[str], *, webhook: bool) -> None:
     print(f"starting; the logs are in {directory}", flush=True)
     with GpuCluster(directory, chosen) as running:
         for node in running.nodes:
             offered = node.allocatable()
             print(f"{node.name} offers", ", ".join(f"{offered[name]} {name}" for name in offered if "vgpu" in name))
+        if webhook:
+            print("building the webhook's image, and installing its chart", flush=True)
+            running.install_webhook(console={"enabled": True})
+            print("console:", running.forward_console())
         print(f"export KUBECONFIG={running.cluster.kubeconfig}")
         print("Ctrl-C stops the cluster and removes everything", flush=True)
         signal.pause()

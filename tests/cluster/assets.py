@@ -18,6 +18,8 @@ FILES = {  # with the section of the guide that says how to build them
     "volcano-vgpu-device-plugin": "The device plugin",
     "mocknvml/libnvidia-ml.so.1": "Cards without a GPU",
     "mocknvml/configs": "Cards without a GPU",
+    "base.tar": "Bases for the image",
+    "build-base.tar": "Bases for the image",
 }
 PROGRAMS = {  # with their Debian packages
     "buildah": "buildah",

@@ -4,19 +4,26 @@ import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import helm_python
 import yaml
 
 from tests.cluster.assets import find_assets
+from tests.cluster.images import TAG, WEBHOOK, webhook_image
 from tests.cluster.namespace import API_ADDRESS
-from tests.cluster.node import Node
+from tests.cluster.node import DEVICE_PLUGIN, Node
+from tests.deploy.files import CHART
 from tests.e2e.changes import DEVICE_CONFIG
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import config_map
+from tests.e2e.objects import config_map, service_account
 from tests.e2e.process import Daemon
-from tests.e2e.volcano.scheduler import PERIOD, Volcano, touch_nodes
+from tests.e2e.volcano.scheduler import CONF, PERIOD, Volcano, touch_nodes
+from tests.server.program import free_port
 
+NAME = "vgpu-webhook"  # of the release, its namespace and its Deployment
+WEBHOOK_SECONDS = 180
+SCHEDULER = ("volcano-system", "volcano-scheduler")  # its account
 MEMORY_FACTOR = 10  # MiB for each unit of memory: a kubelet takes at most 60,000 units of a node
 
 _FLAGS = (
@@ -47,7 +54,7 @@ class GpuCluster:
             MissingError: a binary is missing.
             AssertionError: a part does not start; the message contains the end of its log.
         """
-        assets = find_assets()
+        self._assets = assets = find_assets()
         self._directory = directory
         with contextlib.ExitStack() as stack:
             self.cluster = Cluster(assets, _made(directory / "control-plane"), *_FLAGS, hosts=[API_ADDRESS])
@@ -57,7 +64,8 @@ class GpuCluster:
             for name, flags in (("kube-controller-manager", accounts), ("kube-scheduler", [])):
                 stack.callback(self._start(assets / name, *flags).close)
             self._apply_settings()
-            self.volcano = Volcano(self.cluster, _made(directory / "volcano"), binaries=assets)
+            token = self.cluster.token_of_account(*SCHEDULER)
+            self.volcano = Volcano(self.cluster, _made(directory / "volcano"), binaries=assets, token=token)
             stack.callback(self.volcano.close)
             self.nodes: list[Node] = []
             for number, profile in enumerate(profiles, 1):
@@ -76,6 +84,40 @@ class GpuCluster:
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
+    def install_webhook(self, **values: Any) -> None:
+        """Build the webhook's image, install its chart, and wait until the API server depends on it.
+
+        Args:
+            values: of the chart.
+
+        Raises:
+            AssertionError: the image cannot be built, or the Job does not make the webhook binding.
+            helm_python.HelmError: a pod is not ready in time.
+        """
+        image = webhook_image(self._assets, _made(self._directory / "image"))
+        for node in self.nodes:
+            node.import_image(image)
+        values |= {"image": {"repository": WEBHOOK, "tag": TAG}}
+        with helm_python.Config(kubeconfig_path=self.cluster.kubeconfig, namespace=NAME) as helm:
+            helm.install(CHART, NAME, values, create_namespace=True, wait="watcher", timeout=WEBHOOK_SECONDS)
+        job = ["job", f"{NAME}-certs", f"--namespace={NAME}", "--timeout=50s"]
+        done = self.cluster.kubectl("wait", "--for=condition=Complete", *job)
+        assert done.returncode == 0, done.stderr
+
+    def forward_console(self) -> str:
+        """Forward a port of this machine to the console of a replica.
+
+        Returns:
+            the address.
+        """
+        port = free_port()
+        access = [f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={NAME}"]
+        forward = ["port-forward", f"deployment/{NAME}", f"{port}:8480"]
+        daemon = Daemon([self._assets / "kubectl", *access, *forward], self._directory / "port-forward.log")
+        self._stack.callback(daemon.close)
+        daemon.wait(lambda: b"Forwarding" in daemon.log.read_bytes(), WEBHOOK_SECONDS)
+        return f"http://127.0.0.1:{port}"
+
     def _start(self, program: Path, *flags: str) -> Daemon:
         common = [f"--kubeconfig={self.cluster.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
         return Daemon([program, *common, *flags], self._directory / f"{program.name}.log")
@@ -85,16 +127,22 @@ class GpuCluster:
         config = yaml.safe_load(DEVICE_CONFIG.read_text())
         config["nvidia"]["gpuMemoryFactor"] = MEMORY_FACTOR
         text = yaml.safe_dump(config)
+        accounts = [
+            {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+            for namespace, name in (SCHEDULER, DEVICE_PLUGIN)
+        ]
         binding = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
-            "metadata": {"name": "volcano-device-plugin"},
+            "metadata": {"name": "volcano"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "namespace": "kube-system", "name": "volcano-device-plugin"}],
+            "subjects": accounts,
         }
         self.cluster.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SCHEDULER[0]}},
+            *(service_account(account["namespace"], account["name"]) for account in accounts),
             config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": text}),
+            config_map(SCHEDULER[0], "volcano-scheduler-configmap", {"volcano-scheduler.conf": CONF}),
             binding,
         )
 

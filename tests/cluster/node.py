@@ -13,6 +13,7 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.process import Daemon
 
 START_SECONDS = 90.0
+DEVICE_PLUGIN = ("kube-system", "volcano-device-plugin")  # its account
 
 _CONTAINERD = """\
 version = 2
@@ -88,7 +89,7 @@ class Node:
         hooks.mkdir(exist_ok=True)
         for name in ("libvgpu.so", "ld.so.preload"):  # the library that enforces the limits needs CUDA
             (hooks / name).touch()
-        account = "system:serviceaccount:kube-system:volcano-device-plugin"
+        account = f"system:serviceaccount:{':'.join(DEVICE_PLUGIN)}"
         environment = {
             "NODE_NAME": self.name,
             "KUBECONFIG": str(self._kubeconfig(account, "system:serviceaccounts")),

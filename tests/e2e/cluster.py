@@ -24,6 +24,7 @@ ASSETS_HELP = (
 START_SECONDS = 60.0
 
 ADMIN_TOKEN = secrets.token_urlsafe()
+DAY = 86_400  # seconds
 
 
 def assets() -> Path | None:
@@ -87,11 +88,16 @@ class Cluster:
 
     def kubeconfig_for_account(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig for a service account, with the permissions of that account."""
+        return self.kubeconfig_for_token(self.token_of_account(namespace, name), f"{namespace}-{name}")
+
+    def token_of_account(self, namespace: str, name: str) -> str:
+        """A token of a service account, valid for a day."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         with self.api() as api:
-            response = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+            response = api.post(path, kind | {"spec": {"expirationSeconds": DAY}})
         assert response.status == 201, response.message
-        return self.kubeconfig_for_token(response.body["status"]["token"], f"{namespace}-{name}")
+        return str(response.body["status"]["token"])
 
     def restart_api_server(self) -> None:
         """Stop the API server, which breaks all connections, and start it again."""

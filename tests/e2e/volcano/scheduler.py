@@ -96,8 +96,22 @@ class Volcano:
     """Running scheduler and controllers; `close` stops both."""
 
     def __init__(
-        self, cluster: Cluster, directory: Path, scheduler_conf: str = CONF, binaries: Path | None = None
+        self,
+        cluster: Cluster,
+        directory: Path,
+        scheduler_conf: str = CONF,
+        binaries: Path | None = None,
+        token: str = ADMIN_TOKEN,
     ) -> None:
+        """Start them.
+
+        Args:
+            cluster: the API server.
+            directory: for configuration and logs.
+            scheduler_conf: the configuration of the scheduler.
+            binaries: the directory of the binaries and CRDs; that of VOLCANO_ASSETS if None.
+            token: of the user who they are.
+        """
         self._daemons: list[Daemon] = []
         binaries = binaries or assets()
         assert binaries is not None, ASSETS_HELP
@@ -113,12 +127,13 @@ class Volcano:
         self._directory = directory
         conf = directory / "volcano-scheduler.conf"
         conf.write_text(scheduler_conf)
-        common = [f"--kubeconfig={cluster.kubeconfig}", "--leader-elect=false", "--scheduler-name=volcano"]
+        kubeconfig = cluster.kubeconfig_for_token(token, "volcano")
+        common = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--scheduler-name=volcano"]
         period = f"--schedule-period={int(PERIOD * 1000)}ms"
         scheduler = [f"--scheduler-conf={conf}", "--csi-storage=false", period, "--listen-address=127.0.0.1:0"]
         environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(cluster.port)}
         inside = ["/usr/bin/env", *(f"{key}={value}" for key, value in environment.items())]
-        inside += ["unshare", "--mount", "sh", "-c", _IN_POD, "sh", ADMIN_TOKEN, str(cluster.ca)]
+        inside += ["unshare", "--mount", "sh", "-c", _IN_POD, "sh", token, str(cluster.ca)]
         try:
             for name, flags in (("vc-controller-manager", ["--enable-healthz=false"]), ("vc-scheduler", scheduler)):
                 self._command = [*inside, str(binaries / name), *common, *flags]
