@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof cluster screenshots lock image-lock clean
+.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof cluster cluster-test screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -56,6 +56,9 @@ proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUIL
 PROFILES ?= a100
 cluster: $(READY) ## run a whole cluster without a GPU until Ctrl-C; needs root and CLUSTER_ASSETS; PROFILES="a100 t4" makes two nodes
 	@$(BIN)/python -m tests.cluster $(PROFILES)
+
+cluster-test: $(READY) ## test on such a cluster
+	@$(BIN)/pytest -m cluster tests/cluster
 
 screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots

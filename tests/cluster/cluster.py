@@ -23,6 +23,7 @@ from tests.server.program import free_port
 
 NAME = "vgpu-webhook"  # of the release, its namespace and its Deployment
 WEBHOOK_SECONDS = 180
+WAIT: dict[str, Any] = {"wait": "watcher", "timeout": WEBHOOK_SECONDS}  # options of Helm: until all pods are ready
 SCHEDULER = ("volcano-system", "volcano-scheduler")  # its account
 MEMORY_FACTOR = 10  # MiB for each unit of memory: a kubelet takes at most 60,000 units of a node
 
@@ -43,12 +44,20 @@ class GpuCluster:
         nodes: its nodes, in the order of their profiles.
     """
 
-    def __init__(self, directory: Path, profiles: Sequence[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        profiles: Sequence[str],
+        memory_factor: int = MEMORY_FACTOR,
+        scheduler_conf: str = CONF,
+    ) -> None:
         """Start it.
 
         Args:
             directory: an empty directory.
             profiles: the kind of cards of each node: `a100`, `t4`, `h100` …
+            memory_factor: the MiB of one unit of vGPU memory.
+            scheduler_conf: the configuration of Volcano's scheduler.
 
         Raises:
             MissingError: a binary is missing.
@@ -63,18 +72,16 @@ class GpuCluster:
             accounts = [f"--service-account-private-key-file={keys / 'tls.key'}", f"--root-ca-file={self.cluster.ca}"]
             for name, flags in (("kube-controller-manager", accounts), ("kube-scheduler", [])):
                 stack.callback(self._start(assets / name, *flags).close)
-            self._apply_settings()
+            self._apply_settings(memory_factor, scheduler_conf)
             token = self.cluster.token_of_account(*SCHEDULER)
-            self.volcano = Volcano(self.cluster, _made(directory / "volcano"), binaries=assets, token=token)
+            self.volcano = Volcano(self.cluster, _made(directory / "volcano"), scheduler_conf, assets, token)
             stack.callback(self.volcano.close)
             self.nodes: list[Node] = []
             for number, profile in enumerate(profiles, 1):
                 self.nodes.append(Node(number, profile, assets, self.cluster, directory))
                 stack.callback(self.nodes[-1].close)
             with self.cluster.api() as api:
-                touch_nodes(
-                    api
-                )  # the scheduler reads the cards of a node at its next event, and binds past them until then
+                touch_nodes(api)  # until the next event of a node, the scheduler does not see its cards
             time.sleep(2 * PERIOD)
             self._stack = stack.pop_all()
 
@@ -98,11 +105,15 @@ class GpuCluster:
         for node in self.nodes:
             node.import_image(image)
         values |= {"image": {"repository": WEBHOOK, "tag": TAG}}
-        with helm_python.Config(kubeconfig_path=self.cluster.kubeconfig, namespace=NAME) as helm:
-            helm.install(CHART, NAME, values, create_namespace=True, wait="watcher", timeout=WEBHOOK_SECONDS)
+        with self.helm() as helm:
+            helm.install(CHART, NAME, values, create_namespace=True, **WAIT)
         job = ["job", f"{NAME}-certs", f"--namespace={NAME}", "--timeout=50s"]
         done = self.cluster.kubectl("wait", "--for=condition=Complete", *job)
         assert done.returncode == 0, done.stderr
+
+    def helm(self) -> helm_python.Config:
+        """Helm in the namespace of the webhook."""
+        return helm_python.Config(kubeconfig_path=self.cluster.kubeconfig, namespace=NAME)
 
     def forward_console(self) -> str:
         """Forward a port of this machine to the console of a replica.
@@ -122,10 +133,10 @@ class GpuCluster:
         common = [f"--kubeconfig={self.cluster.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
         return Daemon([program, *common, *flags], self._directory / f"{program.name}.log")
 
-    def _apply_settings(self) -> None:
+    def _apply_settings(self, memory_factor: int, scheduler_conf: str) -> None:
         """What the manifests of Volcano and its device plugin contain."""
         config = yaml.safe_load(DEVICE_CONFIG.read_text())
-        config["nvidia"]["gpuMemoryFactor"] = MEMORY_FACTOR
+        config["nvidia"]["gpuMemoryFactor"] = memory_factor
         text = yaml.safe_dump(config)
         accounts = [
             {"kind": "ServiceAccount", "namespace": namespace, "name": name}
@@ -142,7 +153,7 @@ class GpuCluster:
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SCHEDULER[0]}},
             *(service_account(account["namespace"], account["name"]) for account in accounts),
             config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": text}),
-            config_map(SCHEDULER[0], "volcano-scheduler-configmap", {"volcano-scheduler.conf": CONF}),
+            config_map(SCHEDULER[0], "volcano-scheduler-configmap", {"volcano-scheduler.conf": scheduler_conf}),
             binding,
         )
 

@@ -49,6 +49,7 @@ class NodeNamespace:
         self._host, self.address = f"10.245.{number}.1", f"10.245.{number}.2"
         command = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
         self._init = Daemon(["/usr/bin/env", *command, "sh", "-c", _INIT, "init", directory], directory / "init.log")
+        self._daemons = [self._init]
         try:
             for hierarchy in _hierarchies():
                 (hierarchy / self.cgroup).mkdir()
@@ -66,6 +67,7 @@ class NodeNamespace:
         inside = ["/usr/bin/env", *self._enter(), "/usr/bin/env", *variables, *command]
         daemon = Daemon(inside, self.directory / f"{name}.log")
         daemon.name = name
+        self._daemons.append(daemon)
         return daemon
 
     def run(self, *command: str | Path, stdin: bytes | None = None) -> str:
@@ -76,14 +78,17 @@ class NodeNamespace:
         """
         return _run(*self._enter(), *command, stdin=stdin)
 
-    def kill(self, program: str, signal: str = "TERM") -> None:
-        """Send a signal to the processes of the node that run a program."""
-        self.run("pkill", f"-{signal}", "-x", program)
+    def kill(self, program: str, signal: str = "KILL") -> None:
+        """End the processes of the node that run a program."""
+        name = program[:15]  # the kernel knows no more of it
+        self.run("pkill", f"-{signal}", "-x", name)
+        until(lambda: self.run("sh", "-c", f"pgrep -x {name} || true") == "")
 
     def close(self) -> None:
         """Kill all processes of the node, and remove what does not end with them."""
         self._init.process.kill()
-        self._init.close()
+        for daemon in self._daemons:
+            daemon.close()
         for hierarchy in _hierarchies():
             until(functools.partial(_removed, hierarchy / self.cgroup))
 

@@ -10,7 +10,6 @@ from tests.cluster.assets import CNI
 from tests.cluster.images import PAUSE, busybox_image
 from tests.cluster.namespace import API_ADDRESS, NodeNamespace
 from tests.e2e.cluster import Cluster
-from tests.e2e.process import Daemon
 
 START_SECONDS = 90.0
 DEVICE_PLUGIN = ("kube-system", "volcano-device-plugin")  # its account
@@ -53,8 +52,8 @@ class Node:
         try:
             self._start_containerd()
             self.import_image(busybox_image())
-            self._kubelet = self.start_kubelet()
-            self._plugin = self.start_plugin()
+            self.start_kubelet()
+            self.start_plugin()
         except BaseException:
             self.close()
             raise
@@ -69,7 +68,7 @@ class Node:
             response = api.get(f"/api/v1/nodes/{self.name}")
         return dict(response.body["status"].get("allocatable", {})) if response.status == 200 else {}
 
-    def start_kubelet(self) -> Daemon:
+    def start_kubelet(self) -> None:
         """Start the kubelet, and wait until the node has a status."""
         config = self._directory / "kubelet.yaml"
         config.write_text(yaml.safe_dump(self._kubelet_config()))
@@ -81,9 +80,8 @@ class Node:
         ]
         daemon = self.namespace.start("kubelet", self._assets / "kubelet", *flags, f"--hostname-override={self.name}")
         daemon.wait(lambda: "cpu" in self.allocatable(), START_SECONDS)
-        return daemon
 
-    def start_plugin(self) -> Daemon:
+    def start_plugin(self) -> None:
         """Start the device plugin, and wait until the node offers its cards."""
         mock, hooks = self._assets / "mocknvml", self._directory / "hooks"
         hooks.mkdir(exist_ok=True)
@@ -101,8 +99,7 @@ class Node:
         daemon = self.namespace.start(
             "device-plugin", plugin, "--device-discovery-strategy=nvml", environment=environment
         )
-        daemon.wait(lambda: self.allocatable().get("volcano.sh/vgpu-memory", "0") != "0", START_SECONDS)
-        return daemon
+        daemon.wait(lambda: self.allocatable().get("volcano.sh/vgpu-number", "0") != "0", START_SECONDS)
 
     def close(self) -> None:
         """Stop all processes of the node."""

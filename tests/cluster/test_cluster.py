@@ -1,0 +1,81 @@
+"""Pods on the whole cluster: what the containers see, and the webhook's own pods."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import NAME, WAIT, GpuCluster
+from tests.cluster.images import BUSYBOX
+from tests.deploy.files import CHART
+from tests.e2e.objects import pod, pods
+from tests.server.program import until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+ENDED = ("Succeeded", "Failed")
+
+
+@pytest.fixture
+def cluster(gpu_cluster: GpuCluster) -> Iterator[GpuCluster]:
+    yield gpu_cluster
+    gpu_cluster.cluster.kubectl("delete", "pods", "--namespace=default", "--all", "--now")
+
+
+def environment(cluster: GpuCluster, name: str, limits: dict[str, str], node: str) -> dict[str, str]:
+    """Create a pod that ends at once, without naming a scheduler; returns the environment of its container."""
+    manifest = pod(name, limits, image=BUSYBOX, imagePullPolicy="Never", command=["env"])
+    manifest["spec"] |= {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": node}}
+    with cluster.cluster.api() as api:
+        created = api.post(pods("default"), manifest)
+        assert created.status == 201, created.message
+
+        def ended() -> dict[str, Any] | None:
+            status: dict[str, Any] = api.get(pods("default", name)).body["status"]
+            return status if status["phase"] in ENDED else None
+
+        status = until(ended)
+        assert status["phase"] == "Succeeded", json.dumps(status)
+        lines = api.get(f"{pods('default', name)}/log").body.splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.mark.parametrize("node", ["a100-1", "t4-2"])
+def test_the_container_has_the_limits_of_its_slice(node: str, cluster: GpuCluster):
+    limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1024", "volcano.sh/vgpu-cores": "30"}
+    seen = environment(cluster, "slice", limits, node)
+    assert seen["CUDA_DEVICE_MEMORY_LIMIT_0"] == "10240m"
+    assert seen["CUDA_DEVICE_SM_LIMIT"] == "30"
+    assert "CUDA_DEVICE_MEMORY_LIMIT_1" not in seen
+
+
+def test_kubelet_and_device_plugin_can_be_killed(cluster: GpuCluster):
+    node = cluster.nodes[0]
+    before = node.allocatable()
+    node.namespace.kill("volcano-vgpu-device-plugin")
+    until(lambda: node.allocatable()["volcano.sh/vgpu-number"] == "0")
+    node.namespace.kill("kubelet")
+    node.start_kubelet()
+    node.start_plugin()
+    until(lambda: node.allocatable() == before)
+    assert environment(cluster, "again", {"volcano.sh/vgpu-number": "1"}, node.name)["CUDA_DEVICE_MEMORY_LIMIT_0"]
+
+
+def test_the_console_of_a_replica_answers(cluster: GpuCluster):
+    with urllib.request.urlopen(cluster.forward_console(), timeout=10) as response:
+        assert response.status == 200
+
+
+def test_an_upgrade_and_a_rollback_end_with_ready_pods(cluster: GpuCluster):
+    with cluster.helm() as helm:
+        for change, replicas in (
+            (lambda: helm.upgrade(CHART, NAME, {"replicas": 3}, reuse_values=True, **WAIT), 3),
+            (lambda: helm.rollback(NAME, version=1, **WAIT), 2),
+        ):
+            change()
+            with cluster.cluster.api() as api:
+                status = api.get(f"/apis/apps/v1/namespaces/{NAME}/deployments/{NAME}").body["status"]
+            assert (status["readyReplicas"], status["updatedReplicas"]) == (replicas, replicas)
+            environment(cluster, f"with-{replicas}", {"volcano.sh/vgpu-number": "1"}, cluster.nodes[0].name)
