@@ -64,7 +64,7 @@ class GpuCluster:
             AssertionError: a part does not start; the message contains the end of its log.
         """
         self._assets = assets = find_assets()
-        self._directory = directory
+        self._directory, self._memory_factor = directory, memory_factor
         with contextlib.ExitStack() as stack:
             self.cluster = Cluster(assets, _made(directory / "control-plane"), *_FLAGS, hosts=[API_ADDRESS])
             stack.callback(self.cluster.close)
@@ -72,7 +72,7 @@ class GpuCluster:
             accounts = [f"--service-account-private-key-file={keys / 'tls.key'}", f"--root-ca-file={self.cluster.ca}"]
             for name, flags in (("kube-controller-manager", accounts), ("kube-scheduler", [])):
                 stack.callback(self._start(assets / name, *flags).close)
-            self._apply_settings(memory_factor, scheduler_conf)
+            self._apply_settings(scheduler_conf)
             token = self.cluster.token_of_account(*SCHEDULER)
             self.volcano = Volcano(self.cluster, _made(directory / "volcano"), scheduler_conf, assets, token)
             stack.callback(self.volcano.close)
@@ -133,11 +133,8 @@ class GpuCluster:
         common = [f"--kubeconfig={self.cluster.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
         return Daemon([program, *common, *flags], self._directory / f"{program.name}.log")
 
-    def _apply_settings(self, memory_factor: int, scheduler_conf: str) -> None:
+    def _apply_settings(self, scheduler_conf: str) -> None:
         """What the manifests of Volcano and its device plugin contain."""
-        config = yaml.safe_load(DEVICE_CONFIG.read_text())
-        config["nvidia"]["gpuMemoryFactor"] = memory_factor
-        text = yaml.safe_dump(config)
         accounts = [
             {"kind": "ServiceAccount", "namespace": namespace, "name": name}
             for namespace, name in (SCHEDULER, DEVICE_PLUGIN)
@@ -152,10 +149,17 @@ class GpuCluster:
         self.cluster.apply(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SCHEDULER[0]}},
             *(service_account(account["namespace"], account["name"]) for account in accounts),
-            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": text}),
             config_map(SCHEDULER[0], "volcano-scheduler-configmap", {"volcano-scheduler.conf": scheduler_conf}),
             binding,
         )
+        self.write_device_config()
+
+    def write_device_config(self, **settings: Any) -> None:
+        """Write the device config, with settings of its section `nvidia` that differ from the sample's."""
+        config = yaml.safe_load(DEVICE_CONFIG.read_text())
+        config["nvidia"] |= {"gpuMemoryFactor": self._memory_factor, **settings}
+        data = {"device-config.yaml": yaml.safe_dump(config)}
+        self.cluster.apply(config_map("kube-system", "volcano-vgpu-device-config", data))
 
 
 def _made(directory: Path) -> Path:

@@ -1,0 +1,303 @@
+"""The life of pods, with and without the webhook: `make life` plays scenarios.yaml, and writes the table of docs/proof.md.
+
+Each pod is created in a namespace that the API server never sends to the webhook, and then in one that it does. Reality that
+differs from the scenario fails.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.assets import MissingError, find_assets
+from tests.cluster.cluster import GpuCluster
+from tests.cluster.images import BUSYBOX
+from tests.deploy.files import ROOT
+from tests.e2e.api import Api
+from tests.e2e.objects import Object, namespace_objects, pods
+
+SCENARIOS = Path(__file__).with_name("scenarios.yaml")
+PAST = "past"  # the webhook
+REVIEWED = "reviewed"
+STRICT = "strict"  # the same, with the repairs off that a scenario needs
+STARTS = 12.0  # seconds; most pods need two
+MAX_SHOWN = 600  # characters of a difference
+NEVER = 5.0  # a pod that is pending after 25 cycles of the scheduler stays pending
+POLICY = {
+    "namespaces": [
+        {
+            "match": [STRICT],
+            "repairs": dict.fromkeys(
+                ["default-number", "percentage-to-memory", "limits-from-requests", "memory-above-card", "toleration"],
+                False,
+            ),
+        }
+    ]
+}
+BEGIN, END = "<!-- written by make life -->", "<!-- end of what make life writes -->"
+NODE = "/api/v1/nodes/a100-1"
+TAINT = {"key": "volcano.sh/vgpu", "value": "true", "effect": "NoSchedule"}
+CONFIG_SECONDS = 2.0  # until the webhook follows a change of the device config
+VALUES = {"excludedNamespaces": [PAST], "allPods": True, "policy": POLICY}
+SHOW = "env; echo MOUNTS; cat /proc/mounts; sleep 100000"
+
+
+@dataclass
+class Seen:
+    """What became of a pod.
+
+    Attributes:
+        phase: of the pod; `Refused` if it was not created.
+        message: why, in the words of the API server, the scheduler or the kubelet.
+        output: of the container: its environment and mounts.
+        warnings: of the API server.
+        changed: the mutations that the webhook made.
+    """
+
+    phase: str
+    message: str = ""
+    output: str = ""
+    warnings: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.phase}: {self.message}" if self.message else self.phase
+
+
+def load() -> list[dict[str, Any]]:
+    """The scenarios."""
+    found: list[dict[str, Any]] = yaml.safe_load(SCENARIOS.read_text())
+    return found
+
+
+def manifest(scenario: dict[str, Any]) -> Object:
+    """The pod of a scenario."""
+    pod = scenario["pod"]
+    main = _container("main", pod.get("limits"), pod.get("requests")) | pod.get("container", {})
+    main["env"] = [{"name": name, "value": value} for name, value in pod.get("env", {}).items()]
+    containers = [main, *(_container(f"more{at}", limits) for at, limits in enumerate(pod.get("more", ())))]
+    spec: Object = {"containers": containers, "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
+    if "init" in pod:
+        spec["initContainers"] = [_container("init", pod["init"]) | {"command": ["true"]}]
+    if "sidecar" in pod:
+        spec["initContainers"] = [_container("sidecar", pod["sidecar"]) | {"restartPolicy": "Always"}]
+    scheduler = pod.get("scheduler", "volcano")
+    spec |= ({"schedulerName": scheduler} if scheduler else {}) | pod.get("spec", {})
+    metadata = {"name": "life", "annotations": pod.get("annotations", {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _container(name: str, limits: dict[str, Any] | None, requests: dict[str, Any] | None = None) -> Object:
+    resources = {part: _full(amounts) for part, amounts in (("limits", limits), ("requests", requests)) if amounts}
+    command = ["sh", "-c", SHOW]
+    return {
+        "name": name,
+        "image": BUSYBOX,
+        "imagePullPolicy": "Never",
+        "command": command,
+        "resources": resources,
+    }
+
+
+def _full(amounts: dict[str, Any]) -> dict[str, str]:
+    return {name if "/" in name else f"volcano.sh/{name}": str(amount) for name, amount in amounts.items()}
+
+
+def observe(api: Api, namespace: str, pod: Object, expected: str) -> Seen:
+    """Create a pod and wait for what is expected, or for what else becomes certain; then delete the pod."""
+    created = api.post(pods(namespace), pod)
+    if created.status != 201:
+        return Seen("Refused", created.message, warnings=created.warnings)
+    path, began = pods(namespace, "life"), time.monotonic()
+    try:
+        while True:
+            now, waited = api.get(path).body, time.monotonic() - began
+            status = now["status"]
+            phase, reason = status.get("phase", "Pending"), status.get("reason", "")
+            started = any(each.get("started") for each in status.get("containerStatuses", ()))
+            if phase == "Failed":
+                return Seen(phase, f"{reason}: {status.get('message', '')}", warnings=created.warnings)
+            if phase == "Running" and started:
+                time.sleep(0.3)  # the container writes its environment
+                output = str(api.get(f"{path}/log?container=main").body)
+                lines = output.partition("MOUNTS")[0].splitlines()
+                environment = dict(line.split("=", 1) for line in lines if "=" in line)
+                return Seen(phase, "", output, created.warnings, environment)
+            if waited > (NEVER if expected == "Pending" else STARTS):
+                return Seen(phase, _why_pending(api, namespace, now), warnings=created.warnings)
+            time.sleep(0.1)
+    finally:
+        _delete(api, namespace)
+
+
+def _why_pending(api: Api, namespace: str, pod: Object) -> str:
+    """What Kubernetes says of a pod that waits: its condition, then the events of it and of its group."""
+    said = [each.get("message", "") for each in pod["status"].get("conditions", ())]
+    uid = pod["metadata"]["uid"]
+    for event in api.get(f"/api/v1/namespaces/{namespace}/events").body["items"]:
+        about = event["involvedObject"]
+        if event["type"] == "Warning" and (about.get("uid") == uid or uid in about.get("name", "")):
+            said.append(event["message"])
+    return "; ".join(dict.fromkeys(text.strip() for text in said if text)) or "no event, no condition"
+
+
+def _delete(api: Api, namespace: str) -> None:
+    now = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+    api.send("DELETE", pods(namespace, "life"), now)
+    while api.get(pods(namespace, "life")).status != 404:
+        time.sleep(0.1)
+
+
+def differs(seen: Seen, expected: dict[str, Any]) -> str:
+    """How reality differs from a part of a scenario; empty if it does not."""
+    if "refused" in expected:
+        right = seen.phase == "Refused" and re.search(expected["refused"], seen.message)
+        return "" if right else f"expected a refusal with {expected['refused']!r}, saw {seen}"
+    if seen.phase != expected["phase"]:
+        return f"expected {expected['phase']}, saw {seen}"
+    if not re.search(expected.get("message", ""), seen.message):
+        return f"expected {expected['message']!r}, saw {seen}"
+    for name, value in expected.get("env", {}).items():
+        if seen.environment.get(name) != value:
+            return f"expected {name}={value}, saw {seen.environment.get(name)}"
+    return ""
+
+
+def answer_differs(seen: Seen, expected: dict[str, list[str]]) -> str:
+    """How the webhook's answer differs; empty if it does not."""
+    if "refused" in expected:
+        return differs(seen, expected)
+    said = f"{seen.message} {' '.join(seen.warnings)}"
+    if "refuses" in expected:
+        missing = [rule for rule in expected["refuses"] if f"{rule}:" not in seen.message]
+        right = seen.phase == "Refused" and "denied the request" in seen.message and not missing
+        return "" if right else f"expected a refusal by {expected['refuses']}, saw {seen}"
+    if seen.phase == "Refused":
+        return f"expected no refusal, saw {seen}"
+    missing = [rule for rule in expected.get("warns", ()) if f"{rule}:" not in said]
+    return f"expected a warning by {missing}, saw {seen.warnings}" if missing else ""
+
+
+def play(api: Api, scenario: dict[str, Any]) -> tuple[Seen, Seen, list[str]]:
+    """Play a scenario past the webhook, then with it.
+
+    Returns:
+        what was seen without and with the webhook, and what differs from the scenario.
+    """
+    pod, then = manifest(scenario), scenario.get("then", {})
+    without = observe(api, PAST, pod, scenario["without"].get("phase", ""))
+    with_webhook = observe(api, scenario.get("namespace", REVIEWED), pod, then.get("phase", ""))
+    found = [differs(without, scenario["without"]), answer_differs(with_webhook, scenario["webhook"])]
+    if then:
+        found.append(differs(with_webhook, then))
+    return without, with_webhook, [each for each in found if each]
+
+
+def namespaces() -> list[Object]:
+    """The namespaces of the scenarios."""
+    return [each for name in (PAST, REVIEWED, STRICT) for each in namespace_objects(name)]
+
+
+def row(scenario: dict[str, Any], without: Seen, with_webhook: Seen) -> str:
+    """A row of the table."""
+    answer = scenario["webhook"]
+    verbs = (("refuses", "refused by"), ("repairs", "repaired by"), ("warns", "warned by"))
+    said = [f"{verb} {', '.join(f'`{rule}`' for rule in answer[key])}" for key, verb in verbs if answer.get(key)]
+    what = "; ".join(said) or ("refused by the API server" if "refused" in answer else "admitted")
+    then = _cell(scenario.get("then"), with_webhook)
+    return f"| {scenario['title']} | {_cell(scenario['without'], without)} | {what} | {then} |"
+
+
+def _cell(expected: dict[str, Any] | None, seen: Seen) -> str:
+    if expected is None:
+        return ""
+    if seen.phase == "Refused":
+        return "refused by the API server"
+    names = expected.get("env", {})
+    limits = [f"`{name}={seen.environment[name]}`" if name in seen.environment else f"no `{name}`" for name in names]
+    why = re.search(r"UnexpectedAdmissionError|untolerated taint|DeviceSharing error", seen.message)
+    return ", ".join([seen.phase, *([why[0]] if why else []), *limits])
+
+
+def write_table(rows: list[str], page: Path) -> None:
+    """Replace the table of a page."""
+    head = ["| pod | without the webhook | the webhook | then |", "|---|---|---|---|"]
+    text = page.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text("\n".join([before + BEGIN, "", *head, *rows, "", END]) + after)
+
+
+@contextmanager
+def prepared(running: GpuCluster, scenario: dict[str, Any]) -> Iterator[Api]:
+    """A connection to the cluster, with the taint and the device config of a scenario for as long as it is played."""
+    with running.cluster.api() as api:
+        if scenario.get("taint"):
+            api.merge(NODE, {"spec": {"taints": [TAINT]}})
+        configure(running, scenario.get("config"))
+        try:
+            yield api
+        finally:
+            api.merge(NODE, {"spec": {"taints": None}})
+            configure(running, {} if "config" in scenario else None)
+
+
+def configure(running: GpuCluster, settings: dict[str, Any] | None) -> None:
+    """Write the device config with some settings, and wait until the webhook follows; None leaves it as it is."""
+    if settings is not None:
+        running.write_device_config(overwriteEnv=True, **settings)
+        time.sleep(CONFIG_SECONDS)
+
+
+def play_all(running: GpuCluster, scenarios: list[dict[str, Any]]) -> tuple[list[str], int]:
+    """Play scenarios, and print what differs.
+
+    Returns:
+        the rows of the table, and how many scenarios differ.
+    """
+    running.cluster.apply(*namespaces())
+    configure(running, {})
+    rows, wrong = [], 0
+    for scenario in scenarios:
+        with prepared(running, scenario) as api:
+            without, with_webhook, differences = play(api, scenario)
+        print(f"{'DIFFERS' if differences else 'ok':8}{scenario['title']}", flush=True)
+        for line in differences:
+            print(f"        {line[:MAX_SHOWN]}", flush=True)
+        wrong += bool(differences)
+        rows.append(row(scenario, without, with_webhook))
+    print(f"{len(rows)} scenarios, {wrong} differ")
+    return rows, wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.life", description=__doc__)
+    parser.add_argument("only", nargs="?", default="", help="play those whose title or rule contains this")
+    only = parser.parse_args().only
+    try:
+        find_assets()
+    except MissingError as missing:
+        sys.exit(str(missing))
+    chosen = [scenario for scenario in load() if only in f"{scenario['title']} {scenario.get('rule', '')}"]
+    with (
+        tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory,
+        GpuCluster(Path(directory), ["a100"]) as running,
+    ):
+        print("building the webhook's image, and installing its chart", flush=True)
+        running.install_webhook(**VALUES)
+        rows, wrong = play_all(running, chosen)
+    if not wrong and not only:
+        write_table(rows, ROOT / "docs" / "proof.md")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The engine answers to the pods of `make life` what the scenarios say, and they cover the rules; no cluster is needed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.cluster import life
+from tests.cluster.cluster import MEMORY_FACTOR
+from tests.reviewing import CONFIG, request, snapshot
+from webhook.outcome import Outcome
+from webhook.review import review
+from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.rules.settings import Level
+
+SCENARIOS = life.load()
+READABLE = [scenario for scenario in SCENARIOS if scenario.get("rule") != "queue-missing"]  # which needs the queues
+
+# Rules without a scenario, and why.
+_NO_PLUGIN = "the device plugins of the other families cannot be had without their devices"
+WITHOUT = {
+    "ascend-memory-template": _NO_PLUGIN,
+    "ascend-memory-oversize": _NO_PLUGIN,
+    "ascend-partial-several": _NO_PLUGIN,
+    "ascend-core-invalid": _NO_PLUGIN,
+    "split-count": "the pod would need more than ten slices of each of eight cards",
+    "queue-not-leaf": "the scheduler stops: shown by make proof",
+    "queue-capability": "a queue of its own is needed: shown by make proof",
+    "gang-too-large": "a workload, not a pod: shown by make proof",
+}
+
+
+def answer(scenario: dict[str, Any]) -> Outcome:
+    """What the webhook of the cluster decides."""
+    vgpu = replace(CONFIG.vgpu, memory_factor=MEMORY_FACTOR, overwrite_env=True)
+    settings = scenario.get("config", {})
+    vgpu = replace(vgpu, default_memory=settings.get("defaultMemory", 0), default_cores=settings.get("defaultCores", 0))
+    config = replace(CONFIG, vgpu=vgpu)
+    namespace = scenario.get("namespace", life.REVIEWED)
+    return review(
+        request(life.manifest(scenario), namespace=namespace), snapshot("mock-a100", config=config, **life.POLICY)
+    )
+
+
+@pytest.mark.parametrize("scenario", READABLE, ids=lambda scenario: scenario["title"])
+def test_the_engine_answers_as_on_the_cluster(scenario: dict[str, Any]):
+    outcome, expected = answer(scenario), scenario["webhook"]
+    denied = [found.rule for found in outcome.violations if found.level is Level.DENY]
+    told = [rule for rule, _ in outcome.notices] + [
+        each.rule for each in outcome.violations if each.level is Level.WARN
+    ]
+    if "refused" in expected:
+        assert scenario["rule"] in denied  # the API server refuses it first
+    else:
+        assert set(denied) == set(expected.get("refuses", ()))
+    assert set(expected.get("repairs", ())) <= set(outcome.mutations)
+    assert set(expected.get("warns", ())) <= set(told)
+
+
+def test_every_repair_and_every_rule_that_refuses_has_a_scenario():
+    shown = {rule for scenario in SCENARIOS for rules in scenario["webhook"].values() for rule in rules}
+    shown |= {scenario["rule"] for scenario in SCENARIOS if "rule" in scenario}
+    rules = {rule.id for rule in MUTATIONS} | {rule.id for rule in VALIDATIONS if rule.level is Level.DENY}
+    assert rules - shown == WITHOUT.keys()
+    assert len(SCENARIOS) >= 45
