@@ -9,6 +9,7 @@ import pytest
 
 from tests.cluster.assets import MissingError, find_assets
 from tests.cluster.cluster import GpuCluster
+from tests.server.program import until
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +25,8 @@ def gpu_cluster() -> Iterator[GpuCluster]:
         with GpuCluster(Path(directory), ["a100", "t4"]) as running:
             running.install_webhook(console={"enabled": True})
             yield running
+            interfaces = [node.namespace.interface for node in running.nodes]
+        until(lambda: not any(path.exists() for path in interfaces))
         assert traces(Path(directory).name) == []
 
 
@@ -32,8 +35,7 @@ def traces(name: str) -> list[str]:
     mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if name in line]
     processes = [str(path.parent) for path in Path("/proc").glob("[0-9]*/cmdline") if name.encode() in _read(path)]
     groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{name}*")]
-    links = [str(path) for path in Path("/sys/class/net").glob("vgpu-node-*")]
-    return mounts + processes + groups + links
+    return mounts + processes + groups
 
 
 def _read(path: Path) -> bytes:

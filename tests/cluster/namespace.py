@@ -32,19 +32,21 @@ class NodeNamespace:
 
     Attributes:
         address: of the node.
+        interface: the file of the interface of this machine that leads to the node.
         pods: the range of its pods' addresses.
     """
 
-    def __init__(self, number: int, directory: Path, api_port: int) -> None:
+    def __init__(self, directory: Path, api_port: int) -> None:
         """Create them.
 
         Args:
-            number: of the node, from 1 to 254; it decides its addresses.
             directory: an empty directory, on a file system that can be the upper layer of an overlay.
             api_port: the port of the API server, to which `API_ADDRESS` leads.
         """
         self.directory = directory
-        self.cgroup = f"{directory.parent.name}-{number}"
+        self.cgroup = f"{directory.parent.name}-{directory.name}"
+        number = next(number for number in range(1, 255) if not _interface(number).exists())
+        self.interface = _interface(number)
         self.pods = f"10.244.{number}.0/24"
         self._host, self.address = f"10.245.{number}.1", f"10.245.{number}.2"
         command = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
@@ -56,7 +58,7 @@ class NodeNamespace:
             self._init.wait((directory / "ready").exists, 10.0)
             process = self._init.process.pid
             self._pid = Path(f"/proc/{process}/task/{process}/children").read_text().strip()
-            self._connect(f"vgpu-node-{number}", api_port)
+            self._connect(api_port)
         except BaseException:
             self.close()
             raise
@@ -92,8 +94,9 @@ class NodeNamespace:
         for hierarchy in _hierarchies():
             until(functools.partial(_removed, hierarchy / self.cgroup))
 
-    def _connect(self, interface: str, api_port: int) -> None:
+    def _connect(self, api_port: int) -> None:
         """Join this machine and the node, and lead `API_ADDRESS` to the API server."""
+        interface = self.interface.name
         _run("ip", "link", "add", interface, "type", "veth", "peer", "name", "eth0", "netns", self._pid)
         _run("ip", "address", "add", f"{self._host}/24", "dev", interface)
         _run("ip", "link", "set", interface, "up")
@@ -107,6 +110,11 @@ class NodeNamespace:
 
     def _enter(self) -> list[str]:
         return ["nsenter", "--target", self._pid, "--mount", "--pid", "--net"]
+
+
+def _interface(number: int) -> Path:
+    """The interface of this machine that leads to a node; the node's addresses have the same number."""
+    return Path(f"/sys/class/net/vgpu-node-{number}")
 
 
 def _hierarchies() -> list[Path]:

@@ -38,7 +38,7 @@ class Node:
         """Start it, and wait until it offers its cards.
 
         Args:
-            number: of the node, from 1 to 254.
+            number: of the node, for its name.
             profile: the kind of its cards: `a100`, `t4`, `h100` …
             assets: the folder of the binaries.
             cluster: the API server.
@@ -48,7 +48,7 @@ class Node:
         self._profile, self._assets, self._cluster = profile, assets, cluster
         self._directory = directory / self.name
         self._directory.mkdir()
-        self.namespace = NodeNamespace(number, self._directory, cluster.port)
+        self.namespace = NodeNamespace(self._directory, cluster.port)
         try:
             self._start_containerd()
             self.import_image(busybox_image())
