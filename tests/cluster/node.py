@@ -99,7 +99,13 @@ class Node:
         daemon = self.namespace.start(
             "device-plugin", plugin, "--device-discovery-strategy=nvml", environment=environment
         )
-        daemon.wait(lambda: self.allocatable().get("volcano.sh/vgpu-number", "0") != "0", START_SECONDS)
+
+        def offered() -> bool:
+            amounts = self.allocatable()
+            found = [amounts.get(f"volcano.sh/vgpu-{name}", "0") != "0" for name in ("number", "memory")]
+            return all(found) or (found[0] and "kubelet can receive" in daemon.log.read_text())  # too many units
+
+        daemon.wait(offered, START_SECONDS)
 
     def close(self) -> None:
         """Stop all processes of the node."""
