@@ -54,7 +54,7 @@ proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUIL
 	@$(BIN)/pytest -m volcano --timeout 0 -rs -s tests/e2e/volcano
 
 PROFILES ?= a100
-cluster: $(READY) ## run a whole cluster without a GPU until Ctrl-C; needs root and CLUSTER_ASSETS; PROFILES="a100 t4" makes two nodes
+cluster: $(READY) ## run a whole cluster without a GPU until Ctrl-C; needs root and CLUSTER_ASSETS; PROFILES="a100 t4:2" makes two nodes
 	@$(BIN)/python -m tests.cluster $(PROFILES)
 
 cluster-test: $(READY) ## test on such a cluster

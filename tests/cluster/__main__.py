@@ -1,6 +1,7 @@
 """Run a cluster until Ctrl-C: `make cluster`."""
 
 import argparse
+import re
 import signal
 import sys
 import tempfile
@@ -12,15 +13,15 @@ from tests.cluster.cluster import GpuCluster
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
-    parser.add_argument("profiles", nargs="*", default=["a100"], help="the cards of each node: a100, t4 …")
+    parser.add_argument("profiles", nargs="*", default=["a100"], help="the cards of each node: a100, t4:2 …")
     parser.add_argument("--without-webhook", action="store_true", help="do not build and install the webhook")
     options = parser.parse_args()
     try:
         known = profiles(find_assets())
     except MissingError as missing:
         sys.exit(str(missing))
-    if unknown := sorted(set(options.profiles) - set(known)):
-        parser.error(f"unknown profile {', '.join(unknown)}: choose from {', '.join(known)}")
+    if unknown := [each for each in options.profiles if not re.fullmatch(rf"({'|'.join(known)})(:[1-8])?", each)]:
+        parser.error(f"unknown cards {', '.join(unknown)}: write {', '.join(known)}, and :1 to :8 for that many")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory:

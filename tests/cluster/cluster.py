@@ -55,7 +55,7 @@ class GpuCluster:
 
         Args:
             directory: an empty directory.
-            profiles: the kind of cards of each node: `a100`, `t4`, `h100` …
+            profiles: the cards of each node: `a100`, `t4:2` …
             memory_factor: the MiB of one unit of vGPU memory.
             scheduler_conf: the configuration of Volcano's scheduler.
 

@@ -3,7 +3,9 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,14 @@ from tests.server.program import until
 @pytest.fixture(scope="session")
 def gpu_cluster() -> Iterator[GpuCluster]:
     """A cluster of a node with A100 and one with T4, and the webhook."""
+    with start("a100", "t4") as running:
+        running.install_webhook(console={"enabled": True})
+        yield running
+
+
+@contextmanager
+def start(*profiles: str, **settings: Any) -> Iterator[GpuCluster]:
+    """Run a cluster; nothing of it may stay behind."""
     try:
         find_assets()
     except MissingError as missing:
@@ -22,8 +32,7 @@ def gpu_cluster() -> Iterator[GpuCluster]:
             pytest.fail(str(missing), pytrace=False)
         pytest.skip(str(missing))
     with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory:
-        with GpuCluster(Path(directory), ["a100", "t4"]) as running:
-            running.install_webhook(console={"enabled": True})
+        with GpuCluster(Path(directory), profiles, **settings) as running:
             yield running
             interfaces = [node.namespace.interface for node in running.nodes]
         until(lambda: not any(path.exists() for path in interfaces))

@@ -39,13 +39,14 @@ class Node:
 
         Args:
             number: of the node, for its name.
-            profile: the kind of its cards: `a100`, `t4`, `h100` …
+            profile: the kind of its cards, `a100`, `t4`, `h100` …, and how many if not all of the mock's: `a100:1`.
             assets: the folder of the binaries.
             cluster: the API server.
             directory: where its own directory is made.
         """
-        self.name = f"{profile}-{number}"
-        self._profile, self._assets, self._cluster = profile, assets, cluster
+        self._profile, _, self._cards = profile.partition(":")
+        self.name = f"{self._profile}-{number}"
+        self._assets, self._cluster = assets, cluster
         self._directory = directory / self.name
         self._directory.mkdir()
         self.namespace = NodeNamespace(self._directory, cluster.port)
@@ -93,7 +94,7 @@ class Node:
             "KUBECONFIG": str(self._kubeconfig(account, "system:serviceaccounts")),
             "HOOK_PATH": str(hooks),
             "LD_LIBRARY_PATH": str(mock),
-            "MOCK_NVML_CONFIG": str(mock / "configs" / f"mock-nvml-config-{self._profile}.yaml"),
+            "MOCK_NVML_CONFIG": str(self._write_cards(mock / "configs" / f"mock-nvml-config-{self._profile}.yaml")),
         }
         plugin = self._assets / "volcano-vgpu-device-plugin"
         daemon = self.namespace.start(
@@ -110,6 +111,13 @@ class Node:
     def close(self) -> None:
         """Stop all processes of the node."""
         self.namespace.close()
+
+    def _write_cards(self, mock: Path) -> Path:
+        """The mock's configuration with the cards of this node."""
+        config, path = yaml.safe_load(mock.read_text()), self._directory / "cards.yaml"
+        cards = config["devices"]
+        path.write_text(yaml.safe_dump(config | {"devices": cards[: int(self._cards or len(cards))]}))
+        return path
 
     def _kubeconfig(self, user: str, group: str) -> Path:
         """A kubeconfig that works in the node, for a user."""
