@@ -10,7 +10,8 @@ import pytest
 from tests.cluster.cluster import NAME, WAIT, GpuCluster
 from tests.cluster.images import BUSYBOX
 from tests.deploy.files import CHART
-from tests.e2e.objects import pod, pods
+from tests.e2e.api import Api
+from tests.e2e.objects import device_pod, pod, pods
 from tests.server.program import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -68,14 +69,24 @@ def test_the_console_of_a_replica_answers(cluster: GpuCluster):
         assert response.status == 200
 
 
-def test_an_upgrade_and_a_rollback_end_with_ready_pods(cluster: GpuCluster):
-    with cluster.helm() as helm:
+def scheduler_of_new_pods(api: Api) -> str:
+    """The scheduler of a pod that names none and requests a slice; Volcano's if the webhook repairs it."""
+    response = api.post(f"{pods('default')}?dryRun=All", device_pod("dry-run"))
+    assert response.status == 201, response.message
+    return str(response.body["spec"]["schedulerName"])
+
+
+def test_upgrade_rollback_and_uninstall_wait_for_the_pods(cluster: GpuCluster):
+    """The last test: it removes the webhook."""
+    with cluster.helm() as helm, cluster.cluster.api() as api:
         for change, replicas in (
             (lambda: helm.upgrade(CHART, NAME, {"replicas": 3}, reuse_values=True, **WAIT), 3),
             (lambda: helm.rollback(NAME, version=1, **WAIT), 2),
         ):
             change()
-            with cluster.cluster.api() as api:
-                status = api.get(f"/apis/apps/v1/namespaces/{NAME}/deployments/{NAME}").body["status"]
+            status = api.get(f"/apis/apps/v1/namespaces/{NAME}/deployments/{NAME}").body["status"]
             assert (status["readyReplicas"], status["updatedReplicas"]) == (replicas, replicas)
-            environment(cluster, f"with-{replicas}", {"volcano.sh/vgpu-number": "1"}, cluster.nodes[0].name)
+            assert scheduler_of_new_pods(api) == "volcano"
+        helm.uninstall(NAME, **WAIT)
+        assert scheduler_of_new_pods(api) == "default-scheduler"
+        until(lambda: api.get(pods(NAME)).body["items"] == [], 60)
