@@ -21,7 +21,7 @@ CONTRACT = {
     "schedulerName": "volcano",
     "schedulerNames": ["volcano"],
     "toleration": {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"},
-    "target": {"volcano": "1.15.1", "devicePlugin": "1.12.0"},
+    "target": {"volcano": "1.15.1", "devicePlugin": "1.12.0", "kubernetes": "1.30.0"},
     "percentage": {"mixedCards": "smallest"},
     "memoryAboveCard": "clamp",
     "enforcement": "enforce",
@@ -40,7 +40,7 @@ NOT_DEFAULT = {
     "schedulerName": "b",
     "schedulerNames": ["a", "b"],
     "toleration": {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute"},
-    "target": {"volcano": "v1.16", "devicePlugin": "1.11.0"},
+    "target": {"volcano": "v1.16", "devicePlugin": "1.11.0", "kubernetes": "1.37"},
     "percentage": {"mixedCards": "deny"},
     "memoryAboveCard": "deny",
     "enforcement": "audit",
@@ -105,6 +105,7 @@ WRONG = [
     ({"target": {"volcano": "latest"}}, "target.volcano: 'latest' is not a version; write it like 1.15.1"),
     ({"target": {"volcano": "1.12.4"}}, "target.volcano: 1.12.4 is not supported; the oldest supported version is 1.13.0"),
     ({"target": {"devicePlugin": "1.10"}}, "target.devicePlugin: 1.10 is not supported; the oldest supported"),
+    ({"target": {"kubernetes": "1.29"}}, "target.kubernetes: 1.29 is not supported; the oldest supported"),
     ({"target": {"devicePlugin": ""}}, "target.devicePlugin: '' is not a version"),
     ({"target": {"volcano": 1.16}}, "target.volcano: "),
     ({"target": "1.16"}, "target: "),
@@ -178,6 +179,7 @@ def test_every_setting_is_read():
     assert settings.toleration == Toleration("k", "Equal", "v", "NoExecute")
     assert settings.target.reads_uuids
     assert not settings.target.one_container
+    assert settings.target.lists_units
     assert settings.mixed_cards is MixedCards.DENY
     assert settings.memory_above_card is MemoryAboveCard.DENY
     assert settings.workloads is Level.DENY
@@ -224,7 +226,10 @@ def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_key(document, p
 
 
 def test_an_unknown_key_without_a_similar_one_lists_all_keys():
-    assert refusal({"target": {"zzz": 1}}) == "the file: target.zzz: no such key; there are devicePlugin, volcano"
+    assert (
+        refusal({"target": {"zzz": 1}})
+        == "the file: target.zzz: no such key; there are devicePlugin, kubernetes, volcano"
+    )
 
 
 @each_case("document, start", WRONG)

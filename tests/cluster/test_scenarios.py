@@ -26,6 +26,7 @@ WITHOUT = {
     "split-count": "the pod would need more than ten slices of each of eight cards",
     "queue-not-leaf": "the scheduler stops: shown by make proof",
     "queue-capability": "a queue of its own is needed: shown by make proof",
+    "status-too-large": "the cards of the node have fewer units: shown by tests/cluster/test_limits.py",
     "gang-too-large": "a workload, not a pod: shown by make proof",
 }
 

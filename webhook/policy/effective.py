@@ -54,6 +54,12 @@ FACTS = {
     "target.devicePlugin": {
         "one_container": ("one vGPU container a pod is served", "several vGPU containers a pod are served"),
     },
+    "target.kubernetes": {
+        "lists_units": (
+            "the kubelet writes each unit of memory into the pod's status",
+            "the kubelet writes no devices into the pod's status",
+        ),
+    },
 }
 
 

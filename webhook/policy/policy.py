@@ -70,7 +70,11 @@ def parse_policy(document: object, source: str) -> Policy:
         scheduler_name=model.scheduler_name,
         scheduler_names=tuple(model.scheduler_names),
         toleration=Toleration(**model.toleration.model_dump()) if model.toleration else None,
-        target=Target(parse_version(model.target.volcano), parse_version(model.target.device_plugin)),
+        target=Target(
+            parse_version(model.target.volcano),
+            parse_version(model.target.device_plugin),
+            kubernetes=parse_version(model.target.kubernetes),
+        ),
         mixed_cards=model.percentage.mixed_cards,
         memory_above_card=model.memory_above_card,
         workloads=Level(model.workloads),

@@ -24,7 +24,7 @@ from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Enforcement, Level, MemoryAboveCard, MixedCards
-from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, parse_version
+from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_KUBERNETES, OLDEST_VOLCANO, Version, parse_version
 
 MAX_PATH = 200  # characters of the path of a pod template
 # The accounts in the manifests of Volcano and of the device plugins: tests/data/upstream-accounts.yaml.
@@ -112,7 +112,7 @@ _NUMBER = r"(0|[1-9]\d{0,3})"
 
 def _versions_from(minor: str) -> WithJsonSchema:
     """The schema of versions from 1.`minor` on; `minor` is a pattern."""
-    later = rf"1\.({minor}|[2-9]\d|[1-9]\d{{2,3}})|([2-9]|[1-9]\d{{1,3}})\.{_NUMBER}"
+    later = rf"1\.({minor}|[1-9]\d{{2,3}})|([2-9]|[1-9]\d{{1,3}})\.{_NUMBER}"
     return WithJsonSchema({"type": "string", "pattern": rf"^\s*v?({later})(\.{_NUMBER})?([-+].*)?\s*$"})
 
 
@@ -148,11 +148,14 @@ class _Toleration(_Section):
 
 
 class _Target(_Section):
-    volcano: Annotated[str, _at_least(OLDEST_VOLCANO), _versions_from("1[3-9]")] = Field(
+    volcano: Annotated[str, _at_least(OLDEST_VOLCANO), _versions_from(r"1[3-9]|[2-9]\d")] = Field(
         "1.15.1", description="The version of Volcano's scheduler, 1.13 or newer."
     )
-    device_plugin: Annotated[str, _at_least(OLDEST_DEVICE_PLUGIN), _versions_from("1[1-9]")] = Field(
+    device_plugin: Annotated[str, _at_least(OLDEST_DEVICE_PLUGIN), _versions_from(r"1[1-9]|[2-9]\d")] = Field(
         "1.12.0", description="The version of volcano-vgpu-device-plugin, 1.11 or newer."
+    )
+    kubernetes: Annotated[str, _at_least(OLDEST_KUBERNETES), _versions_from(r"[3-9]\d")] = Field(
+        "1.30.0", description="The version of the kubelets, 1.30 or newer."
     )
 
 

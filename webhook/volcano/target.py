@@ -12,6 +12,7 @@ Version = tuple[int, int, int]
 
 OLDEST_VOLCANO: Version = (1, 13, 0)
 OLDEST_DEVICE_PLUGIN: Version = (1, 11, 0)
+OLDEST_KUBERNETES: Version = (1, 30, 0)  # the first with stable match conditions
 
 _NUMBER = r"0|[1-9]\d{0,3}"
 _VERSION = re.compile(rf"v?({_NUMBER})\.({_NUMBER})(?:\.({_NUMBER}))?(?:[-+].*)?")
@@ -38,6 +39,7 @@ class Target:
         volcano: the scheduler's version.
         device_plugin: the version of volcano-vgpu-device-plugin.
         scheduler: how the scheduler is configured; None if that is not known.
+        kubernetes: the version of the kubelets.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.13.4, 1.14.3, from 1.15.1).
         reads_handshake: a node counts only if the device plugin's handshake stands on it (the others). The plugins after
             1.12.0 write none.
@@ -52,11 +54,13 @@ class Target:
             scheduler, and a number that cannot be read counts as 0.
         policies: those by which the scheduler may walk the cards; several if its configuration is not known.
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
+        lists_units: the kubelet writes each unit of memory into the status of a pod (Kubernetes from 1.36 on).
     """
 
     volcano: Version = (1, 15, 1)
     device_plugin: Version = (1, 12, 0)
     scheduler: SchedulerConf | None = None
+    kubernetes: Version = OLDEST_KUBERNETES
     gates_nodes: bool = field(init=False)
     reads_handshake: bool = field(init=False)
     first_card_memory: bool = field(init=False)
@@ -65,6 +69,7 @@ class Target:
     spreads_groups: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
     one_container: bool = field(init=False)
+    lists_units: bool = field(init=False)
     counts_terminating: bool = field(init=False)
     counts_repeats: bool = field(init=False)
     skips_torn: bool = field(init=False)
@@ -82,6 +87,7 @@ class Target:
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))
+        derive(self, "lists_units", self.kubernetes >= (1, 36, 0))
         derive(self, "counts_terminating", self.volcano < (1, 15, 0))
         derive(self, "counts_repeats", self.volcano < (1, 15, 0))
         derive(self, "skips_torn", self.volcano >= (1, 16, 0))

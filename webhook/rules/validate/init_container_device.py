@@ -4,6 +4,8 @@ Reads:    limits and requests of the init containers, including restartable ones
 Refuses:  a vGPU or an NPU; warns of gpushare. A count of 0 requests nothing
 Why:      the scheduler reads spec.containers only; the device plugin then finds no assignment, or takes another pod's.
 
+Seen on the plugin of August 2026: a pod with a vGPU in an init container or a sidecar ends in UnexpectedAdmissionError.
+
 Volcano counts the gpushare cards of init containers, too. Its device plugin (volcano-sh/devices) then looks for a pod with
 that amount in a regular container.
 """
