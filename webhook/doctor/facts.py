@@ -178,7 +178,7 @@ def kept(kind: ObjectKind, raw: Object) -> Object:
         return {
             "metadata": {key: metadata[key] for key in _NODE_METADATA if key in metadata},
             "spec": {"taints": objs(raw, "spec", "taints")},
-            "status": {key: obj(status, key) for key in ("capacity", "allocatable")},
+            "status": {key: obj(status, key) for key in ("capacity", "allocatable", "nodeInfo")},
         }
     if kind is ObjectKind.CONFIG_MAP:
         metadata = {"name": name_of(raw), "namespace": namespace_of(raw)}

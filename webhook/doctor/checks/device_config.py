@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.doctor.check import CheckResult, broken, known, ok, warning
-from webhook.doctor.facts import ObjectKind, listed
+from webhook.doctor.facts import Object, ObjectKind, listed
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import (
     ASCEND,
@@ -16,9 +16,11 @@ from webhook.doctor.volcano import (
     npu_registers,
     nvidia_of,
 )
-from webhook.lenient import text
+from webhook.lenient import objs, text
 
 RESTART = "restart the scheduler, which reads it once"
+
+_ALIKE = 1.25  # the 310P3 has 14 % more memory than cores in each of its templates
 
 _KEYS = {
     "resourceCountName": names.VGPU_NUMBER,
@@ -120,6 +122,36 @@ def ascend_config(setup: Setup) -> Iterator[CheckResult]:
         yield _off(conf, chips)
     else:
         yield ok(f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured")
+
+
+def ascend_templates(setup: Setup) -> Iterator[CheckResult]:
+    """A template has about the same share of a chip's cores as of its memory; one copied from another chip has not."""
+    found = known(setup.device_config)
+    document = found.document if found is not None and isinstance(found.document, dict) else {}
+    section = document.get("vnpus")
+    odd = []
+    for chip in objs(section, "configs") if isinstance(section, dict) else objs(document, "vnpus"):
+        for template in objs(chip, "templates"):
+            cores, memory = (
+                _share(template, chip, "aiCore", "aiCore"),
+                _share(template, chip, "memory", "memoryAllocatable"),
+            )
+            if cores and memory and not 1 / _ALIKE < cores / memory < _ALIKE:
+                shares = f"{cores:.0%} of its cores, {memory:.0%} of its memory"
+                odd.append(f"{text(template, 'name')} of {text(chip, 'commonWord')} ({shares})")
+    if odd:
+        yield warning(
+            f"the device config has {listed(odd)}: copied from another chip, it gives pods another size than they request",
+            f"compare the templates with those of the chip's own documentation, then {RESTART}",
+        )
+    else:
+        yield ok("templates have the same share of cores and memory")
+
+
+def _share(template: Object, chip: Object, amount: str, whole: str) -> float:
+    """What part of a chip a template takes; 0 if that cannot be read."""
+    part, of = template.get(amount), chip.get(whole)
+    return part / of if isinstance(part, int) and isinstance(of, int) and of > 0 and part > 0 else 0.0
 
 
 def _off(conf: SchedulerMap, chips: list[str]) -> CheckResult:

@@ -99,7 +99,7 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
         result = broken if known_devices else warning  # a plugin that was removed leaves the names of its resources
         yield result(
             f"{listed(nodes)}: {doubt}; no pod gets its devices before the device plugin and the kubelet run again",
-            "if it stays 0, look at the log of the device plugin; if it has too many memory devices, set gpuMemoryFactor",
+            "if it stays 0, look at the log of the device plugin, and at device-list-size",
         )
     if not found:
         if not in_doubt:

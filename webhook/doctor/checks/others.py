@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.doctor.check import CheckResult, known, need, ok, warning
-from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of, place_of
-from webhook.doctor.setup import SUFFIX, Setup, own_configurations
+from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, listed, namespace_of, place_of
+from webhook.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_configurations, service
+from webhook.doctor.volcano import workload_of
 from webhook.errors import WebhookError
-from webhook.lenient import objs, text, texts
+from webhook.lenient import at, objs, text, texts
 from webhook.review import mutate
 from webhook.rules.settings import Enforcement
 from webhook.settings.snapshot import SnapshotInputs
@@ -16,6 +17,7 @@ from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
 HAMI = "vgpu.hami.io"
+_VOLCANO = ".volcano.sh"  # ends the names of the entries of Volcano's own webhook
 MAX_PODS = 2000
 
 # Webhooks that are known to conflict, by the end of their names.
@@ -49,6 +51,45 @@ def other_webhooks(setup: Setup) -> Iterator[CheckResult]:
     if not troubling:
         seen = f"{listed(found)} also change new pods; their result is validated afterwards"
         yield ok(seen if found else "no other webhook changes new pods")
+
+
+def volcano_admission(setup: Setup) -> Iterator[CheckResult]:
+    """Which pods cannot be created while Volcano's own webhook does not answer."""
+    facts = setup.facts
+    blocking = [
+        entry
+        for kind in CONFIGURATIONS
+        for raw in facts.all(kind)
+        for entry in objs(raw, "webhooks")
+        if text(entry, "name").endswith(_VOLCANO)
+        and text(entry, "failurePolicy") != "Ignore"
+        and any(map(_takes_pods, objs(entry, "rules")))
+    ]
+    if not blocking:
+        need(facts.gap(ObjectKind.MUTATING) or facts.gap(ObjectKind.VALIDATING))
+        yield ok("no pod waits for Volcano's own webhook")
+        return
+    manager = workload_of(facts, ObjectKind.DEPLOYMENT, "vc-webhook-manager")
+    replicas = 0 if isinstance(manager, Unread) else at(manager.raw, "spec", "replicas")
+    if isinstance(replicas, int) and replicas > 1:
+        yield ok(f"Volcano's own webhook has {replicas} replicas")
+        return
+    spared = set.intersection(*({*_spared(entry)} for entry in blocking))
+    namespace, _ = service(facts)
+    where = f" outside {', '.join(sorted(spared))}" if spared else ""
+    ours = "" if namespace in spared else "; this webhook cannot start either"
+    yield warning(
+        f"{listed([text(entry, 'name') for entry in blocking])}: while Volcano's own webhook does not answer, no pod can be "
+        f"created{where}{ours}",
+        f"run two replicas of it{f', and leave out {namespace} in its namespaceSelector' if ours else ''}",
+    )
+
+
+def _spared(entry: Object) -> Iterator[str]:
+    """The namespaces that an entry leaves out by their names."""
+    for expression in objs(entry, "namespaceSelector", "matchExpressions"):
+        if text(expression, "key") == "kubernetes.io/metadata.name" and text(expression, "operator") == "NotIn":
+            yield from texts(expression, "values")
 
 
 def undone_repairs(setup: Setup) -> Iterator[CheckResult]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.doctor.check import CheckResult, broken, known, need, ok
+from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import ObjectKind, Unread, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import (
@@ -17,9 +17,15 @@ from webhook.doctor.volcano import (
     reads_switch,
     vgpu_nodes,
 )
-from webhook.volcano.scheduler import DEVICESHARE
+from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK
 
 _RESTART = "then restart the scheduler"
+_CAPACITY_GATE = "DRAConsumableCapacity"
+_COUNTS_CLAIMS = (
+    ":v1.15.0",
+    ":v1.15.1",
+    ":v1.16.0-alpha",
+)  # source: volcano pkg/scheduler/cache/cache.go, addDRAResource
 _EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))
 
 
@@ -35,6 +41,20 @@ def scheduler_config(setup: Setup) -> Iterator[CheckResult]:
         )
     else:
         yield ok(f"{conf.place} has {DEVICESHARE}")
+
+
+def dra_claims(setup: Setup) -> Iterator[CheckResult]:
+    """No claim of a tenant can hold up the scheduler."""
+    scheduler = known(setup.scheduler)
+    gates = (scheduler.flag("feature-gates") or "").replace(" ", "").lower().split(",")
+    if f"{_CAPACITY_GATE}=true".lower() in gates and any(tag in scheduler.image for tag in _COUNTS_CLAIMS):
+        yield warning(
+            f"{scheduler.place}: with {_CAPACITY_GATE}, this Volcano counts the devices of a ResourceClaim one by one: a claim "
+            "with a huge count, which any tenant can write, holds up all scheduling",
+            f"upgrade the scheduler to 1.15.2 or newer, or remove {_CAPACITY_GATE} from --feature-gates",
+        )
+    else:
+        yield ok(f"{scheduler.place} is not held up by the count of a ResourceClaim")
 
 
 def predicates(setup: Setup) -> Iterator[CheckResult]:
@@ -91,6 +111,21 @@ def families(setup: Setup) -> Iterator[CheckResult]:
         need(setup.facts.gap(ObjectKind.NODE))
     if not off:
         yield ok(f"what nodes register is on: {listed(used)}" if used else "no node registers a device")
+
+
+def node_lock(setup: Setup) -> Iterator[CheckResult]:
+    """Pods that start together on a node do not get each other's cards."""
+    conf = _with_deviceshare(setup)
+    if not conf.enables(VGPU, setup.target):
+        yield ok(f"{VGPU} is not on")
+    elif conf.enables(NODE_LOCK, setup.target):
+        yield ok(f"{NODE_LOCK} is on: a node starts one pod with vGPUs at a time")
+    else:
+        yield warning(
+            f"{conf.place}: {NODE_LOCK} is not on: when pods with vGPUs start together on a node, the device plugin can give "
+            "one the cards and limits of another",
+            f"set {NODE_LOCK}: true in the arguments of {DEVICESHARE}; a node then starts one such pod at a time; {_RESTART}",
+        )
 
 
 def _with_deviceshare(setup: Setup) -> SchedulerMap:

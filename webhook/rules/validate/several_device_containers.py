@@ -4,8 +4,8 @@ Reads:    the vgpu requests of the regular containers; policy target.devicePlugi
 Finds:    two or more containers with a vGPU
 Why:      the plugin looks for a pod whose total equals one container's count: it finds none, or takes another pod's cards.
 
-Seen on the plugin of August 2026: such a pod, alone on its node, ends in UnexpectedAdmissionError, whether the containers request
-the same or not. That it can take another pod's cards is read in the source.
+Seen on the plugin of August 2026: such a pod, alone on its node, ends in UnexpectedAdmissionError, whether the containers
+request the same or not. That it can take another pod's cards is read in the source.
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,80 @@
+"""The units of vGPU memory: the kubelet takes each for a device, and has room for a bounded number of them."""
+
+from collections.abc import Iterable, Iterator
+
+from webhook.devices.requests import MAX_STATUS_UNITS
+from webhook.devices.vgpu.fleet import decode_register
+from webhook.doctor.check import CheckResult, broken, need, ok, warning
+from webhook.doctor.facts import Object, ObjectKind, listed, name_of
+from webhook.doctor.setup import Setup
+from webhook.doctor.volcano import vgpu_nodes, vgpu_register
+from webhook.lenient import obj, text
+from webhook.pod import quantity
+from webhook.volcano.target import Target, parse_version
+
+MAX_LISTED_UNITS = 60_000  # of a node; source: volcano-vgpu-device-plugin, pkg/plugin/vgpu
+
+_EFFECT = (
+    "then restart scheduler and device plugin; vGPU memory is then counted in units of that many MiB: see before what "
+    "`vgpu-webhook replay --device-config FILE LOG` changes"
+)
+
+
+def device_list_size(setup: Setup) -> Iterator[CheckResult]:
+    """No node lacks memory because its cards have more units than a device plugin can list."""
+    name = setup.config.vgpu.memory_name
+    found = {
+        name_of(node): sum(sizes)
+        for node, sizes in _cards(setup)
+        if not quantity.whole(obj(node, "status", "allocatable").get(name))
+    }
+    large = {name: units for name, units in found.items() if units > MAX_LISTED_UNITS}
+    if large:
+        yield broken(
+            f"{listed(list(large))}: the cards have {max(large.values())} units of memory, of which a device plugin can list "
+            f"{MAX_LISTED_UNITS}: it then lists none, so no pod gets a vGPU there",
+            f"set gpuMemoryFactor: {_factor(large.values(), MAX_LISTED_UNITS, setup)} in the device config, {_EFFECT}",
+        )
+    else:
+        yield ok("no node lacks memory because it has too many units")
+
+
+def status_too_large(setup: Setup) -> Iterator[CheckResult]:
+    """The status of a pod has room for all units of a card."""
+    found = {name_of(node): max(sizes, default=0) for node, sizes in _cards(setup) if _lists_units(node)}
+    large = {name: units for name, units in found.items() if units > MAX_STATUS_UNITS}
+    if large:
+        advice = (
+            ""
+            if setup.target.lists_units
+            else "; until then set target.kubernetes to the version of the kubelets in the policy"
+        )
+        yield warning(
+            f"{listed(list(large))}: a card has {max(large.values())} units of memory, and the kubelet writes each that a pod "
+            f"requests into the pod's status: with more than {MAX_STATUS_UNITS} the pod stays pending",
+            f"set gpuMemoryFactor: {_factor(large.values(), MAX_STATUS_UNITS, setup)} in the device config, {_EFFECT}{advice}",
+        )
+    else:
+        yield ok("the status of a pod has room for all memory of a card")
+
+
+def _cards(setup: Setup) -> Iterator[tuple[Object, list[int]]]:
+    """The nodes that register cards, with the units of each card."""
+    nodes = vgpu_nodes(setup.facts)
+    if not nodes:
+        need(setup.facts.gap(ObjectKind.NODE))
+    for node in nodes:
+        register = decode_register(vgpu_register(node), setup.config.vgpu, {})
+        yield node, [card.memory for card in register.cards] if register is not None else []
+
+
+def _factor(units: Iterable[int], room: int, setup: Setup) -> int:
+    """The smallest gpuMemoryFactor with which these units have room."""
+    return -(-max(units) * setup.config.vgpu.memory_factor // room)
+
+
+def _lists_units(node: Object) -> bool:
+    try:
+        return Target(kubernetes=parse_version(text(node, "status", "nodeInfo", "kubeletVersion"))).lists_units
+    except ValueError:
+        return False
