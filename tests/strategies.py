@@ -178,7 +178,6 @@ mig_cards = st.builds(
     st.integers(1, 12),
     st.integers(0, 3),
     geometries=st.sampled_from([GEOMETRIES, GEOMETRIES[1:], GEOMETRIES[:1], ()]),
-    factor=st.sampled_from([1, 2]),
 )
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.ported.short_forms import cards, device_config, node_json, pod_json, repeated, whole_memory
 from tests.reviewing import request
-from webhook.devices.config import Geometry, Instance
+from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.vgpu.eligibility import read_constraints
-from webhook.devices.vgpu.fleet import Card
+from webhook.devices.vgpu.fleet import Card, comparable_geometries
 from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
 from webhook.devices.vgpu.slices import Need
 from webhook.outcome import Outcome
@@ -133,9 +133,9 @@ def _evaluate_mig(row: Json, _wanted: Json, _: Path) -> Json:
     """The memory that an idle card books for a slice, in units of the factor."""
     case = row["mig"]
     groups = tuple(Geometry("group", tuple(Instance(*instance) for instance in group)) for group in case["groups"])
-    accounted = Card("NVIDIA-A100", 81920, 7, geometries=groups, factor=case.get("factor", 1)).accounted(
-        case["request"]
-    )
+    config = VgpuConfig(memory_factor=case.get("factor", 1), mig_models=(MigModels(("A100",), groups),))
+    geometries = comparable_geometries(config, Target()).geometries_of("NVIDIA-A100")
+    accounted = Card("NVIDIA-A100", 81920, 7, geometries=geometries).accounted(case["request"])
     return {"fits": False} if accounted is None else {"fits": True, "memory": accounted}
 
 

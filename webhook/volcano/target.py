@@ -45,6 +45,8 @@ class Target:
             1.12.0 write none.
         first_card_memory: a container that gives no memory takes of each card what the first card has that is looked at
             (before 1.14).
+        scales_instances: the memory of a MIG instance is divided by gpuMemoryFactor (from 1.15); before, its MiB are compared
+            with requests as if they were units of the factor.
         reads_uuids: the UUID annotations are read (from 1.16).
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
         spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
@@ -64,6 +66,7 @@ class Target:
     gates_nodes: bool = field(init=False)
     reads_handshake: bool = field(init=False)
     first_card_memory: bool = field(init=False)
+    scales_instances: bool = field(init=False)
     reads_uuids: bool = field(init=False)
     follows_policy: bool = field(init=False)
     spreads_groups: bool = field(init=False)
@@ -80,6 +83,7 @@ class Target:
         derive(self, "gates_nodes", self.volcano >= of_minor)
         derive(self, "reads_handshake", not self.gates_nodes)  # one commit replaced the one by the other
         derive(self, "first_card_memory", self.volcano < (1, 14, 0))
+        derive(self, "scales_instances", self.volcano >= (1, 15, 0))
         derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
         derive(self, "follows_policy", self.volcano >= (1, 15, 0))
         derive(self, "spreads_groups", self.volcano >= (1, 15, 0))

@@ -3,7 +3,8 @@
 import pytest
 
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
-from webhook.devices.vgpu.fleet import decode_register
+from webhook.devices.vgpu.fleet import comparable_geometries, decode_register
+from webhook.volcano.target import Target, parse_version
 
 SMALL = Geometry("group1", (Instance("1g.10gb", 9728, 7),))
 LARGE = Geometry("group2", (Instance("7g.80gb", 80896, 1),))
@@ -11,8 +12,8 @@ CONFIG = VgpuConfig(mig_models=(MigModels(("A100-SXM4-80GB",), (SMALL, LARGE)), 
 A100 = "NVIDIA-NVIDIA A100-SXM4-80GB"
 
 
-def decode(text, config=CONFIG):
-    return decode_register(text, config, {})
+def decode(text, config=CONFIG, volcano="1.15.1"):
+    return decode_register(text, comparable_geometries(config, Target(parse_version(volcano))), {})
 
 
 def entry(mode="hami-core", kind="NVIDIA-T4", split="10", memory="15360", uuid="GPU-0"):
@@ -130,7 +131,19 @@ def test_a_card_without_geometries_on_a_mig_node_has_no_capacity():
     assert card.accounted(0) is None
 
 
-@pytest.mark.parametrize("need, accounted", [(1, 972), (972, 972), (973, 8089), (8090, None)])
-def test_mig_books_instances_in_units_of_the_factor(need, accounted):
+@pytest.mark.parametrize(
+    "volcano, need, accounted",
+    [
+        ("1.15.0", 1, 972),
+        ("1.15.0", 972, 972),
+        ("1.15.0", 973, 8089),
+        ("1.15.0", 8090, None),
+        ("1.14.4", 973, 9728),
+        ("1.14.4", 9729, 80896),
+        ("1.14.4", 80897, None),
+    ],
+)
+def test_mig_books_instances_in_units_of_the_factor_from_1_15_on(volcano, need, accounted):
     config = VgpuConfig(mig_models=CONFIG.mig_models, memory_factor=10)
-    assert decode(entry(mode="mig", kind=A100, memory="8192"), config).cards[0].accounted(need) == accounted
+    (card,) = decode(entry(mode="mig", kind=A100, memory="8192"), config, volcano).cards
+    assert card.accounted(need) == accounted

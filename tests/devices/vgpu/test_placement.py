@@ -40,9 +40,9 @@ def after(card, use, need):
         return None
     if card.geometries is not None:
         for geometry in card.geometries:
-            large_enough = [i.memory for i in geometry.instances if i.memory >= amount * card.factor]
+            large_enough = [i.memory for i in geometry.instances if i.memory >= amount]
             if large_enough:
-                amount = min(large_enough) // card.factor
+                amount = min(large_enough)
                 break
         else:
             return None

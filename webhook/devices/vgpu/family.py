@@ -20,8 +20,17 @@ from webhook.devices.verdict import Fits, Never, Verdict
 from webhook.devices.vgpu import explain, refusals
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints, corrected, read_constraints
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
-from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, build_vgpu_fleet, decode_register, owned
+from webhook.devices.vgpu.fleet import (
+    Card,
+    VgpuFleet,
+    VgpuShape,
+    build_vgpu_fleet,
+    comparable_geometries,
+    decode_register,
+    owned,
+)
 from webhook.devices.vgpu.ledger import CardLedger, free
+from webhook.volcano.target import Target
 
 
 class VgpuFamily(DeviceFamily[SliceRequest, Card]):
@@ -39,6 +48,11 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     ordered = True
     gives_several = True
     node_annotation = names.VGPU_NODE
+
+    def __init__(self, config: DeviceConfig, target: Target) -> None:
+        """Take the device config, and the version of the scheduler."""
+        super().__init__(config, target)
+        self._vgpu = comparable_geometries(config.vgpu, target)
 
     @staticmethod
     def roles(vgpu: VgpuConfig, _ascend: AscendConfig) -> dict[str, Role]:
@@ -63,11 +77,11 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
 
     def build(self, nodes: Sequence[Node], index: Index, declared: Sequence[VgpuShape]) -> VgpuFleet:
         """The nodes that register cards, with the places of the cards."""
-        return build_vgpu_fleet(nodes, index, self.config.vgpu, self.target, declared)
+        return build_vgpu_fleet(nodes, index, self._vgpu, self.target, declared)
 
     def declare(self, entry: Any) -> Iterator[NodeState[Card]]:
         """One state; it offers what its cards add up to."""
-        vgpu = self.config.vgpu
+        vgpu = self._vgpu
         cards: list[Card] = []
         for kind in entry.cards:
             card_type = kind.type if "NVIDIA" in kind.type else f"NVIDIA-{kind.type}"
@@ -160,7 +174,7 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
 
     def identities(self, shape: VgpuShape, node: Node) -> Iterable[tuple[str, Card]]:
         """The UUIDs."""
-        register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], self.config.vgpu, {})
+        register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], self._vgpu, {})
         return zip(register.uuids if register is not None else (), shape.devices, strict=True)
 
     def occupy(self, shape: VgpuShape, node: Node, pods: Iterable[BoundPod]) -> NodeLedger:

@@ -1,7 +1,7 @@
 """The nodes that offer vGPUs, as shapes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,8 @@ class Card(Device):
     """A kind of card. Its cores are percents.
 
     Attributes:
-        geometries: the MIG geometries that are open to a new slice; None on a hami-core node.
+        geometries: the MIG geometries that are open to a new slice, as the scheduler compares them: see
+            `comparable_geometries`; None on a hami-core node.
         capacity: the most memory that one slice of the empty card can have.
     """
 
@@ -33,7 +34,7 @@ class Card(Device):
         capacity = self.memory
         if self.geometries is not None:
             largest = max((i.memory for g in self.geometries for i in g.instances), default=-1)
-            capacity = min(capacity, largest // self.factor)
+            capacity = min(capacity, largest)
         object.__setattr__(self, "capacity", capacity)  # the dataclass is frozen
 
     @property
@@ -54,12 +55,27 @@ class Card(Device):
         """
         if self.geometries is None:
             return need
-        wanted = need * self.factor
         for geometry in self.geometries:
-            fitting = [i.memory for i in geometry.instances if i.memory >= wanted]
+            fitting = [i.memory for i in geometry.instances if i.memory >= need]
             if fitting:
-                return min(fitting) // self.factor
+                return min(fitting)
         return None
+
+
+def comparable_geometries(config: VgpuConfig, target: Target) -> VgpuConfig:
+    """The device config whose MIG instances have their memory in the unit in which the scheduler compares it to requests.
+
+    Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/mig.go` (TryAddPod).
+    """
+    factor = config.memory_factor
+    if factor == 1 or not target.scales_instances:
+        return config
+
+    def scaled(geometry: Geometry) -> Geometry:
+        return replace(geometry, instances=tuple([replace(i, memory=i.memory // factor) for i in geometry.instances]))
+
+    models = [replace(one, geometries=tuple(map(scaled, one.geometries))) for one in config.mig_models]
+    return replace(config, mig_models=tuple(models))
 
 
 @dataclass(frozen=True, slots=True)

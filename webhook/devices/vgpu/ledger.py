@@ -135,7 +135,7 @@ class CardLedger:
             return True
         part = entry.uuid.partition("[")[2].partition("]")[0]
         instance, error = self._instance(number, entry.uuid, pod, counts=counts)
-        memory = (instance.memory // factor if instance is not None else 0) * factor
+        memory = instance.memory * factor if instance is not None else 0
         accounted = Amounts(1, memory, entry.cores)
         if error:
             self._ledger.unreadable(pod, names.VGPU_IDS, error)
