@@ -252,7 +252,8 @@ def test_declared_shapes_are_read():
         ("NVIDIA-A100", 100, 7, None), ("NVIDIA-A100", 100, 7, None), ("NVIDIA-T4", 50, 10, None),
     ]  # fmt: skip
     assert list(core.offered.values()) == [24, 250, 300]
-    assert [card.geometries for card in mig.devices] == [geometries, geometries, ()]
+    scaled = (Geometry("g", (Instance("1g", 4864, 7),)),)
+    assert [card.geometries for card in mig.devices] == [scaled, scaled, ()]
     assert {card.factor for card in mig.devices} == {2}
     assert mig.nodes == 1
 

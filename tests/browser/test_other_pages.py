@@ -54,11 +54,11 @@ def test_rules_show_their_levels_by_namespace(policy_user: User):
     policy_user.sees("exempts this namespace")
     policy_user.write("input[name=namespace]", "team-vision")
     policy_user.until(lambda: "exempts" not in policy_user.text("#result"))
-    (row,) = [text for text in policy_user.texts(RULES) if "several-device-containers" in text]
+    (row,) = [text for text in policy_user.texts(RULES) if "gputype-unknown" in text]
     assert row.startswith("deny")
     assert "instead of warn" in row
-    policy_user.follow("several-device-containers")
-    assert policy_user.path.startswith("/rules/several-device-containers?")
+    policy_user.follow("gputype-unknown")
+    assert policy_user.path.startswith("/rules/gputype-unknown?")
     assert "deny" in policy_user.text("h1")
 
 

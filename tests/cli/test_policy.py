@@ -18,7 +18,7 @@ from webhook.volcano.target import Target
 POLICY = {
     "workloads": "off",
     "target": {"volcano": "1.16.0"},
-    "rules": {"number-zero": "audit", "card-count": "deny", "several-device-containers": "warn"},
+    "rules": {"number-zero": "audit", "card-count": "deny", "gputype-unknown": "warn"},
     "namespaces": [
         {"match": ["team-*"], "rules": {"host-access": "deny", "card-count": "off"}},
         {"match": ["kube-*", "x"], "exempt": True},
@@ -58,7 +58,6 @@ def test_what_is_not_the_default_has_a_comment(effective):
         "autoscaled: true  # default false",
         "declared:  # default []",
         "number-zero: audit  # rules, default deny",
-        "several-device-containers: warn  # rules",
         "host-access: deny  # namespaces.0, default warn",
         "unknown-resource: warn  # softened by fleet.autoscaled",
         "card-count: 'off'  # namespaces.0, default deny",
@@ -66,6 +65,7 @@ def test_what_is_not_the_default_has_a_comment(effective):
         "memory-above-card: warn  # softened by fleet.autoscaled",
         "split-count: warn  # softened by fleet.autoscaled",
         "fits-no-node: warn  # softened by fleet.autoscaled",
+        "gputype-unknown: warn  # rules",
         "gang-too-large: warn  # softened by fleet.autoscaled",
     ]
     assert "namespaces:" not in lines

@@ -47,13 +47,14 @@ def test_what_if_for_one_namespace(run):
 
 
 def test_what_if_the_split_count_changes(run, write):
-    base = SnapshotInputs.of(load({"config": INPUTS[3], "fleet": INPUTS[1]})).snapshot()
+    policy = write("policy.yaml", {"target": {"devicePlugin": "1.11.0"}})  # which serves several containers
+    base = SnapshotInputs.of(load({"config": INPUTS[3], "fleet": INPUTS[1], "policy": policy})).snapshot()
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
     containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(60)]
     spec = {"schedulerName": "volcano", "containers": containers}
     log = write("log", record(request({"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}), base).decode())
-    assert run("replay", *INPUTS, log).code == 0
-    result = run("replay", *INPUTS, "--what-if", "split=4", "-o", "json", log)
+    assert run("replay", *INPUTS, "--policy", policy, log).code == 0
+    result = run("replay", *INPUTS, "--policy", policy, "--what-if", "split=4", "-o", "json", log)
     change, summary = result.lines
     assert (result.code, change["direction"], change["verdict"]) == (1, "allowed -> denied", "changed")
     assert {finding["rule"] for finding in change["after"]["findings"] if finding["level"] == "deny"}

@@ -30,6 +30,10 @@ FACTS = {
             "a container without memory takes whole cards",
         ),
         "reads_uuids": ("GPU UUID annotations are read", "GPU UUID annotations are ignored"),
+        "scales_instances": (
+            "the memory of a MIG instance is counted in units, as requests are",
+            "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
+        ),
         "follows_policy": (
             "cards are tried in the order of deviceshare.SchedulePolicy",
             "cards are tried from the last one on",

@@ -224,7 +224,8 @@ def _several_device_containers(scope: Scope) -> str:
         second="l[1].who",
         version=version,
     )
-    found = f"variables.devices.filter(d, {_REGULAR} && d.amounts.exists(a, {_OF_VGPU}))"
+    none = f"d.amounts.exists(a, {_OF_VGPU} && a.is.role == {text(Role.NUMBER)} && a.value == 0)"
+    found = f"variables.devices.filter(d, {_REGULAR} && d.amounts.exists(a, {_OF_VGPU}) && !{none})"
     return let(found, "l", some("size(l) > 1", message))
 
 

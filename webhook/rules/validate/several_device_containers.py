@@ -1,11 +1,11 @@
 """From 1.12.0 on, the device plugin serves one vGPU container per pod.
 
 Reads:    the vgpu requests of the regular containers; policy target.devicePlugin
-Finds:    two or more containers with a vGPU
+Refuses:  two or more containers with a vGPU
 Why:      the plugin looks for a pod whose total equals one container's count: it finds none, or takes another pod's cards.
 
-Seen on the plugin of August 2026: such a pod, alone on its node, ends in UnexpectedAdmissionError, whether the containers
-request the same or not. That it can take another pod's cards is read in the source.
+Seen on the plugin of August 2026, which looks as 1.12.0 does: alone on its node, such a pod ends in UnexpectedAdmissionError;
+beside pods that wait for as many slices as one of its containers, it runs with their cards and limits, and they end so.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.settings import Level
 
 DETAIL = (
-    "{first} and {second} request vGPUs: device plugin {version} looks for a pod with the vGPUs of one container only, so the "
-    "pod most likely fails; make several pods"
+    "{first} and {second} request vGPUs: device plugin {version} looks for a pod with the vGPUs of one container only, so this "
+    "pod fails or takes the cards of another one; make several pods"
 )
 
 
@@ -26,15 +26,17 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the second vGPU container."""
     target = context.settings.target
     if target.one_container and len(pod.slices) > 1:
-        first, second = (wording.container(request.container) for request in pod.slices[:2])
-        version = ".".join(map(str, target.device_plugin))
-        yield Finding(pod.slices[1].container.where, DETAIL.format(first=first, second=second, version=version))
+        served = [request.container for request in pod.slices if request.number != 0]
+        if len(served) > 1:
+            first, second = map(wording.container, served[:2])
+            version = ".".join(map(str, target.device_plugin))
+            yield Finding(served[1].where, DETAIL.format(first=first, second=second, version=version))
 
 
 RULE = Validation(
     id="several-device-containers",
-    level=Level.WARN,
-    summary="a vGPU in two or more containers, which the device plugin from 1.12 on most likely fails to serve",
+    level=Level.DENY,
+    summary="a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve",
     check=check,
     families=VGPU_ONLY,
 )
