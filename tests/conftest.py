@@ -5,11 +5,15 @@ Property tests have no deadline: on a busy machine, an example may take long.
 HYPOTHESIS_PROFILE=nightly tries ten times as many examples as `ci`; see tests/examples.py.
 """
 
+import gc
 import os
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+
+# Collection makes a million objects, and hardly one of them is garbage: looking for it would take a third of the time.
+gc.disable()
 
 # `yaml.safe_load` of the tests: libyaml reads the same ten times as fast, and each process reads all cases.
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -20,6 +24,12 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish() -> None:
+    """From here on, the garbage collector looks for what tests leave, and not at the tests themselves."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -75,7 +75,6 @@ def settled() -> Any:
     before = gc.get_threshold()
     settle_memory()
     yield
-    gc.unfreeze()
     gc.set_threshold(*before)
 
 
