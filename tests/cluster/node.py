@@ -10,6 +10,7 @@ from tests.cluster.assets import CNI
 from tests.cluster.images import PAUSE, busybox_image
 from tests.cluster.namespace import API_ADDRESS, NodeNamespace
 from tests.e2e.cluster import Cluster
+from webhook.names import NODE_VGPU_REGISTER
 
 START_SECONDS = 90.0
 DEVICE_PLUGIN = ("kube-system", "volcano-device-plugin")  # its account
@@ -68,6 +69,12 @@ class Node:
         with self._cluster.api() as api:
             response = api.get(f"/api/v1/nodes/{self.name}")
         return dict(response.body["status"].get("allocatable", {})) if response.status == 200 else {}
+
+    def cards(self) -> list[str]:
+        """The UUIDs of its cards."""
+        with self._cluster.api() as api:
+            annotations = api.get(f"/api/v1/nodes/{self.name}").body["metadata"]["annotations"]
+        return [card.partition(",")[0] for card in annotations[NODE_VGPU_REGISTER].split(":") if "," in card]
 
     def start_kubelet(self) -> None:
         """Start the kubelet, and wait until the node has a status."""

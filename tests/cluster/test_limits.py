@@ -1,5 +1,6 @@
 """Where Kubernetes, Volcano and the device plugin end; docs/proof.md says what was seen."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -75,3 +76,40 @@ def test_too_many_units_of_memory_hide_the_memory_of_a_node():
             "327680 memory devices exceed the 60000 kubelet can receive, set gpuMemoryFactor to at least 6"
             in log.read_text()
         )
+
+
+def test_a_forged_pod_that_never_runs_chooses_the_card_and_limit_of_another_one():
+    """It requests nothing and waits for a scheduler that does not exist; its annotations say 70 MiB of the first card."""
+    forged = pod("forged", image=BUSYBOX)
+    forged["spec"]["schedulerName"] = "nobody"
+    with start("a100") as found, found.cluster.api() as api:
+        card = found.nodes[0].cards()[0]
+        forged["metadata"]["annotations"] = {
+            "volcano.sh/vgpu-node": found.nodes[0].name,
+            "volcano.sh/devices-to-allocate": f"{card},NVIDIA,7,0:",
+            "volcano.sh/vgpu-time": "1",
+        }
+        create(api, forged, slice_of("victim", 1000))
+        until(running(api, "victim"))
+        log = api.get(f"{pods('default', 'victim')}/log").body
+        assert "CUDA_DEVICE_MEMORY_LIMIT_0=70m" in log
+        assert f"NVIDIA_VISIBLE_DEVICES={card}" in log
+        assert phase(api, "forged") == "Pending"
+
+
+def test_a_pod_with_two_vgpu_containers_takes_the_cards_of_two_others():
+    with start("a100") as found, found.cluster.api() as api:
+        node = found.nodes[0].namespace
+        node.run("pkill", "-STOP", "-x", "kubelet")
+        two = slice_of("two", 500)
+        two["spec"]["containers"].append(two["spec"]["containers"][0] | {"name": "second"})
+        create(api, two)
+        time.sleep(1.1)  # the kubelet takes pods in the order of their creation, in seconds
+        create(api, slice_of("other-1", 300), slice_of("other-2", 400))
+        names = ("two", "other-1", "other-2")
+        until(lambda: all("nodeName" in api.get(pods("default", name)).body["spec"] for name in names))
+        node.run("pkill", "-CONT", "-x", "kubelet")
+        until(running(api, "two"))
+        until(lambda: phase(api, "other-1") == phase(api, "other-2") == "Failed")
+        logs = [api.get(f"{pods('default', 'two')}/log?container={name}").body for name in ("main", "second")]
+        assert {log.partition("CUDA_DEVICE_MEMORY_LIMIT_0=")[2].split()[0] for log in logs} == {"3000m", "4000m"}

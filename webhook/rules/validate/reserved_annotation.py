@@ -4,6 +4,9 @@ Reads:    annotations of a pod, its status and a Binding; on UPDATE the old ones
 Refuses:  an assignment annotation on a new pod; adding, changing or removing one later, unless the user is trusted
 Why:      a forged assignment gets another pod's cards, corrupts the scheduler's accounting, or crashes the plugin.
 
+Seen on the real device plugin: a forged pod that requests nothing, and that no scheduler ever starts, chose the card and the
+limit of the next pod on the node.
+
 The API server copies the annotations of a Binding onto the pod, so an untrusted user's may have no CDI annotation either.
 HAMi writes some names of hami.io/ on its own pods; these are reserved only in a pod that requests Ascend NPUs.
 """
