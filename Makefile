@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof cluster cluster-test life screenshots lock image-lock clean
+.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof cluster cluster-test life storm screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -62,6 +62,9 @@ cluster-test: $(READY) ## test on such a cluster
 
 life: $(READY) ## what becomes of pods with and without the webhook, on that cluster; writes the table of docs/proof.md
 	@$(BIN)/python -m tests.cluster.life
+
+storm: $(READY) ## create 1,000 pods on that cluster while the webhook and what it stands on are killed, rotated, upgraded
+	@$(BIN)/python -m tests.cluster.storm
 
 screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots

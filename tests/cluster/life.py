@@ -20,7 +20,7 @@ import yaml
 from tests.cluster.assets import MissingError, find_assets
 from tests.cluster.cluster import GpuCluster
 from tests.cluster.images import BUSYBOX
-from tests.deploy.files import ROOT
+from tests.cluster.page import write_part
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, namespace_objects, pods
 
@@ -42,7 +42,7 @@ POLICY = {
         }
     ]
 }
-BEGIN, END = "<!-- written by make life -->", "<!-- end of what make life writes -->"
+HEAD = ["| pod | without the webhook | the webhook | then |", "|---|---|---|---|"]
 NODE = "/api/v1/nodes/a100-1"
 TAINT = {"key": "volcano.sh/vgpu", "value": "true", "effect": "NoSchedule"}
 CONFIG_SECONDS = 2.0  # until the webhook follows a change of the device config
@@ -227,15 +227,6 @@ def _cell(expected: dict[str, Any] | None, seen: Seen) -> str:
     return ", ".join([seen.phase, *([why[0]] if why else []), *limits])
 
 
-def write_table(rows: list[str], page: Path) -> None:
-    """Replace the table of a page."""
-    head = ["| pod | without the webhook | the webhook | then |", "|---|---|---|---|"]
-    text = page.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text("\n".join([before + BEGIN, "", *head, *rows, "", END]) + after)
-
-
 @contextmanager
 def prepared(running: GpuCluster, scenario: dict[str, Any]) -> Iterator[Api]:
     """A connection to the cluster, with the taint and the device config of a scenario for as long as it is played."""
@@ -295,7 +286,7 @@ def main() -> None:
         running.install_webhook(**VALUES)
         rows, wrong = play_all(running, chosen)
     if not wrong and not only:
-        write_table(rows, ROOT / "docs" / "proof.md")
+        write_part("life", [*HEAD, *rows])
     sys.exit(wrong > 0)
 
 
