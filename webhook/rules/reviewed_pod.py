@@ -197,6 +197,17 @@ class ReviewedPod(DevicePod):
         return () if fleet is None else self._verdicts(fleet, None)
 
     @computed_once
+    def certain_verdicts(self) -> tuple[JudgedRequest, ...]:
+        """The verdicts without the nodes in doubt."""
+        fleet = self.context.known_fleet
+        if fleet is None:
+            return ()
+        doubtful = 0
+        for family in self.requested:
+            doubtful |= fleet.parts[family].doubtful
+        return self._verdicts(fleet, ~doubtful) if doubtful else self.verdicts
+
+    @computed_once
     def never(self) -> tuple[RefusedRequest, ...]:
         """The requests that no node can ever satisfy."""
         found = _nevers(self.verdicts)
@@ -206,18 +217,13 @@ class ReviewedPod(DevicePod):
     def doubts(self) -> tuple[Doubt, ...]:
         """What holds only without the nodes in doubt."""
         fleet = self.context.known_fleet
-        if fleet is None:
-            return ()
-        doubtful = 0
-        for family in self.requested:
-            doubtful |= fleet.parts[family].doubtful
-        if not doubtful:
+        if fleet is None or self.certain_verdicts is self.verdicts:
             return ()
         if found := _nevers(self.verdicts):
             return tuple(
                 [Doubt(never, *node) for family, _, never in found if (node := self._unread(family)) is not None]
             )
-        found = _nevers(self._verdicts(fleet, ~doubtful))
+        found = _nevers(self.certain_verdicts)
         node = self._able_in_doubt(fleet) if found else None
         return tuple([Doubt(refused.never, *node) for refused in found]) if node is not None else ()
 

@@ -20,7 +20,7 @@ from webhook.volcano.scheduler import POLICIES
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name a node with such a placement."""
-    for _, _, verdict in pod.verdicts:
+    for _, _, verdict in pod.certain_verdicts:
         if isinstance(verdict, FitsTightly):
             conf = context.settings.target.scheduler
             policy = conf.schedule_policy if conf is not None else None
