@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof cluster cluster-test life storm screenshots lock image-lock clean
+.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e releases proof cluster cluster-test life storm screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -49,6 +49,9 @@ e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
 docs: $(READY) ## update the generated parts of the documentation, and build its site in site/
 	@$(BIN)/python -m tests.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+releases: $(READY) ## compare the verdicts with the allocation code of releases of Volcano; ORACLES is the folder of the programs
+	@$(BIN)/python -m tests.releases $(ORACLES)
 
 proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUILDER_ASSETS and VOLCANO_ASSETS
 	@$(BIN)/pytest -m volcano --timeout 0 -rs -s tests/e2e/volcano

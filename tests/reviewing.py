@@ -5,6 +5,8 @@ from typing import Any
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node
+from webhook.devices.verdict import Reason
+from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET
@@ -16,6 +18,13 @@ DATA = Path(__file__).parent / "data"
 RECORDED = sorted((DATA / "reviews").glob("*.json"))
 assert RECORDED, "without reviews the tests that loop over them cannot fail"
 CONFIG = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
+# The rules that say because of the nodes that a pod or gang never gets its devices. Others say what happens after that.
+NODES_DECIDE = {reason.rule for reason in Reason} | {
+    "mode-invalid",
+    "cores-range",
+    "gang-too-large",
+    "gang-never-complete",
+}
 ALL_FAMILIES = ("every-family", "npu-core")  # fleets that have nodes of all families together
 
 
@@ -38,3 +47,8 @@ def request(raw: Any, old: Any = None, **fields: Any) -> Request:
     kind = manifest.get("kind", "Pod")
     default = Request("u-1", API_VERSION, operation, group, kind, "", "default", "", "alice", False, raw, old)
     return default._replace(**fields)
+
+
+def refusals(outcome: Outcome) -> set[str]:
+    """The rules that refuse."""
+    return {violation.rule for violation in outcome.denials}

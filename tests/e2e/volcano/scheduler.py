@@ -80,7 +80,8 @@ NOT_STARTED = "NOT STARTED"
 def inputs(fleet: str, conf: str = CONF) -> SnapshotInputs:
     """The inputs of the engine: the nodes of the cluster, and the version and configuration of the scheduler."""
     nodes = [node for raw in load_nodes(fleet) if (node := read_node(raw, CONFIG)) is not None]
-    policy = parse_policy({"target": {"volcano": version()}, "workloads": "deny"}, "test")
+    target = {"volcano": version(), "devicePlugin": "1.11.0"}  # which serves several containers
+    policy = parse_policy({"target": target, "workloads": "deny"}, "test")
     return SnapshotInputs(CONFIG, policy, nodes, parse_scheduler_conf(yaml.safe_load(conf), "test"))
 
 

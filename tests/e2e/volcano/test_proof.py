@@ -34,8 +34,7 @@ from tests.e2e.volcano.scheduler import (
     starts,
     vcjob,
 )
-from tests.reviewing import request
-from webhook.devices.verdict import Reason
+from tests.reviewing import NODES_DECIDE, refusals, request
 from webhook.outcome import Outcome
 from webhook.review import review
 from webhook.rules.settings import Level
@@ -46,13 +45,6 @@ GANGS = int(os.environ.get("PROOF_GANGS", "24"))
 FLEETS = os.environ.get("PROOF_FLEETS", "mixed").split(",")
 TIGHT = int(os.environ.get("PROOF_TIGHT", "5"))  # the number of gangs that the scheduler misses
 
-# Rules about the nodes. Other refusals concern what happens after a pod is bound.
-NODES_DECIDE = {reason.rule for reason in Reason} | {
-    "mode-invalid",
-    "cores-range",
-    "gang-too-large",
-    "gang-never-complete",
-}
 MAY_WAIT = {"fits-tightly", "gang-fits-tightly"}
 
 
@@ -108,10 +100,6 @@ def random_job(rng: random.Random, name: str) -> dict[str, Any]:
         tasks.append((rng.randint(1, 6), [limits]))
     replicas = sum(pods for pods, _ in tasks)
     return vcjob(name, tasks, replicas if rng.random() < 0.7 else rng.randint(1, replicas))
-
-
-def refusals(outcome: Outcome) -> set[str]:
-    return {violation.rule for violation in outcome.violations if violation.level is Level.DENY}
 
 
 def wait_rules(outcome: Outcome) -> set[str]:

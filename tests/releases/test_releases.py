@@ -1,0 +1,108 @@
+"""`make releases` compares with any program; here with small ones that stand for a release."""
+
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.docs.generated import shown
+from tests.docs.markdown import tables
+from tests.releases import __main__ as releases
+from tests.releases.compare import ADMITTED, DOUBT, REFUSED, TIGHT, compare
+from tests.releases.fleets import random_fleet
+from tests.releases.tags import new_tags
+from webhook import names
+
+PLACES_ALL = "[print(json.dumps([True] * len(json.loads(line)['pods']))) for line in sys.stdin]"
+PLACES_NONE = "[print(json.dumps([False] * len(json.loads(line)['pods']))) for line in sys.stdin]"
+FLEETS = 40
+
+
+def program(directory: Path, name: str, code: str) -> Path:
+    file = directory / name
+    file.write_text(f"#!{sys.executable}\nimport json, sys\n{code}\n")
+    file.chmod(0o755)
+    return file
+
+
+def test_a_release_that_places_every_pod_differs_in_those_that_the_engine_refuses(tmp_path: Path):
+    found = compare(program(tmp_path, "1.15.1", PLACES_ALL), "1.15.1", 1, FLEETS)
+    assert found.counts[ADMITTED] > 100
+    wrong = Counter(each["verdict"] for each in found.differences)
+    assert wrong == {word: found.counts[word] for word in (REFUSED, TIGHT) if found.counts[word]}
+    assert wrong[REFUSED] > 100
+
+
+def test_a_release_that_places_no_pod_differs_in_those_that_the_engine_admits(tmp_path: Path):
+    found = compare(program(tmp_path, "1.15.1", PLACES_NONE), "1.15.1", 1, FLEETS)
+    assert {each["verdict"] for each in found.differences} == {ADMITTED}
+    assert len(found.differences) == found.counts[ADMITTED]
+    assert found.counts[DOUBT] > 0
+
+
+@pytest.mark.parametrize("code", ["print('[]')", "pass", "sys.exit('no such field')"])
+def test_a_program_that_does_not_judge_every_pod_fails(tmp_path: Path, code: str):
+    with pytest.raises(AssertionError, match=r"left pods out|ended with 1:\nno such field"):
+        compare(program(tmp_path, "1.15.1", code), "1.15.1", 1, 2)
+
+
+def test_the_table_has_a_row_for_each_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    oracles, page = tmp_path / "oracles", tmp_path / "proof.md"
+    oracles.mkdir()
+    program(oracles, "1.15.1", PLACES_ALL)
+    program(oracles, "v1.13.3", PLACES_ALL)
+    page.write_text("<!-- releases: x -->\nold\n<!-- end of releases -->\n")
+    monkeypatch.setattr(sys, "argv", ["releases", str(oracles), "--fleets", "1", "--write", str(page)])
+    assert releases.main() == 1
+    head, *rows = tables(shown(page.read_text())["releases"])[0]
+    assert [row[0] for row in rows] == ["1.13.3", "1.15.1"]
+    assert all(row[head.index("pods")] == "40" and int(row[head.index("differences")]) > 0 for row in rows)
+
+
+def test_a_folder_without_programs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "argv", ["releases", str(tmp_path)])
+    with pytest.raises(SystemExit, match="no program of a release"):
+        releases.main()
+
+
+def test_the_random_fleets_have_what_the_page_says():
+    rng = random.Random(1)
+    fleets = [random_fleet(rng, 40) for _ in range(60)]
+    nodes = [node for fleet in fleets for node in fleet.nodes]
+    registers = [node["metadata"]["annotations"][names.NODE_VGPU_REGISTER] for node in nodes]
+    assert {register.endswith(":") for register in registers} == {True, False}  # some are cut
+    assert any(",mig:" in register for register in registers)
+    handshakes = [node["metadata"]["annotations"].get(names.NODE_VGPU_HANDSHAKE, "none") for node in nodes]
+    assert {text.partition("_")[0] for text in handshakes} == {"none", "Deleted", "Requesting"}
+    assert {len(node["status"]["allocatable"]) for node in nodes} == {5, 6}  # some lack a resource
+    assert any("0" in node["status"]["allocatable"].values() for node in nodes)
+    configs = [fleet.config["nvidia"] for fleet in fleets]
+    assert {config["gpuMemoryFactor"] for config in configs} == {1, 2, 10}
+    assert {config["resourceCountName"] for config in configs} == {names.VGPU_NUMBER, "example.com/gpu"}
+    assert {fleet.schedule_policy for fleet in fleets} == {None, "default", "binpack", "spread"}
+    annotations = {key for fleet in fleets for pod in fleet.pods for key in pod["metadata"]["annotations"]}
+    assert annotations == names.AUTHOR_ANNOTATIONS
+
+
+def test_every_supported_tag_that_is_not_listed_is_new():
+    tags = [
+        "v1.12.4",
+        "v1.13.0",
+        "v1.15.1",
+        "v1.15.0-alpha.0",
+        "v1.15.0",
+        "v1.16.0-alpha.1",
+        "v1.4.0-Beta",
+        "chart-1.15.2",
+    ]
+    lines = [f"{number:040x}\trefs/tags/{tag}\n" for number, tag in enumerate(tags)]
+    assert new_tags(lines, ["1.15.1"]) == ["v1.13.0", "v1.15.0", "v1.16.0-alpha.1"]
+    assert new_tags([*lines, "0\trefs/tags/v1.16.0"], ["1.15.1", "1.13.0"]) == ["v1.15.0", "v1.16.0"]
+
+
+def test_the_page_has_a_row_for_each_release_that_was_compared():
+    rows = tables(shown(releases.PAGE.read_text())[releases.PART])[0][1:]
+    assert len(rows) >= 7
+    assert {row[-1] for row in rows} == {"0"}
