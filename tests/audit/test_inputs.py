@@ -8,9 +8,9 @@ from tests import strategies
 from tests.reviewing import ALL_FAMILIES, CONFIG, DATA, nodes_in
 from webhook import names
 from webhook.audit.inputs import try_out, with_setting, with_split
-from webhook.devices.nodes import read_node
+from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, Node, read_node
 from webhook.errors import ConfigError
-from webhook.policy.policy import default_policy
+from webhook.policy.policy import default_policy, parse_policy
 from webhook.rules.settings import Level
 from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
@@ -116,3 +116,23 @@ def test_a_split_count_changes_no_other_family():
     assert {card.split for shape in after.vgpu.shapes for card in shape.devices} == {3}
     for family in ("gpushare", "ascend"):
         assert repr([s.state for s in before.by_family[family]]) == repr([s.state for s in after.by_family[family]])
+
+
+@pytest.mark.parametrize(
+    "before, after, kept",
+    [
+        ("1.12.0", "1.13.0", {"registers": None, "not": None}),
+        ("1.13.0", "1.12.0", {"registers": HANDSHAKE, "not": None}),
+        ("1.12.0", "1.11.0", {"registers": NO_HANDSHAKE, "not": None}),  # what the nodes have is what counts
+    ],
+)
+def test_nodes_have_the_handshake_that_the_device_plugin_writes(before: str, after: str, kept: Any):
+    registers = Node(
+        "registers",
+        annotations={names.NODE_VGPU_REGISTER: "GPU-a,1,1,T4,true,:", names.NODE_VGPU_HANDSHAKE: NO_HANDSHAKE},
+    )
+    policy = parse_policy({"target": {"devicePlugin": before}}, "test")
+    inputs = SnapshotInputs(CONFIG, policy, [registers, Node("not")])
+    changed = try_out(inputs, [f"target.devicePlugin='{after}'"], None)
+    assert {node.name: node.annotations.get(names.NODE_VGPU_HANDSHAKE) for node in changed.nodes or ()} == kept
+    assert registers.annotations[names.NODE_VGPU_HANDSHAKE] == NO_HANDSHAKE

@@ -82,3 +82,10 @@ def test_the_device_plugin_serves_one_container_from_1_12(plugin, one):
 
 def test_the_default_versions():
     assert Target() == Target(volcano=(1, 15, 1), device_plugin=(1, 12, 0))
+
+
+@pytest.mark.parametrize(
+    "plugin, writes", [((1, 11, 0), True), ((1, 12, 0), True), ((1, 12, 1), False), ((1, 13, 0), False)]
+)
+def test_the_device_plugin_writes_the_handshake_up_to_1_12_0(plugin, writes):
+    assert Target(device_plugin=plugin).writes_handshake is writes

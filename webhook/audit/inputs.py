@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from webhook import names
-from webhook.devices.nodes import Node
+from webhook.devices.nodes import HANDSHAKE, Node
 from webhook.errors import ConfigError
 from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.texts import matches
+from webhook.volcano.target import Target
 
 MAX_SPLIT = 1000
 
@@ -20,6 +21,8 @@ _NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|enforcement|(?:rules|repairs
 
 def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) -> SnapshotInputs:
     """The inputs with some keys of the policy changed, `KEY=VALUE`, and the split count of all vGPU cards, where given.
+
+    Nodes get or lose the handshake if another device plugin of the policy's target writes it or does not.
 
     Raises:
         ConfigError: a setting cannot be used, or there is no fleet for the split count.
@@ -33,6 +36,9 @@ def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) 
     for setting in settings:
         document = with_setting(document, setting)
     policy = parse_policy(document, "the policy with these settings") if settings else inputs.policy
+    target = policy.settings.target
+    if nodes is not None and target.writes_handshake is not inputs.policy.settings.target.writes_handshake:
+        nodes = [with_handshake(node, target) for node in nodes]
     return replace(inputs, policy=policy, nodes=nodes)
 
 
@@ -57,6 +63,14 @@ def with_split(node: Node, split: int, number_name: str) -> Node:
         capacity=offered(node.capacity),
         allocatable=offered(node.allocatable),
     )
+
+
+def with_handshake(node: Node, target: Target) -> Node:
+    """The node as another device plugin leaves it: with a handshake if that plugin writes one."""
+    annotations = {key: value for key, value in node.annotations.items() if key != names.NODE_VGPU_HANDSHAKE}
+    if target.writes_handshake and names.NODE_VGPU_REGISTER in annotations:
+        annotations[names.NODE_VGPU_HANDSHAKE] = HANDSHAKE
+    return replace(node, annotations=annotations)
 
 
 def with_setting(document: Mapping[str, Any], setting: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ COMMANDS = {
     "usage": "Show who holds which slice of which device, and what is free.",
     "why": "Show why a pod waits: it never fits, it does not fit now, or it fits now.",
     "audit": "Read the audit log: list, filter or sum up its decisions.",
-    "replay": "Show which recorded decisions change with another policy, device config or fleet.",
+    "replay": "Show which recorded decisions change with another policy, device config, fleet or target.",
     "rules": "List the rules, or explain one.",
     "policy": "Check a policy file, or print the default policy or its schema.",
     "manifests": "Print the webhook configurations for a device config and a policy.",

@@ -22,7 +22,7 @@ FACTS = {
             "a node counts whatever vGPU names it lacks",
         ),
         "reads_handshake": (
-            "a node counts only with the device plugin's handshake, which plugins after 1.12.0 do not write",
+            "a node counts only with the device plugin's handshake",
             "a node needs no handshake",
         ),
         "first_card_memory": (
@@ -57,6 +57,7 @@ FACTS = {
     },
     "target.devicePlugin": {
         "one_container": ("one vGPU container a pod is served", "several vGPU containers a pod are served"),
+        "writes_handshake": ("the handshake is written on nodes", "no handshake is written on nodes"),
     },
     "target.kubernetes": {
         "lists_units": (

@@ -41,8 +41,7 @@ class Target:
         scheduler: how the scheduler is configured; None if that is not known.
         kubernetes: the version of the kubelets.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.13.4, 1.14.3, from 1.15.1).
-        reads_handshake: a node counts only if the device plugin's handshake stands on it (the others). The plugins after
-            1.12.0 write none.
+        reads_handshake: a node counts only if the device plugin's handshake stands on it (the others).
         first_card_memory: a container that gives no memory takes of each card what the first card has that is looked at
             (before 1.14).
         scales_instances: the memory of a MIG instance is divided by gpuMemoryFactor (from 1.15); before, its MiB are compared
@@ -56,6 +55,7 @@ class Target:
             scheduler, and a number that cannot be read counts as 0.
         policies: those by which the scheduler may walk the cards; several if its configuration is not known.
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
+        writes_handshake: the device plugin writes the handshake (up to 1.12.0).
         lists_units: the kubelet writes each unit of memory into the status of a pod (Kubernetes from 1.36 on).
     """
 
@@ -72,6 +72,7 @@ class Target:
     spreads_groups: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
     one_container: bool = field(init=False)
+    writes_handshake: bool = field(init=False)
     lists_units: bool = field(init=False)
     counts_terminating: bool = field(init=False)
     counts_repeats: bool = field(init=False)
@@ -91,6 +92,7 @@ class Target:
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))
+        derive(self, "writes_handshake", self.device_plugin <= (1, 12, 0))
         derive(self, "lists_units", self.kubernetes >= (1, 36, 0))
         derive(self, "counts_terminating", self.volcano < (1, 15, 0))
         derive(self, "counts_repeats", self.volcano < (1, 15, 0))

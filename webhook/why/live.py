@@ -204,6 +204,11 @@ class LiveObjects:
         except Malformed:
             return False
 
+    @property
+    def wait_for_devices(self) -> list[Key]:
+        """The waiting pods that request devices."""
+        return [key for key, raw in self.waiting.items() if self.requests_devices(raw)]
+
     def siblings(self, key: Key) -> list[dict[str, Any]]:
         """The waiting pods of a PodGroup, by name."""
         found = [

@@ -30,6 +30,7 @@ from webhook.why.live import (
 if TYPE_CHECKING:
     from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
 
+ALL_PODGROUPS = f"/apis/{names.QUEUE_API}/podgroups"
 PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
 JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
 PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
@@ -84,6 +85,11 @@ class WaitingState(NamedTuple):
         started = self.objects.started[namespace, own] + (group.succeeded if group is not None else 0)
         return WaitingObject(document, True, waiting, started, group)
 
+    def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "WaitingState":
+        """The same pods on the nodes of other inputs with the same device config."""
+        live = LiveCluster(inputs, snapshot, self.objects.bound)
+        return WaitingState(live.with_statuses(self.live.statuses), self.objects)
+
 
 class WaitingSource(Protocol):
     """Where waiting pods come from."""
@@ -130,8 +136,7 @@ class FileSource:
 
     def waiting(self) -> Sequence[Key]:
         """The pods that wait for devices."""
-        objects = self._objects(self._settings()[1], None)
-        return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
+        return self._objects(self._settings()[1], None).wait_for_devices
 
     def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> WaitingState:
         """The cluster of the files; `step` is called for each object."""
@@ -169,7 +174,7 @@ class ClusterSource:
         objects = LiveObjects(self._live().snapshot)
         for raw in self._connect().list(PODS, PENDING):
             objects.add(raw)
-        return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
+        return objects.wait_for_devices
 
     def read(self, wanted: Wanted | None) -> WaitingState:
         """The cluster as it is now."""
@@ -209,6 +214,20 @@ class ClusterSource:
             elif error.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
+
+
+def read_cluster(client: "Client", inputs: SnapshotInputs, snapshot: Snapshot) -> WaitingState:
+    """All pods and PodGroups of an API server.
+
+    Raises:
+        ClusterError: they cannot be read.
+    """
+    objects = LiveObjects(snapshot)
+    for path in (PODS, ALL_PODGROUPS):
+        for raw in client.list(path):
+            objects.add(raw)
+    live = LiveCluster(inputs, snapshot, objects.bound)
+    return WaitingState(live.with_statuses(statuses(client.list(NODES))), objects)
 
 
 def statuses(nodes: Iterable[Any]) -> dict[str, NodeStatus]:
