@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -38,12 +41,31 @@ def run(capsys, monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*argv: object) -> Result:
-        code = main([str(argument) for argument in argv])
+    def run(*argv: object, stdin: bytes | None = None) -> Result:
+        with ExitStack() as input_given:
+            if stdin is not None:
+                monkeypatch.setattr(sys, "stdin", input_given.enter_context(_standard_input(stdin)))
+            code = main([str(argument) for argument in argv])
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 
     return run
+
+
+@contextmanager
+def _standard_input(content: bytes) -> Iterator[TextIO]:
+    """Make a file with this content standard input."""
+    before = os.dup(0)
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
+    try:
+        with open(0, closefd=False) as stream:
+            yield stream
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
 
 
 @pytest.fixture

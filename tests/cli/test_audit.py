@@ -180,10 +180,9 @@ def test_skipped_lines_are_counted(run, tmp_path: Path):
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 @pytest.mark.parametrize("name", [["-"], []])
-def test_standard_input(compress: Any, name: list[str]):
-    result = shell("audit", "-o", "json", *name, stdin=compress(b"".join(LINES)))
-    assert len(result.stdout.splitlines()) == 16
-    assert (result.returncode, result.stderr) == (0, b"")
+def test_standard_input(run, compress: Any, name: list[str]):
+    result = run("audit", "-o", "json", *name, stdin=compress(b"".join(LINES)))
+    assert (len(result.lines), result.code, result.err) == (16, 0, "")
 
 
 @pytest.mark.parametrize("options", [[], ["--summary"], ["-o", "json"], ["--summary", "-o", "json"]])

@@ -186,8 +186,6 @@ def test_control_characters_are_escaped(check, effective, run, write):
 
 
 def test_arguments_that_are_not_utf_8(write):
-    path = write("\udcfe.yaml", {})
-    checked, printed = shell("policy", "check", path), shell("policy", "effective", path, "--namespace", "\udcff")
-    assert [(result.returncode, result.stderr) for result in (checked, printed)] == [(0, b"")] * 2
-    assert b"\\udcfe.yaml" in checked.stdout
+    printed = shell("policy", "effective", write("\udcfe.yaml", {}), "--namespace", "\udcff")
+    assert (printed.returncode, printed.stderr) == (0, b"")
     assert b"\\udcff" in printed.stdout

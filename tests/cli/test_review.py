@@ -434,20 +434,20 @@ def test_good_files_are_reviewed_among_bad_ones(run, write, tmp_path):
     assert "absent: No such file or directory" in result.err
 
 
-def test_explain_needs_a_fleet(write):
-    result = shell("review", "--explain", write("pod.yaml", pod()))
-    assert result.returncode == 2
-    assert b"add --fleet FILE or --cluster" in result.stderr
+def test_explain_needs_a_fleet(run, write):
+    result = run("review", "--explain", write("pod.yaml", pod()))
+    assert result.code == 2
+    assert "add --fleet FILE or --cluster" in result.err
 
 
 # --- the real command -----------------------------------------------------------------------------------------------
 
 
-def test_standard_input(write):
+def test_standard_input(run):
     result = shell("review", "-o", "json", "-", stdin=json.dumps(pod(limits=vgpus(1, 1000, 101))).encode())
     assert (result.returncode, json.loads(result.stdout)["allowed"]) == (1, False)
-    empty = shell("review", "-")
-    assert (empty.returncode, empty.stderr) == (2, b"error: standard input: no document in it\n")
+    empty = run("review", "-", stdin=b"")
+    assert (empty.code, empty.err) == (2, "error: standard input: no document in it\n")
 
 
 def test_a_closed_pipe_is_not_a_success(write):

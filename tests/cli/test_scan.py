@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.conftest import CONFIG, FLEETS, pod, shell, vgpus
+from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
 from tests.kube.apihttp import Handler
 from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
@@ -243,12 +243,12 @@ def test_large_json_is_read_up_to_its_error(run, write, monkeypatch):
     assert "cut.json: not JSON that can be read" in result.err
 
 
-def test_standard_input_and_hostile_names():
+def test_standard_input_and_hostile_names(run):
     hostile = bound_pod("x", 150, namespace="\x1b[31mred")
-    result = shell("scan", *SETTINGS, "-", stdin=json.dumps(listed(hostile)).encode())
-    assert result.returncode == 1
-    assert b"\x1b" not in result.stdout
-    assert b"\\x1b[31mred" in result.stdout
+    result = run("scan", *SETTINGS, "-", stdin=json.dumps(listed(hostile)).encode())
+    assert result.code == 1
+    assert "\x1b" not in result.out
+    assert "\\x1b[31mred" in result.out
 
 
 def test_a_large_yaml_file_is_refused_with_advice(run, write, monkeypatch):

@@ -120,6 +120,6 @@ def test_digests_are_the_same_in_every_process():
             text=True,
             check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }
     assert printed == {f"{dict(SnapshotInputs(default_device_config(), default_policy(), []).snapshot().digests)}\n"}
