@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
-            item.add_marker("e2e")
+            item.add_marker("volcano" if item.path.is_relative_to(HERE / "volcano") else "e2e")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.docs.generated import DOCS
+from tests.docs.measured import add_row
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, create_node
 from tests.e2e.cluster import ADMIN_TOKEN, Cluster
@@ -37,6 +39,7 @@ SOON = 4 * NEVER  # for pods that must be bound; most need two cycles
 JOB_SECONDS = 1.0  # until the controllers have created the pods of a job
 START_SECONDS = 60.0
 NAMESPACE = "default"
+PAGE = DOCS / "proof.md"
 SEED = int(os.environ.get("PROOF_SEED", "1"))
 
 # Volcano's device code always reads its credentials from the files of a pod.
@@ -85,11 +88,13 @@ def inputs(fleet: str, conf: str = CONF) -> SnapshotInputs:
     return SnapshotInputs(CONFIG, policy, nodes, parse_scheduler_conf(yaml.safe_load(conf), "test"))
 
 
-def report(title: str, counts: Counter[str], differences: list[Any]) -> None:
-    """Print the results of random objects; fails if there are differences."""
-    print(f"\n{title}, Volcano {version()}, seed {SEED}: {dict(sorted(counts.items()))}")
+def report(part: str, of: str, counts: Counter[str], differences: list[Any]) -> None:
+    """Print the results of random objects, and write them into a table of docs/proof.md; fails if there are differences."""
+    print(f"\n{part} of {of}, Volcano {version()}, seed {SEED}: {dict(sorted(counts.items()))}")
     for each in differences:
         print(json.dumps(each))
+    key = {"Volcano": version(), "objects": of, "seed": str(SEED)}
+    PAGE.write_text(add_row(PAGE.read_text(), part, key, dict(sorted(counts.items()))))
     assert not differences
 
 
@@ -200,6 +205,8 @@ def on_fleet(
     fleet: str, factory: pytest.TempPathFactory, scheduler_conf: str = CONF
 ) -> Iterator[tuple[Cluster, Volcano]]:
     """A cluster with the nodes of a sample fleet and a running Volcano."""
+    if assets() is None:
+        pytest.fail(ASSETS_HELP, pytrace=False)
     with start_cluster(factory) as cluster:
         cluster.apply(
             service_account(NAMESPACE),

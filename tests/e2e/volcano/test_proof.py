@@ -4,13 +4,11 @@ A pod that the engine admits is bound on the empty fleet. A pod that the engine 
 without the webhook, and is not bound within ten scheduling cycles. A difference is printed as an object to apply.
 """
 
-import json
 import os
 import random
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,7 +136,7 @@ def test_pods(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster
             counts["refused, BOUND" if found else "refused, never bound"] += 1
             differences += [pod] if found else []
         clear(admin, NAMESPACE)
-    report(f"pods on {fleet}", counts, differences)
+    report("pods", fleet, counts, differences)
 
 
 def refused_tasks(outcome: Outcome) -> set[str]:
@@ -187,30 +185,7 @@ def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluste
                 f"warned of {', '.join(sorted(wait_rules(outcome)))}, {'STARTED' if found else 'never started'}"
             ] += 1
             differences += [job] if found else []
-    report(f"gangs on {fleet}", counts, differences)
-
-
-@pytest.mark.skipif("PROOF_REPLAY" not in os.environ, reason="PROOF_REPLAY is not set to a file of printed objects")
-def test_replay(admin: Api, snapshot: Snapshot, fleet: str):
-    """The objects that an earlier run printed are placed as the engine says, one after the other on an empty fleet."""
-    counts: Counter[str] = Counter()
-    differences: list[Any] = []
-    for line in Path(os.environ["PROOF_REPLAY"]).read_text().splitlines():
-        document = json.loads(line)
-        if document["kind"] == "Pod":
-            found = place(admin, NAMESPACE, [document], SOON) != [None]
-        else:
-            found = starts(admin, NAMESPACE, document, SOON + JOB_SECONDS)
-        outcome = review(request(document), snapshot)
-        denied = refusals(outcome)
-        never = bool(denied & NODES_DECIDE)
-        if refused := refused_tasks(outcome):  # the gang may start without the pods of a task that never run
-            found = not refused.isdisjoint(tasks_bound(admin))
-        counts[f"{'refused' if never else 'admitted'}, {'bound' if found else 'not bound'}"] += 1
-        differences += [document] if found == never and not wait_rules(outcome) and (never or not denied) else []
-        clear(admin, NAMESPACE)
-    assert counts, "the file has no objects"
-    report(f"objects tried again on {fleet}", counts, differences)
+    report("gangs", fleet, counts, differences)
 
 
 def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
@@ -229,17 +204,14 @@ def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str,
         differences += [job] if started else []
         if counts.total() == TIGHT:
             break
-    report(f"gangs on {fleet} that fit tightly", counts, differences)
+    report("tight", fleet, counts, differences)
 
 
 WHOLE_NODES = [(4, [{"volcano.sh/vgpu-number": 8}])]
 
 
-def test_an_elastic_gang_starts_with_its_minimum(
-    admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]
-):
-    if fleet != "mixed":
-        pytest.skip("the numbers are those of one fleet")
+@pytest.mark.parametrize("fleet", ["mixed"], indirect=True, scope="module")
+def test_an_elastic_gang_starts_with_its_minimum(admin: Api, snapshot: Snapshot, volcano: tuple[Cluster, Volcano]):
     too_large, elastic = vcjob("known", WHOLE_NODES, 4), vcjob("known", WHOLE_NODES, 1)
     assert refusals(review(request(too_large), snapshot)) == {"gang-too-large"}
     assert not starts(admin, NAMESPACE, too_large, NEVER + JOB_SECONDS)

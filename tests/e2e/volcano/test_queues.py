@@ -165,7 +165,7 @@ def test_pods(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
             volcano, admin, rules, lambda seconds, pod=pod: place(admin, NAMESPACE, [pod], seconds) != [None], counts
         )
         differences += [] if matches else [pod]
-    report(f"pods in {kind} queues", counts, differences)
+    report("queues", f"pods, {kind}", counts, differences)
 
 
 def test_jobs(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
@@ -187,12 +187,11 @@ def test_jobs(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
             counts,
         )
         differences += [] if matches else [job]
-    report(f"jobs in {kind} queues", counts, differences)
+    report("queues", f"jobs, {kind}", counts, differences)
 
 
-def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, snapshot: Snapshot, kind: str):
-    if kind == "flat":
-        pytest.skip("flat queues have no parents")
+@pytest.mark.parametrize("kind", ["nested"], indirect=True, scope="module")
+def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, snapshot: Snapshot):
     small = [{NUMBER: 1, MEMORY: 1000}]
     blocker = manifest("stopper", small, {names.QUEUE_NAME: "root"})
     assert reported(blocker, snapshot) == ({"queue-not-leaf"}, set())

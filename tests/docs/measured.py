@@ -1,0 +1,29 @@
+"""Tables of measurements in the documentation: a run adds its row, or replaces the one that it wrote before."""
+
+from collections.abc import Mapping
+
+from tests.docs.generated import set_part, shown
+from tests.docs.markdown import tables
+
+
+def add_row(page: str, part: str, key: Mapping[str, str], counts: Mapping[str, int]) -> str:
+    """The page with a row in the table of a part.
+
+    Args:
+        page: with the markers of the part.
+        part: its name in the markers.
+        key: the first columns; a row with the same values is replaced.
+        counts: the other columns; a new one becomes the last, and what a row does not count is 0.
+    """
+    head, rows = [*key, *counts], []
+    if found := tables(shown(page)[part]):
+        (old_head, *old_rows), *_ = found
+        head = [*old_head, *(name for name in counts if name not in old_head)]
+        rows = [dict(zip(old_head, row, strict=True)) for row in old_rows]
+    rows = [row for row in rows if any(row[name] != value for name, value in key.items())]
+    rows.append({**key, **{name: str(count) for name, count in counts.items()}})
+    lines = [head, ["---"] * len(head)]
+    lines += [
+        [row.get(name, "0") for name in head] for row in sorted(rows, key=lambda row: [row[name] for name in key])
+    ]
+    return set_part(page, part, "".join(f"| {' | '.join(line)} |\n" for line in lines))
