@@ -28,6 +28,7 @@ CHECKS: Mapping[str, Check] = {
     "policy": versions.policy,
     "volcano-version": versions.volcano_version,
     "plugin-version": versions.plugin_version,
+    "version-pair": versions.version_pair,
     "dra-claims": scheduler.dra_claims,
     "scheduler-config": scheduler.scheduler_config,
     "predicates": scheduler.predicates,

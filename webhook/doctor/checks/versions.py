@@ -4,14 +4,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
-from webhook.doctor.check import CheckResult, broken, known, need, ok, unchecked, warning
-from webhook.doctor.facts import Unread
+from webhook.devices import wording
+from webhook.devices.fleet import build_fleet
+from webhook.devices.node_changes import node_changes
+from webhook.doctor.check import CheckResult, NotRead, broken, known, need, ok, warning
+from webhook.doctor.facts import ObjectKind, Unread, listed
 from webhook.doctor.setup import Setup, service
 from webhook.doctor.volcano import ImageWorkload
-from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO
+from webhook.settings.snapshot import read_nodes
+from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version
 
+_GATING: Version = (1, 15, 1)  # of the releases that need no handshake
+_UPGRADE = "upgrade Volcano to 1.14.3, 1.15.1 or newer"
 _BEHAVIOURS = {
-    "gates_nodes": "whether nodes need the well-known names",
+    "gates_nodes": "whether nodes need the well-known names or a handshake",
     "first_card_memory": "what a whole card is",
     "reads_uuids": "whether UUID annotations are read",
     "follows_policy": "the order in which cards are walked",
@@ -50,26 +56,69 @@ def plugin_version(setup: Setup) -> Iterator[CheckResult]:
     yield _compared(setup, setup.plugin, "device_plugin", "target.devicePlugin")
 
 
+def version_pair(setup: Setup) -> Iterator[CheckResult]:
+    """The scheduler and the device plugin go together, and what an upgrade of only one of them would do."""
+    scheduler, plugin = known(setup.scheduler), known(setup.plugin)
+    target = replace(setup.target, volcano=_version(scheduler), device_plugin=_version(plugin))
+    runs = f"{plugin.place} runs {_spelt(target.device_plugin)}, {scheduler.place} {_spelt(target.volcano)}"
+    if not target.reads_handshake:
+        yield ok(f"{runs}: they go together")
+        return
+    if not target.writes_handshake:
+        yield broken(
+            f"{runs}: this Volcano uses the vGPUs of a node only with a handshake, which this device plugin does not write, so "
+            "no pod with vGPUs starts",
+            f"{_UPGRADE}, or go back to device plugin 1.12.0",
+        )
+    else:
+        yield ok(
+            f"{runs}: they go together; upgrade Volcano before the device plugin: a plugin newer than 1.12.0 writes no "
+            "handshake, and this Volcano would then use the vGPUs of no node"
+        )
+    nodes = read_nodes(setup.facts.all(ObjectKind.NODE), setup.config)
+    now, then = (build_fleet(nodes, setup.config, each) for each in (target, replace(target, volcano=_GATING)))
+    for change in node_changes(now, then):
+        if not change.gained:
+            yield warning(
+                f"{listed(list(change.nodes))}: {wording.lacks(change.lacks, 'the')}: a Volcano that needs no handshake would "
+                "no longer use their vGPUs",
+                "let the device plugin advertise it before you upgrade Volcano; see node-resources",
+            )
+
+
+def _version(workload: ImageWorkload) -> Version:
+    """The version that a workload runs.
+
+    Raises:
+        NotRead: its image has none.
+    """
+    version = workload.version
+    if version is None:
+        why = f"its image {workload.image} has none"
+        raise NotRead(Unread(f"version of {workload.place}", why, "a tag like v1.15.1"))
+    return version
+
+
+def _spelt(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
 def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: str) -> CheckResult:
     """Compare the version that runs with the policy's: `field` of its target, which `key` sets."""
     need(setup.policy_gap)
     workload, meant = known(running), setup.policy.settings.target
-    version = workload.version
-    if version is None:
-        return unchecked(
-            Unread(f"version of {workload.place}", f"its image {workload.image} has none", "a tag like v1.15.1")
-        )
+    version = _version(workload)
     runs = replace(meant, volcano=version) if field == "volcano" else replace(meant, device_plugin=version)
-    running_version = ".".join(map(str, version))
+    running_version = _spelt(version)
     oldest = OLDEST_VOLCANO if field == "volcano" else OLDEST_DEVICE_PLUGIN
     if version < oldest:
         return broken(
             f"{workload.place} runs {running_version}, which is not supported: pods are judged wrongly",
-            f"upgrade it to {'.'.join(map(str, oldest))} or newer",
+            f"upgrade it to {_spelt(oldest)} or newer",
         )
     if runs == meant:
         return ok(f"{workload.place} runs {running_version}, as the policy expects")
-    named = ".".join(map(str, getattr(meant, field)))
+    named = _spelt(getattr(meant, field))
     differ = [words for name, words in _BEHAVIOURS.items() if getattr(runs, name) != getattr(meant, name)]
     if not differ:
         return ok(f"{workload.place} runs {running_version}, which decides as the policy's {named} does")
