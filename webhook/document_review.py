@@ -8,7 +8,7 @@ from webhook import names
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document, shown_name, to_review
 from webhook.lenient import at
-from webhook.outcome import Outcome
+from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import Template, find_templates, holds_pods, named_at
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review import review
@@ -96,6 +96,29 @@ def only_pods_reviewed(kind: str, found: str) -> str:
     return (
         f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here{found}. "
         "To have the kind reviewed, add it to workloadKinds of the policy"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedFinding(Violation):
+    """A finding and its place.
+
+    Attributes:
+        file, document: the file, and the number of the document in it, from 1.
+        line, column: of the field, or of the nearest one above it that is there, from 1; None if they are not known.
+    """
+
+    file: str
+    document: int
+    line: int | None
+    column: int | None
+
+
+def locate(document: Document, found: Violation) -> LocatedFinding:
+    """Where a finding is in its document."""
+    line, column = document.position(found.path) or (None, None)
+    return LocatedFinding(
+        found.rule, found.level, found.path, found.message, document.file, document.number, line, column
     )
 
 

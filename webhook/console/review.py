@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from pydantic import Field
@@ -17,9 +17,8 @@ from webhook.doctor.setup import SUFFIX
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import WebhookError
 from webhook.inputs.documents import parse_documents
-from webhook.outcome import Violation
 from webhook.render.listing import MAX_LINES, ListedLine, listing
-from webhook.render.review import note
+from webhook.render.review import ReviewReport, note, report
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
@@ -53,13 +52,6 @@ class ReviewRequest(TriedSettings):
     ] = ""
 
 
-class ReviewNotice(ResponseModel):
-    """A change of something that the user wrote, and the rule that makes it."""
-
-    rule: str
-    message: str
-
-
 class PodListing(ResponseModel):
     """A pod of a workload, with the changes that the webhook will make when the pod is created.
 
@@ -72,56 +64,29 @@ class PodListing(ResponseModel):
     listing: tuple[ListedLine, ...]
 
 
-class ReviewedDocument(ResponseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedDocument(ReviewReport):
     """A document and its review.
 
     Attributes:
         place: which document.
         operation: CREATE, or the operation of a recorded review.
-        kind, namespace, name: of its object; instead of a name, it may have the prefix of a generated one.
-        allowed: False if it is refused.
-        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
-        enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
-        pods_refused: rules that admit a workload but will refuse its pods.
-        never_starts: rules that admit a workload and its pods, although these can never start together.
         note: why there is no more; empty if there is.
         asks: whether one of its pods requests a device.
-        not_judged: a sentence for each device that its pods request and the webhook does not judge.
         message: the refusal as kubectl prints it; null if it is admitted.
         mutations: ids of the rules that change it, in order.
-        findings: the findings of every level; at most 100.
-        lines: for each finding, the line of the manifest with its field or the nearest one above it, from 1; None if unknown.
-        notices: changes of something that the user wrote.
-        warnings: what kubectl prints besides the verdict.
-        patch: the changes as a JSON patch (RFC 6902).
-        object: the object as it would be stored.
         listing: the object with the patch, line by line, with its changes and findings.
         pods: the pods of a workload that will be changed when they are created.
     """
 
     place: str
     operation: str
-    kind: str
-    namespace: str
-    name: str
-    allowed: bool
-    outcome: str
-    enforcement: str
-    pods_refused: tuple[str, ...]
-    never_starts: tuple[str, ...]
     note: str
     asks: bool
-    not_judged: tuple[str, ...]
     message: str | None
     mutations: tuple[str, ...]
-    findings: tuple[Violation, ...]
-    lines: tuple[int | None, ...]
-    notices: tuple[ReviewNotice, ...]
-    warnings: tuple[str, ...]
-    patch: tuple[Mapping[str, Any], ...]
-    object: Mapping[str, Any]
-    listing: tuple[ListedLine, ...]
-    pods: tuple[PodListing, ...]
+    listing: list[ListedLine]
+    pods: list[PodListing]
 
 
 class UnreadableDocument(ResponseModel):
@@ -220,30 +185,17 @@ def _document(reviewed: Reviewed, most: int) -> ReviewedDocument:
     """One document, in at most so many lines of YAML."""
     request, outcome = reviewed.request, reviewed.outcome
     paths = [violation.path for violation in outcome.violations]
-    return ReviewedDocument(
+    return report(
+        ReviewedDocument,
+        reviewed,
         place=reviewed.place,
         operation=request.operation,
-        kind=request.kind,
-        namespace=request.namespace,
-        name=reviewed.name,
-        allowed=outcome.allowed,
-        outcome=outcome.word,
-        enforcement=outcome.enforcement.value,
-        pods_refused=outcome.pods_refused,
-        never_starts=outcome.never_starts,
         note=note(reviewed),
         asks=reviewed.requests_devices,
-        not_judged=tuple(map(str, reviewed.not_judged)),
         message=None if outcome.allowed else _refusal(request, outcome.message()),
         mutations=outcome.mutations,
-        findings=outcome.violations,
-        lines=tuple(position and position.line for position in map(reviewed.document.position, paths)),
-        notices=tuple(ReviewNotice(rule=rule, message=sentence) for rule, sentence in outcome.notices),
-        warnings=tuple(outcome.warnings),
-        patch=outcome.operations,
-        object=dict(outcome.object),
-        listing=tuple(listing(request.object or {}, dict(outcome.repaired), paths, most)),
-        pods=tuple(_pods(reviewed, most)),
+        listing=listing(request.object or {}, dict(outcome.repaired), paths, most),
+        pods=list(_pods(reviewed, most)),
     )
 
 

@@ -1,14 +1,15 @@
 """Findings as CI systems read them: SARIF, JUnit XML, and the workflow commands of GitHub Actions."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from webhook.document_review import Reviewed
-from webhook.inputs.positions import Position
+from webhook.document_review import LocatedFinding, Reviewed, locate
+from webhook.outcome import Violation
 from webhook.render.yaml import to_json
 from webhook.rules.settings import Enforcement, Level
 from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows
@@ -33,35 +34,18 @@ def product_version() -> str:
         return "unknown"
 
 
-class LocatedFinding(NamedTuple):
-    """A finding, at the level at which it takes effect, and its place.
-
-    Attributes:
-        rule: its id.
-        level: what refuses the object, or its pods, is `deny`.
-        message: for people.
-        path: the field; empty for the object as a whole.
-        position: None if it is not known.
-    """
-
-    rule: str
-    level: Level
-    message: str
-    path: str
-    position: Position | None
-
-
 def located_findings(reviewed: Reviewed) -> Iterator[LocatedFinding]:
-    """The findings of an object, then the warnings of its repairs."""
+    """The findings of an object at the levels at which they take effect, then the warnings of its repairs.
+
+    What refuses the object, or its pods, is `deny`.
+    """
     outcome, document = reviewed.outcome, reviewed.document
     for violation in outcome.softened:
         level = Level.DENY if violation.rule in outcome.never_runs else violation.level
-        yield LocatedFinding(
-            violation.rule, level, violation.message, violation.path, document.position(violation.path)
-        )
+        yield locate(document, replace(violation, level=level))
     if outcome.enforcement is not Enforcement.AUDIT:
         for rule, sentence in outcome.notices:
-            yield LocatedFinding(rule, Level.WARN, sentence, "", document.position(""))
+            yield locate(document, Violation(rule, Level.WARN, "", sentence))
 
 
 def _unread_text(unread: int) -> str:
@@ -116,9 +100,9 @@ class Sarif:
 
 
 def _sarif_location(reviewed: Reviewed, finding: LocatedFinding) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(reviewed.document.file)}}
-    if finding.position:
-        physical["region"] = {"startLine": finding.position.line, "startColumn": finding.position.column}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.file)}}
+    if finding.line:
+        physical["region"] = {"startLine": finding.line, "startColumn": finding.column}
     logical = {"name": _object_name(reviewed), "kind": "resource"}
     if finding.path:
         logical["fullyQualifiedName"] = f"{_object_name(reviewed)}/{finding.path}"
@@ -146,7 +130,7 @@ class JUnit:
             ET.SubElement(case, "skipped", message=visible(reviewed.not_reviewed))
         warnings = []
         for finding in located_findings(reviewed):
-            where = f"line {finding.position.line}, column {finding.position.column}: " if finding.position else ""
+            where = f"line {finding.line}, column {finding.column}: " if finding.line else ""
             text = visible(f"{where}{finding.path}: {finding.message}" if finding.path else f"{where}{finding.message}")
             if finding.level is Level.DENY:
                 ET.SubElement(case, "failure", type=finding.rule, message=visible(finding.message)).text = text
@@ -184,9 +168,9 @@ class GitHub:
     def add(self, reviewed: Reviewed, _: object = None) -> None:
         """Write the findings of one object."""
         for finding in located_findings(reviewed):
-            values = {"file": reviewed.document.file}
-            if finding.position:
-                values |= {"line": str(finding.position.line), "col": str(finding.position.column)}
+            values = {"file": finding.file}
+            if finding.line:
+                values |= {"line": str(finding.line), "col": str(finding.column)}
             values["title"] = f"{finding.rule} in {_object_name(reviewed)}"
             self.command(_GITHUB_COMMANDS[finding.level], values, finding.message)
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
-from webhook.document_review import Reviewed, only_pods_reviewed, unknown_kind
-from webhook.outcome import Violation
+from webhook.document_review import LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
 from webhook.render import explanation
 from webhook.render.ci import GitHub, JUnit, Sarif
 from webhook.render.explanation import ObjectExplanation, gang_value, to_value
 from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
-from webhook.render.yaml import difference, to_json, to_yaml
+from webhook.render.yaml import as_value, difference, to_json, to_yaml
 from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import VALIDATIONS
+from webhook.rules.settings import Enforcement
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten, visible
 
@@ -235,6 +235,72 @@ def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
         yield "add --explain to see why each kind of node can or cannot take it"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewReport:
+    """A review as programs read it.
+
+    Attributes:
+        kind, namespace, name: of the object; instead of a name, it may have the prefix of a generated one.
+        allowed: False if it is refused.
+        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
+        enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
+        rules: that change or find something: repairs first.
+        pods_refused: rules that admit a workload but will refuse its pods.
+        never_starts: rules that admit a workload and its pods, although these can never start together.
+        not_reviewed: why an object with pods is not reviewed; None if it is.
+        found_by_shape: the paths of what looked like a pod template in an unknown kind; None if the kind is known.
+        not_judged: a sentence for each device that its pods request and the webhook does not judge.
+        findings: of every level; at most 100.
+        warnings: what kubectl prints besides the verdict.
+        patch: the changes as a JSON patch (RFC 6902).
+        object: the object as it would be stored.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    allowed: bool
+    outcome: str
+    enforcement: Enforcement
+    rules: list[str]
+    pods_refused: tuple[str, ...]
+    never_starts: tuple[str, ...]
+    not_reviewed: str | None
+    found_by_shape: list[str] | None
+    not_judged: list[str]
+    findings: list[LocatedFinding]
+    warnings: list[str]
+    patch: tuple[dict[str, Any], ...]
+    object: Mapping[str, Any]
+
+
+ReportT = TypeVar("ReportT", bound=ReviewReport)
+
+
+def report(kind: type[ReportT], reviewed: Reviewed, **more: Any) -> ReportT:
+    """A review as a report of a kind, which may have more fields."""
+    request, outcome = reviewed.request, reviewed.outcome
+    return kind(
+        kind=request.kind,
+        namespace=request.namespace,
+        name=reviewed.name,
+        allowed=outcome.allowed,
+        outcome=outcome.word,
+        enforcement=outcome.enforcement,
+        rules=outcome.rules,
+        pods_refused=outcome.pods_refused,
+        never_starts=outcome.never_starts,
+        not_reviewed=reviewed.not_reviewed or None,
+        found_by_shape=reviewed.found_by_shape or None,
+        not_judged=[str(device) for device in reviewed.not_judged],
+        findings=[locate(reviewed.document, violation) for violation in outcome.violations],
+        warnings=outcome.warnings,
+        patch=outcome.operations,
+        object=dict(outcome.object),
+        **more,
+    )
+
+
 class Format:
     """Writes each outcome by itself."""
 
@@ -252,35 +318,10 @@ class Format:
 
 
 def _json(reviewed: Reviewed, explained: ObjectExplanation | None) -> str:
-    request, outcome = reviewed.request, reviewed.outcome
-    line: dict[str, Any] = {
-        "kind": request.kind,
-        "namespace": request.namespace,
-        "name": reviewed.name,
-        "allowed": outcome.allowed,
-        "outcome": outcome.word,
-        "enforcement": outcome.enforcement,
-        "rules": outcome.rules,
-        "podsRefused": outcome.pods_refused,
-        "neverStarts": outcome.never_starts,
-        "notReviewed": reviewed.not_reviewed or None,
-        "foundByShape": reviewed.found_by_shape or None,
-        "notJudged": [str(device) for device in reviewed.not_judged],
-        "findings": [_finding(reviewed, violation) for violation in outcome.violations],
-        "warnings": outcome.warnings,
-        "patch": outcome.operations,
-        "object": outcome.object,
-    }
+    line = as_value(ReviewReport, report(ReviewReport, reviewed))
     if explained is not None:
         line |= {"explain": [to_value(pod) for pod in explained.pods], "gang": gang_value(explained.gang)}
     return to_json(line)
-
-
-def _finding(reviewed: Reviewed, violation: Violation) -> dict[str, Any]:
-    document = reviewed.document
-    found = {"rule": violation.rule, "level": violation.level, "path": violation.path, "message": violation.message}
-    position = document.position(violation.path)
-    return found | {"file": document.file, "document": document.number} | (position._asdict() if position else {})
 
 
 def _patch(reviewed: Reviewed, _: object) -> str:
