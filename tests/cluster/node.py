@@ -123,7 +123,8 @@ class Node:
         """The mock's configuration with the cards of this node."""
         config, path = yaml.safe_load(mock.read_text()), self._directory / "cards.yaml"
         cards = config["devices"]
-        path.write_text(yaml.safe_dump(config | {"devices": cards[: int(self._cards or len(cards))]}))
+        # As JSON, which quotes all texts: a serial number like 0421819085498 would be read as a number, and the file not used.
+        path.write_text(json.dumps(config | {"devices": cards[: int(self._cards or len(cards))]}))
         return path
 
     def _kubeconfig(self, user: str, group: str) -> Path:

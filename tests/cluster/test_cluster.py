@@ -52,6 +52,13 @@ def test_the_container_has_the_limits_of_its_slice(node: str, cluster: GpuCluste
     assert "CUDA_DEVICE_MEMORY_LIMIT_1" not in seen
 
 
+def test_a_node_has_the_cards_of_its_profile(cluster: GpuCluster):
+    with cluster.cluster.api() as api:
+        for node, word in zip(cluster.nodes, ("A100", "T4"), strict=True):
+            annotations = api.get(f"/api/v1/nodes/{node.name}").body["metadata"]["annotations"]
+            assert f"NVIDIA {word}" in annotations["volcano.sh/node-vgpu-register"]
+
+
 def test_kubelet_and_device_plugin_can_be_killed(cluster: GpuCluster):
     node = cluster.nodes[0]
     before = node.allocatable()
