@@ -7,7 +7,7 @@ import yaml
 
 from certs.binding import bound
 from tests.cli.conftest import CONFIG
-from webhook.manifests.configurations import configurations
+from webhook.manifests.configurations import STATIC_SUFFIX, configurations
 from webhook.names import NVIDIA_GPU
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import default_device_config
@@ -177,6 +177,20 @@ def test_the_fallback_policies_only_warn_or_record_where_the_policy_enforces_now
     assert "- Deny" in run("manifests", "--fallback", "static", "--policy", write("policy.yaml", some)).out
 
 
+@pytest.mark.parametrize("option", ["--fallback=static", "--fallback-repair"])
+def test_static_files_differ_in_their_names_only(run, option):
+    printed = run("manifests", option, "--static").out
+    assert printed.startswith("---\n#")  # a comment above the first document would be a document without a kind
+    documents = list(yaml.safe_load_all(printed))
+    assert printed.replace(STATIC_SUFFIX, "") == run("manifests", option).out
+    for policy, binding in zip(documents[::2], documents[1::2], strict=True):
+        name = policy["metadata"]["name"]
+        assert name.endswith(".static.k8s.io")
+        assert (binding["metadata"]["name"], binding["spec"]["policyName"]) == (name, name)
+        assert "paramKind" not in policy["spec"]
+        assert "paramRef" not in binding["spec"]
+
+
 @pytest.mark.parametrize("options", [["-n", ""], ["-n", "a/b"], ["--name", "A"]])
 def test_invalid_object_names_are_refused(run, options):
     result = run("manifests", *options)
@@ -184,7 +198,15 @@ def test_invalid_object_names_are_refused(run, options):
     assert f"{options[1]!r} is not a name" in result.err
 
 
-@pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--fallback", "isolation", "--all-pods"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--failure-policy", "Ignore"],
+        ["--fallback", "isolation", "--all-pods"],
+        ["--static"],
+        ["--fallback", "isolation", "--fallback-repair", "--static"],
+    ],
+)
 def test_options_that_do_not_go_together(run, options):
     result = run("manifests", *options)
     assert result.code == 2

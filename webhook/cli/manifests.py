@@ -8,7 +8,7 @@ from webhook import names
 from webhook.cli.inputs import file_option
 from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
-from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations
+from webhook.manifests.configurations import STATIC_SUFFIX, Installation, Object, as_json, as_yaml, configurations
 from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
 from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.settings.files import load
@@ -56,6 +56,12 @@ apply them again.
     help="Print an admission policy that makes the repairs that need no nodes, for Kubernetes 1.36. With --fallback, both.",
 )
 @click.option(
+    "--static",
+    is_flag=True,
+    help="Print the fallback policies as a file for the disk of an API server from 1.37 on: nobody can then change them by the "
+    "API. With --fallback or --fallback-repair, not with both: each kind needs a directory of its own.",
+)
+@click.option(
     "--failure-policy",
     type=click.Choice(["Fail", "Ignore"]),
     help="What follows if an expression of the fallback policies fails, for example because it costs too much. Default: Fail.",
@@ -67,6 +73,7 @@ def command(
     all_pods: bool,
     fallback: str | None,
     fallback_repair: bool,
+    static: bool,
     failure_policy: str | None,
     output: str,
     **files: Path | None,
@@ -74,7 +81,9 @@ def command(
     """Print the mutating and the validating webhook configuration, or the fallback policies."""
     inputs = SnapshotInputs.of(load({part: path for part, path in files.items() if path is not None}))
     config = inputs.config
-    installation = Installation(namespace, name)
+    installation = Installation(namespace, name, STATIC_SUFFIX if static else "")
+    if static and bool(fallback) is fallback_repair:
+        raise bad_usage("--static needs either --fallback or --fallback-repair: each kind needs a directory of its own")
     if fallback or fallback_repair:
         if all_pods:
             raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --fallback")

@@ -41,13 +41,27 @@ Object = dict[str, Any]
 
 
 class Installation(NamedTuple):
-    """The name of the webhook's Service and configurations, and the namespace of the Service."""
+    """The name of the webhook's Service and configurations, and the namespace of the Service.
+
+    Attributes:
+        namespace: of the Service.
+        name: of the Service and the configurations; names of fallback policies begin with it.
+        suffix: how the names of fallback policies end.
+    """
 
     namespace: str = names.WEBHOOK
     name: str = names.WEBHOOK
+    suffix: str = ""
+
+    def policy_name(self, kind: str) -> str:
+        """The name of a fallback policy and of its binding."""
+        return f"{self.name}-{kind}{self.suffix}"
 
 
 DEFAULT_INSTALLATION = Installation()
+STATIC_SUFFIX = (
+    ".static.k8s.io"  # of objects that the API server reads from files, which it takes with no other name (KEP-5793)
+)
 
 
 def configurations(
@@ -80,7 +94,8 @@ def as_yaml(objects: list[Object]) -> str:
     text: str = yaml.dump_all(
         found, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True, allow_unicode=True
     )
-    return (_HEADER if "webhooks" in objects[0] else _FALLBACK_HEADER) + text
+    # Above the first `---` it would be a document, which an API server that reads files refuses.
+    return text.replace("\n", "\n" + (_HEADER if "webhooks" in objects[0] else _FALLBACK_HEADER), 1)
 
 
 def hide_devices(config: DeviceConfig) -> Object:
@@ -168,10 +183,8 @@ def _workload_rules(kinds: WorkloadKinds) -> Iterator[Object]:
 
 
 def _configuration(kind: str, entries: Iterator[Object], installation: Installation) -> Object:
-    webhooks = [
-        entry | {"clientConfig": {"service": installation._asdict() | entry["clientConfig"]["service"]}}
-        for entry in entries
-    ]
+    service = {"namespace": installation.namespace, "name": installation.name}
+    webhooks = [entry | {"clientConfig": {"service": service | entry["clientConfig"]["service"]}} for entry in entries]
     metadata = {"name": installation.name, "labels": dict(LABELS)}
     return {"apiVersion": _API, "kind": kind, "metadata": metadata, "webhooks": webhooks}
 

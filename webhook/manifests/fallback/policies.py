@@ -95,7 +95,7 @@ def admission_policies(
             spec = _spec(entry, scope, [(rule, FALLBACKS[fallback][rule.id](scope)) for rule in rules])
             spec["failurePolicy"] = failure_policy
             found += bound(
-                "ValidatingAdmissionPolicy", f"{installation.name}-{kind}", spec, {"validationActions": actions}
+                "ValidatingAdmissionPolicy", installation.policy_name(kind), spec, {"validationActions": actions}
             )
     return found
 

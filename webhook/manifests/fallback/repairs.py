@@ -62,7 +62,7 @@ def repairing_policy(
         "reinvocationPolicy": "IfNeeded",
         "failurePolicy": failure_policy,
     }
-    return bound("MutatingAdmissionPolicy", f"{installation.name}-repair", spec, {})
+    return bound("MutatingAdmissionPolicy", installation.policy_name("repair"), spec, {})
 
 
 def _variables(config: DeviceConfig, policy: Policy) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,142 @@
+"""Fallback policies as files of the API server: users who may change everything of admission cannot switch them off."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.api import Api, Response
+from tests.e2e.cluster import Cluster, assets
+from tests.e2e.conftest import start_cluster
+from tests.e2e.objects import USER, Object, device_pod, namespace_objects, pod, pods
+from tests.e2e.shipped import DEPLOY
+from tests.server.program import COMMAND, until
+
+EXAMPLE = DEPLOY / "components" / "fallback" / "api-server" / "admission-configuration.yaml"
+INSTALLED = "/etc/kubernetes/admission"  # the directory that the example names
+FIRST_VERSION = (1, 37)  # in which the API server reads the files by default
+
+SECONDS = 20.0
+TEAM = "team"
+ADMISSION = "admissionregistration.k8s.io"
+API = f"/apis/{ADMISSION}/v1"
+POLICIES = f"{API}/validatingadmissionpolicies"
+KINDS = (
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+)
+PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
+STATIC = "vgpu-webhook-pods.static.k8s.io"
+SENTENCE = f"ValidatingAdmissionPolicy '{STATIC}' with binding '{STATIC}' denied request: privileged-device: "
+
+
+def printed(*options: str) -> str:
+    return subprocess.run([str(COMMAND), "manifests", *options], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the validating policies, in the directories that the example names."""
+    directory = tmp_path_factory.mktemp("admission")
+    for name, option in (("validating-policies", "--fallback=isolation"), ("mutating-policies", "--fallback-repair")):
+        (directory / name).mkdir()
+        (directory / name / "vgpu-webhook.yaml").write_text(printed(option, "--static"))
+    (directory / EXAMPLE.name).write_text(EXAMPLE.read_text().replace(INSTALLED, str(directory)))
+    return directory / "validating-policies" / "vgpu-webhook.yaml"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, policies: Path) -> Iterator[Cluster]:
+    """A cluster whose API server has the configuration of the example, and a user who may change everything of admission."""
+    binaries = assets()
+    if binaries and version(binaries) < FIRST_VERSION:
+        pytest.skip("this API server does not read admission policies from files by default")
+    configuration = policies.parents[1] / EXAMPLE.name
+    with start_cluster(tmp_path_factory, f"--admission-control-config-file={configuration}") as cluster:
+        cluster.apply(*namespace_objects(TEAM), *admission_rights())
+        yield cluster
+
+
+def version(binaries: Path) -> tuple[int, ...]:
+    """Major and minor version of the API server."""
+    said = subprocess.run([binaries / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
+    major, minor = re.findall(r"\d+", said)[:2]
+    return int(major), int(minor)
+
+
+def admission_rights() -> list[Object]:
+    metadata = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "change-admission"}}
+    rule = {"apiGroups": [ADMISSION], "resources": ["*"], "verbs": ["*"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "change-admission"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}
+    return [
+        metadata | {"kind": "ClusterRole", "rules": [rule]},
+        metadata | {"kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]},
+    ]
+
+
+@pytest.fixture
+def user(cluster: Cluster) -> Iterator[Api]:
+    with cluster.api(USER) as connection:
+        yield connection
+
+
+def create(user: Api, manifest: Object) -> Response:
+    return user.post(f"{pods(TEAM)}?dryRun=All", manifest)
+
+
+def assert_refused(response: Response) -> None:
+    assert response.status == HTTPStatus.FORBIDDEN
+    assert SENTENCE in response.message
+
+
+def test_the_files_refuse_and_repair_from_the_start(user: Api):
+    assert_refused(create(user, PRIVILEGED))
+    repaired = create(user, device_pod("slice"))
+    assert repaired.status == HTTPStatus.CREATED, repaired.message
+    assert repaired.body["spec"]["schedulerName"] == "volcano"
+    assert create(user, pod("plain")).status == HTTPStatus.CREATED
+
+
+def test_a_user_who_may_change_admission_cannot_switch_them_off(user: Api):
+    own = next(yaml.safe_load_all(printed("--fallback=isolation", "--name=own")))
+    assert user.post(POLICIES, own).status == HTTPStatus.CREATED  # the user has the rights
+    taken = own | {"metadata": {"name": STATIC}}
+    refusals = [
+        (HTTPStatus.UNPROCESSABLE_ENTITY, user.post(POLICIES, taken)),
+        (HTTPStatus.NOT_FOUND, user.get(f"{POLICIES}/{STATIC}")),
+        (HTTPStatus.NOT_FOUND, user.delete(f"{POLICIES}/{STATIC}")),
+        (HTTPStatus.NOT_FOUND, user.merge(f"{POLICIES}/{STATIC}", {"spec": {"validations": []}})),
+        (HTTPStatus.NOT_FOUND, user.delete(f"{API}/validatingadmissionpolicybindings/{STATIC}")),
+    ]
+    for kind in KINDS:
+        assert user.delete(f"{API}/{kind}").status == HTTPStatus.OK  # of every object
+        assert user.get(f"{API}/{kind}").body["items"] == []
+    for expected, response in refusals:
+        assert response.status == expected, response.message
+    assert_refused(create(user, PRIVILEGED))
+
+
+def test_a_changed_file_is_read_without_a_restart(user: Api, policies: Path):
+    original = policies.read_text()
+    try:
+        replace(policies, original.replace("- Deny", "- Audit"))
+        until(lambda: create(user, PRIVILEGED).status == HTTPStatus.CREATED, SECONDS)
+    finally:
+        replace(policies, original)
+    until(lambda: SENTENCE in create(user, PRIVILEGED).message, SECONDS)
+
+
+def replace(file: Path, text: str) -> None:
+    """Write a file so that nobody reads a part of it."""
+    aside = file.with_suffix(".new")
+    aside.write_text(text)
+    aside.rename(file)
