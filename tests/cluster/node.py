@@ -160,6 +160,7 @@ class Node:
             "enforceNodeAllocatable": [],
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "failCgroupV1": False,
+            "imageGCHighThresholdPercent": 100,  # no registry could give an image back
             "failSwapOn": False,
             "nodeStatusUpdateFrequency": "2s",
             "resolvConf": "",
