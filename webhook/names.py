@@ -78,6 +78,8 @@ AUTHOR_ANNOTATIONS = frozenset({VGPU_MODE, USE_GPUTYPE, NOUSE_GPUTYPE, USE_GPUUU
 
 TASK_PRIORITY = "volcano.sh/task-priority"
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, not of its pods
+# A gate, and the annotation with which a pod asks for it: Volcano's webhook adds the gate, its scheduler removes it.
+QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups

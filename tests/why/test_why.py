@@ -177,6 +177,20 @@ def test_a_scheduling_gate_is_reported_first():
     assert odd.summary.endswith("removed: (no name), (no name)")
 
 
+@pytest.mark.parametrize(
+    ("annotations", "others", "message"),
+    [
+        ({names.QUEUE_GATE: "true"}, [], "when the queue of the pod has room for it"),
+        ({}, [], "since the pod has no annotation of this name; remove it"),
+        ({names.QUEUE_GATE: "true"}, [{"name": "example.com/wait"}], f"removed: {names.QUEUE_GATE}, example.com/wait"),
+    ],
+)
+def test_the_gate_of_a_queue_is_explained(annotations, others, message):
+    raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": names.QUEUE_GATE}, *others]})
+    raw["metadata"]["annotations"] = annotations
+    assert why(raw, [gpu_node("gpu-a")]).summary.endswith(message)
+
+
 def test_a_gang_waits_until_all_its_pods_fit_together():
     members = [pod(f"train-{i}", group="train", number=2, memory=60000) for i in range(3)]
     nodes = [gpu_node("gpu-a"), gpu_node("gpu-b"), gpu_node("gpu-c")]

@@ -10,7 +10,7 @@ from typing import Any
 from webhook import names
 from webhook.lenient import at, obj
 from webhook.pod.environment import without_secrets
-from webhook.pod.view import Container, PodView
+from webhook.pod.view import SCHEDULING_GROUP, Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
 
@@ -36,6 +36,8 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
         A pod with the fields that rules read.
     """
     spec = _only(pod.spec, _SPEC_FIELDS)
+    if group := pod.scheduling_group:
+        spec[SCHEDULING_GROUP] = {"podGroupName": group[:MAX_TEXT]}
     if "tolerations" in pod.spec:
         spec["tolerations"] = [
             {

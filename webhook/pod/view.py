@@ -17,7 +17,10 @@ EPHEMERAL = "ephemeralContainers"
 
 # Fields that many pods do not have. Rules that read nothing else are left out for these pods.
 ANNOTATIONS = frozenset({"annotations"})
-SPEC_FIELDS = frozenset({"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", INIT})
+SCHEDULING_GROUP = "schedulingGroup"
+SPEC_FIELDS = frozenset(
+    {"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", INIT, SCHEDULING_GROUP}
+)
 CONTAINER_FIELDS = frozenset({"env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
 OPTIONAL_FIELDS = ANNOTATIONS | SPEC_FIELDS | CONTAINER_FIELDS
 
@@ -172,6 +175,13 @@ class PodView:
     def node_name(self) -> str:
         """The nodeName, empty if absent."""
         return self._text("nodeName")
+
+    @property
+    def scheduling_group(self) -> str:
+        """The PodGroup of Kubernetes that the pod names, which is not Volcano's; empty if absent."""
+        group = self.spec.get(SCHEDULING_GROUP)
+        name = group.get("podGroupName") if isinstance(group, dict) else None
+        return name if isinstance(name, str) else ""
 
     @property
     def selector(self) -> NodeSelector | None:

@@ -266,12 +266,17 @@ def _content(pod: ReviewedPod) -> object:
 def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
     gates = objs(subject.document.value, "spec", "schedulingGates")
     if subject.exists and gates:
-        listed = ", ".join(shorten(text(gate, "name") or "(no name)", 63) for gate in gates[:MAX_NAMED])
-        yield WaitReason(
-            reason="scheduling gate",
-            message=f"no scheduler looks at the pod before its scheduling gates are removed: {listed}",
-            verdict=WaitVerdict.NOT_NOW,
-        )
+        found = [text(gate, "name") for gate in gates]
+        listed = ", ".join(shorten(name or "(no name)", 63) for name in found[:MAX_NAMED])
+        message = f"no scheduler looks at the pod before its scheduling gates are removed: {listed}"
+        if found == [names.QUEUE_GATE]:
+            asked = text(subject.document.value, "metadata", "annotations", names.QUEUE_GATE) == "true"
+            message = (
+                f"the scheduler removes the gate {listed} when the queue of the pod has room for it"
+                if asked
+                else f"the scheduler never removes the gate {listed}, since the pod has no annotation of this name; remove it"
+            )
+        yield WaitReason(reason="scheduling gate", message=message, verdict=WaitVerdict.NOT_NOW)
 
 
 def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:

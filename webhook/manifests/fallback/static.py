@@ -265,6 +265,7 @@ def _foreign_scheduler(scope: Scope) -> str:
         foreign_scheduler,
         foreign_scheduler.DETAIL,
         scheduler=quoted("s"),
+        own=f"(s == {text(foreign_scheduler.AGENTS)} ? {text(foreign_scheduler.OWN)} : '')",
         allowed=text(" or ".join(map(json.dumps, allowed))),
         advice=advice,
     )

@@ -14,7 +14,9 @@ from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
 from webhook.rules.settings import Level
 
-DETAIL = "schedulerName is {scheduler}, but only {allowed} assigns devices; {advice}"
+DETAIL = "schedulerName is {scheduler}{own}, but only {allowed} assigns devices; {advice}"
+AGENTS = "agent-scheduler"  # the default name; source: volcano cmd/agent-scheduler/app/options/options.go
+OWN = " (Volcano's scheduler for agents)"
 NAME_IT = "name it"
 NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fills it in
 
@@ -29,6 +31,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             "spec.schedulerName",
             DETAIL.format(
                 scheduler=wording.quoted(scheduler),
+                own=OWN if scheduler == AGENTS else "",
                 allowed=" or ".join(map(wording.quoted, allowed)),
                 advice=NAME_IT if unrepaired else NAME_IT_OR_NONE,
             ),
