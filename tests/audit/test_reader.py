@@ -23,7 +23,6 @@ from webhook.audit import reader as streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
 from webhook.audit.reader import CHUNK, GIVE_UP, MAX_LINE, Lines, LogReader, Skipped
 from webhook.audit.replay import Replayer
-from webhook.audit.writer import AuditLogWriter
 
 OLD = snapshot(*ALL_FAMILIES)
 POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main"}]}}
@@ -137,16 +136,6 @@ def test_rotated_and_compressed_files_are_read_oldest_first(tmp_path: Path):
     assert uids(sorted(tmp_path.glob("audit.jsonl"))) == list("123456")
     assert uids([log, tmp_path / "audit.jsonl.1"]) == list("123456"), "no line is read twice"
     assert uids([tmp_path / "audit.jsonl.2.gz"]) == list("34")
-
-
-def test_both_files_of_a_bounded_log_are_read(tmp_path: Path):
-    log = AuditLogWriter(str(tmp_path / "audit.jsonl"), pytest.fail, 3000)
-    for number in range(20):
-        log.write(line(f"{number}"))
-    log.close()
-    found = uids([tmp_path / "audit.jsonl"])
-    assert found == [f"{number}" for number in range(20)][-len(found) :]
-    assert 6 < len(found) < 20
 
 
 def test_a_rotation_during_the_reading_loses_no_line(tmp_path: Path):

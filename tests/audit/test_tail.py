@@ -1,6 +1,5 @@
 """Following an audit log from its end or from its first line; test_follower tests changes of its files."""
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -51,19 +50,6 @@ def test_a_log_that_does_not_exist_yet_is_read_from_its_beginning(tmp_path: Path
     log.write_bytes(line("a"))
     assert new_uids(tail) == ["a"]
     assert (tail.missing, tail.problem) == (False, None)
-    tail.close()
-
-
-def test_following_from_the_first_line_includes_rotated_files(tmp_path: Path):
-    log = tmp_path / "log"
-    (tmp_path / "log.2.gz").write_bytes(gzip.compress(line("a")))
-    (tmp_path / "log.1").write_bytes(line("b"))
-    log.write_bytes(line("c"))
-    tail = LogTail(str(log))
-    assert new_uids(tail) == ["a", "b", "c"]
-    with log.open("ab") as file:
-        file.write(line("d"))
-    assert new_uids(tail) == ["d"]
     tail.close()
 
 

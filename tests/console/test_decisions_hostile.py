@@ -5,11 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from tests.console.audit_lines import HOSTILE, LINES, console_client, get_decisions, get_page, numbers, read, write
-from webhook.audit import tail
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
@@ -111,19 +109,3 @@ def test_a_missing_log_is_reported(tmp_path: Path):
     page = get_page(console_client(follower), "/decisions")
     assert "<b>log is not there yet" in page.text
     assert ("b", "") not in page.shape
-
-
-def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tail, "LINGER", 0.0)
-    file = tmp_path / "log"
-    follower = write(file, LINES[:4])
-    client = console_client(follower)
-    file.write_bytes(orjson.dumps(LINES[4]) + b"\n")  # truncated, and written anew
-    follower.look()
-    assert numbers(client, "?after=4") == [5]
-    file.rename(tmp_path / "log.1")
-    file.write_bytes(orjson.dumps(LINES[5]) + b"\n" + orjson.dumps(LINES[6])[:50])
-    follower.look()
-    follower.look()
-    assert numbers(client, "?after=5") == [6]
-    assert get_decisions(client, "/6")["decision"]["id"] == LINES[5]["id"]
