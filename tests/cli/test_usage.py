@@ -46,6 +46,19 @@ def pods(write):
     )
 
 
+def test_a_card_that_a_rule_reserves_is_marked(run, write):
+    held = pod_with_slice("a", "gpu-b", 1, 30000)
+    held["metadata"]["labels"] = {"app": "train", "owner": "anna"}
+    pods = write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [held]})
+    rules = {"deviceshare.GPUExclusiveRules": [{"app": "train"}]}
+    conf = write("conf.yaml", {"tiers": [{"plugins": [{"name": "deviceshare", "arguments": rules}]}]})
+    options = ("usage", *SETTINGS, "--pods", pods, "--by", "card", "--node", "gpu-b")
+    rows = [line.split() for line in run(*options, "--scheduler-conf", conf).out.splitlines()]
+    assert rows[0][-2:] == ["PODS", "RESERVED"]
+    assert [row[-2:] for row in rows[1:5]].count(["team/a", "app=train"]) == 1
+    assert "RESERVED" not in run(*options).out
+
+
 def test_json_of_files(run, pods):
     result = run("usage", *SETTINGS, "--pods", pods, "-o", "json")
     assert (result.code, result.err) == (0, "")

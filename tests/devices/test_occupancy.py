@@ -129,6 +129,7 @@ def test_an_occupancy_is_rendered_as_json():
                 "accounted": True,
             }
         ],
+        "reserved": [],
     }
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.devices.config import DeviceConfig
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt, excerpt_workload
@@ -268,7 +267,7 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
             {"rule": v.rule, "level": v.level, "path": v.path, "message": v.message} for v in outcome.violations
         ],
         "patch": outcome.operations,
-        "request": _received(request, outcome, snapshot.config),
+        "request": _received(request, outcome, snapshot),
         "digests": snapshot.digests,
         "durationUs": exchange.duration // 1000,
         "clientVerified": exchange.client_verified,
@@ -308,19 +307,21 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[str, Any]:
+def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[str, Any]:
     """What a replay needs of the request."""
     is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
     if outcome.reviewed and not outcome.received and not is_pod_group:
         return {"omitted": "too large"}
-    pick = config.resources.pick
+    taking = snapshot.config.resources.pick, snapshot.settings.target.rule_labels
     kept: dict[str, Any] = {}
     if request.sub_resource:
         kept["subResource"] = request.sub_resource
     try:
         if outcome.templates or is_pod_group:
             kept["group"] = request.group
-            excerpts = {id(pod): excerpt(pod, pick) for pod in {id(pod): pod for _, pod in outcome.received}.values()}
+            excerpts = {
+                id(pod): excerpt(pod, *taking) for pod in {id(pod): pod for _, pod in outcome.received}.values()
+            }
             kept["templates"] = [
                 _template(template, excerpts[id(pod)])  # equal templates share a pod
                 for template, (_, pod) in zip(outcome.templates, outcome.received, strict=True)
@@ -328,9 +329,9 @@ def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[
             if workload := excerpt_workload(request.object or {}):
                 kept["workload"] = workload
         elif outcome.received:
-            kept["pod"] = excerpt(outcome.received[0][1], pick)
+            kept["pod"] = excerpt(outcome.received[0][1], *taking)
         if "pod" in kept and request.old_object is not None:
-            kept["old"] = excerpt(PodView(request.old_object), pick)
+            kept["old"] = excerpt(PodView(request.old_object), *taking)
     except Malformed as error:  # in a field that no rule had to read for this pod
         return {"omitted": str(error)}
     return kept

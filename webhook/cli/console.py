@@ -131,7 +131,7 @@ def _pods(
         return None, None
     from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
 
-    followed = FollowedPods(settings.client, lambda: watcher.snapshot.config)
+    followed = FollowedPods(settings.client, lambda: watcher.snapshot)
     usage = UsageWatcher(lambda: watcher.current, followed)
     return ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning), usage
 

@@ -40,6 +40,7 @@ class BoundPod:
         terminating: it is being deleted.
         rejected: the kubelet did not admit it (`UnexpectedAdmissionError`).
         annotations: those in which the scheduler records devices and the node.
+        labels: those by which the scheduler's rules reserve cards.
         totals: what it requests in total as the ordinary node fit counts it, by resource name.
         requested: by family, what the family's ledger reads of its requests.
     """
@@ -53,6 +54,7 @@ class BoundPod:
     terminating: bool = False
     rejected: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     totals: Mapping[str, int] = field(default_factory=dict)
     requested: Mapping[str, Any] = field(default_factory=dict)
 
@@ -117,6 +119,7 @@ class OccupiedCard:
         assigned: what live pods hold.
         free: what one more pod can get of it now, by the scheduler's rules.
         pods: what pods hold of it, in their order.
+        reserved: the labels of pods that do not get it, as another pod with these labels has it; a text for each rule.
         device: what the family's engine reads: the empty device.
         state: the same with what is used of it.
     """
@@ -130,6 +133,7 @@ class OccupiedCard:
     assigned: JsonAmounts = NOTHING
     free: JsonAmounts = NOTHING
     pods: list[Holder] = field(default_factory=list)
+    reserved: list[str] = field(default_factory=list)
     device: Annotated[Device, HIDDEN] = UNKNOWN
     state: Annotated[Device, HIDDEN] = UNKNOWN
 

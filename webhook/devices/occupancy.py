@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from webhook.devices import registry
@@ -43,8 +44,15 @@ class Occupancy:
     findings: tuple[LedgerFinding, ...]
 
 
-def read_bound_pod(raw: Mapping[str, Any], config: DeviceConfig) -> BoundPod | None:
+def read_bound_pod(
+    raw: Mapping[str, Any], config: DeviceConfig, rule_labels: frozenset[str] = frozenset()
+) -> BoundPod | None:
     """Keep what occupancy needs of a pod's JSON.
+
+    Args:
+        raw: the pod.
+        config: the device config.
+        rule_labels: the keys of the labels that the scheduler's rules read.
 
     Returns:
         None if the pod is not bound to a node, has finished, or has nothing to do with devices.
@@ -72,9 +80,18 @@ def read_bound_pod(raw: Mapping[str, Any], config: DeviceConfig) -> BoundPod | N
         terminating=bool(metadata.get("deletionTimestamp")),
         rejected=rejected,
         annotations=annotations,
+        labels=_labels(metadata, rule_labels) if rule_labels else _NO_LABELS,
         totals=totals,
         requested=requested,
     )
+
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+def _labels(metadata: Mapping[str, Any], kept: frozenset[str]) -> dict[str, str]:
+    found = obj(metadata, "labels")
+    return {key: value for key in kept if isinstance(value := found.get(key), str)}
 
 
 def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, Any], dict[str, int]]:

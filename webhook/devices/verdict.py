@@ -26,6 +26,7 @@ class Reason(Enum):
     SPLIT = "split-count", "split"
     NPUS_TOGETHER = "split-count", "number of NPUs"
     CORES = "fits-no-node", "cores"
+    RESERVED = "fits-no-node", "reserved"
     EXCLUSIVE = "fits-no-node", "exclusive"
     TOTALS = "fits-no-node", "node totals"
     LEFT = "fits-no-node", "NPUs left"

@@ -35,6 +35,7 @@ CHECKS: Mapping[str, Check] = {
     "deviceshare-switches": scheduler.switches,
     "deviceshare-families": scheduler.families,
     "node-lock": scheduler.node_lock,
+    "exclusive-rules": scheduler.exclusive_rules,
     "queues": queues.queues,
     "queue-hierarchy": queues.hierarchy,
     "device-config": device_config.device_config,

@@ -25,12 +25,15 @@ _ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", 
 _ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
 
 
-def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
+def excerpt(
+    pod: PodView, pick: Callable[[Amounts], Amounts], rule_labels: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """Take from a pod what rules read.
 
     Args:
         pod: the pod.
         pick: leaves the device resources of some limits or requests.
+        rule_labels: the keys of the labels that the scheduler's rules read.
 
     Returns:
         A pod with the fields that rules read.
@@ -58,7 +61,7 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
     kept: dict[str, Any] = {"spec": spec}
     if pod.annotations and (annotations := read_annotations(pod.annotations)):
         kept["metadata"] = {"annotations": annotations}
-    if pod.labels and (labels := _labels(pod.labels)):
+    if pod.labels and (labels := _labels(pod.labels, rule_labels)):
         kept.setdefault("metadata", {})["labels"] = labels
     return kept
 
@@ -99,9 +102,11 @@ def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _labels(labels: Mapping[str, Any]) -> dict[str, Any]:
+def _labels(labels: Mapping[str, Any], rule_labels: frozenset[str]) -> dict[str, Any]:
     """The labels that rules read; a value of another type is wrong whatever it is, so it is kept as a wrong text."""
-    found = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
+    found = {
+        key: value for key, value in labels.items() if (key in _LABELS or key in rule_labels) and value is not None
+    }
     return {key: value[:MAX_TEXT] if isinstance(value, str) else "" for key, value in found.items()}
 
 

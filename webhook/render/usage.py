@@ -91,6 +91,8 @@ def _nodes(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tup
 
 
 def _cards(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
+    reserved = any([card.reserved for node in nodes for card in node.cards])
+
     def rows() -> Iterator[Row]:
         for node in nodes:
             for card in node.cards:
@@ -102,10 +104,11 @@ def _cards(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tup
                     _share(card.free.memory),
                     *((_memory(card.assigned),) if wide else ()),
                     _pods(card, wide=wide),
+                    *((terminal.cell(" or ".join(card.reserved), MAX_CELL),) if reserved else ()),
                 )
 
     head = ("NODE", "DEVICE", *(("FAMILY", "TYPE") if wide else ()), "SLICES", "MEMORY", "CORES", "LARGEST")
-    return (*head, *(("ASSIGNED",) if wide else ()), "PODS"), rows()
+    return (*head, *(("ASSIGNED",) if wide else ()), "PODS", *(("RESERVED",) if reserved else ())), rows()
 
 
 def _namespaces(nodes: Sequence[OccupiedNode], terminal: Terminal, _wide: bool) -> tuple[Sequence[str], Iterator[Row]]:

@@ -11,19 +11,24 @@ from webhook.devices.occupancy import read_bound_pod
 from webhook.kube.client import Client, Page
 from webhook.kube.reflector import Reflector
 from webhook.settings.table import PODS
+from webhook.snapshot import Snapshot
 
 BOUND = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded"}
 PAGE = 500  # pods; of 5 KiB they make 2.5 MiB
 
 
 def list_bound_pods(
-    client: Client, config: DeviceConfig, progress: Callable[[int, int], None] = lambda _read, _left: None
+    client: Client,
+    config: DeviceConfig,
+    rule_labels: frozenset[str] = frozenset(),
+    progress: Callable[[int, int], None] = lambda _read, _left: None,
 ) -> Iterator[BoundPod]:
     """The pods of all namespaces that have or request devices, and are bound to a node.
 
     Args:
         client: of the API server.
         config: the device config.
+        rule_labels: the keys of the labels that the scheduler's rules read.
         progress: called after each page, with how many pods have been read and how many are left.
 
     Raises:
@@ -32,7 +37,7 @@ def list_bound_pods(
     read = 0
     for page in _read_ahead(client.pages(PODS, BOUND, PAGE)):
         for raw in page.items:
-            pod = read_bound_pod(raw, config)
+            pod = read_bound_pod(raw, config, rule_labels)
             if pod is not None:
                 yield pod
         read += len(page.items)
@@ -48,32 +53,38 @@ def _read_ahead(pages: Iterator[Page]) -> Iterator[Page]:
             yield page
 
 
-def bound_pods_reflector(connect: Callable[[], Client], config: DeviceConfig) -> Reflector[BoundPod]:
+def bound_pods_reflector(
+    connect: Callable[[], Client], config: DeviceConfig, rule_labels: frozenset[str] = frozenset()
+) -> Reflector[BoundPod]:
     """Follows the pods of all namespaces that have or request devices, and are bound to a node."""
-    keep: Callable[[dict[str, Any]], BoundPod | None] = partial(read_bound_pod, config=config)
+    keep: Callable[[dict[str, Any]], BoundPod | None] = partial(read_bound_pod, config=config, rule_labels=rule_labels)
     return Reflector("pods", PODS, connect, keep, BOUND)
 
 
 class FollowedPods:
     """The bound pods of a cluster, as they are now."""
 
-    def __init__(self, connect: Callable[[], Client], config: Callable[[], DeviceConfig]) -> None:
-        """Take how to make a client, and the device config in use, which names the annotations that are kept."""
+    def __init__(self, connect: Callable[[], Client], snapshot: Callable[[], Snapshot]) -> None:
+        """Take how to make a client, and the settings in use, which name the annotations and labels that are kept."""
         self._connect = connect
-        self._config = config
+        self._snapshot = snapshot
         self._generation = 0
         self._follow()
 
     def _follow(self) -> None:
-        self._followed_config = self._config()
-        self._reflector = bound_pods_reflector(self._connect, self._followed_config)
+        self._followed = self._kept()
+        self._reflector = bound_pods_reflector(self._connect, *self._followed)
         self._reflector.optional = True  # the right to list pods is the operator's to give
         self._reflector.start()
+
+    def _kept(self) -> tuple[DeviceConfig, frozenset[str]]:
+        snapshot = self._snapshot()
+        return snapshot.config, snapshot.settings.target.rule_labels
 
     @property
     def version(self) -> tuple[int, int] | None:
         """Another one after each change; None while the pods are not known."""
-        if self._config() != self._followed_config:  # other annotations are needed: read all pods again
+        if self._kept() != self._followed:  # other annotations or labels are needed: read all pods again
             self._reflector.stop()
             self._generation += 1
             self._follow()

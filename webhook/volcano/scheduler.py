@@ -13,6 +13,9 @@ from webhook.lenient import obj, objs, text
 DEVICESHARE = "deviceshare"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
 NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
+EXCLUSIVE_RULES = f"{DEVICESHARE}.GPUExclusiveRules"
+
+MAX_RULES = 100  # of EXCLUSIVE_RULES; the scheduler reads more
 
 POLICIES = ("default", "binpack", "spread")  # values of SCHEDULE_POLICY; every other one means the first
 
@@ -60,6 +63,16 @@ class SchedulerConf:
         return found if found in POLICIES else POLICIES[0]
 
     @property
+    def exclusive_rules(self) -> tuple[Mapping[str, str], ...]:
+        """Labels of each rule: pods that have all of them get no card that another such pod has.
+
+        Of a rule with other values than text the scheduler leaves these out; here it counts as absent, so it refuses no pod.
+        Source: volcano `pkg/scheduler/plugins/deviceshare/gpuexclusive.go`.
+        """
+        found = self.argument(DEVICESHARE, EXCLUSIVE_RULES)
+        return tuple([rule for rule in (found if isinstance(found, list) else ()) if is_rule(rule)][:MAX_RULES])
+
+    @property
     def locks_nodes(self) -> bool:
         """Whether a node takes one pod with devices at a time."""
         return self.argument(DEVICESHARE, NODE_LOCK) is True
@@ -84,7 +97,17 @@ class SchedulerConf:
     @property
     def facts(self) -> tuple[object, ...]:
         """All that reviews depend on."""
-        return self.schedule_policy, self.locks_nodes, self.starts_gangs, self.limits_queues, self.nests_queues
+        switches = self.locks_nodes, self.starts_gangs, self.limits_queues, self.nests_queues
+        return self.schedule_policy, *switches, self.exclusive_rules
+
+
+def is_rule(written: object) -> bool:
+    """Whether an entry of EXCLUSIVE_RULES has labels, and nothing but text."""
+    return (
+        isinstance(written, Mapping)
+        and bool(written)
+        and all([isinstance(t, str) for t in (*written, *written.values())])
+    )
 
 
 def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:

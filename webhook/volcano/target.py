@@ -4,7 +4,9 @@ Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plug
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from webhook.volcano.scheduler import POLICIES, SchedulerConf
 
@@ -54,6 +56,9 @@ class Target:
         skips_torn: an entry that cannot be read is skipped (from 1.16); before, one with too few fields stops the
             scheduler, and a number that cannot be read counts as 0.
         policies: those by which the scheduler may walk the cards; several if its configuration is not known.
+        exclusive_rules: labels of pods that get no card which another pod with the same labels has (from 1.15); none if the
+            scheduler's configuration is not known.
+        rule_labels: the keys of these labels.
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
         writes_handshake: the device plugin writes the handshake (up to 1.12.0).
         lists_units: the kubelet writes each unit of memory into the status of a pod (Kubernetes from 1.36 on).
@@ -71,6 +76,8 @@ class Target:
     follows_policy: bool = field(init=False)
     spreads_groups: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
+    exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
+    rule_labels: frozenset[str] = field(init=False)
     one_container: bool = field(init=False)
     writes_handshake: bool = field(init=False)
     lists_units: bool = field(init=False)
@@ -91,9 +98,22 @@ class Target:
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
+        known_rules = self.scheduler.exclusive_rules if self.scheduler is not None else ()
+        derive(self, "exclusive_rules", known_rules if self.volcano >= (1, 15, 0) else ())
+        derive(self, "rule_labels", frozenset([key for rule in self.exclusive_rules for key in rule]))
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))
         derive(self, "writes_handshake", self.device_plugin <= (1, 12, 0))
         derive(self, "lists_units", self.kubernetes >= (1, 36, 0))
         derive(self, "counts_terminating", self.volcano < (1, 15, 0))
         derive(self, "counts_repeats", self.volcano < (1, 15, 0))
         derive(self, "skips_torn", self.volcano >= (1, 16, 0))
+
+    def rules_in(self, bits: int) -> list[str]:
+        """The labels of some rules, given as bits, for people."""
+        some = [rule for at, rule in enumerate(self.exclusive_rules) if bits >> at & 1]
+        return [",".join([f"{key}={value}" for key, value in rule.items()]) for rule in some]
+
+    def rules_of(self, labels: Mapping[str, Any]) -> int:
+        """The rules that a pod with these labels matches, as bits."""
+        rules = self.exclusive_rules
+        return sum([1 << at for at, rule in enumerate(rules) if all([labels.get(key) == rule[key] for key in rule])])

@@ -189,7 +189,7 @@ class LiveObjects:
         if spec.get("nodeName"):
             if own and not finished:
                 self.started[key[0], own] += 1
-            pod = read_bound_pod(raw, self.snapshot.config)
+            pod = read_bound_pod(raw, self.snapshot.config, self.snapshot.settings.target.rule_labels)
             if pod is not None:
                 self.bound.append(pod)
             return

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from webhook import names
 from webhook.devices.budget import SearchBudget
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
-from webhook.devices.vgpu.fleet import Used, VgpuFleet
+from webhook.devices.vgpu.fleet import Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Slices, greedy
 
 MAX_PODS = 64  # of a gang that is searched
@@ -32,13 +33,21 @@ class RoleRequest:
         request: of each pod.
         needed: the gang does not start without so many of them.
         replicas: there are so many of them at most.
-        spread: no card takes two pods of the gang.
+        spread: the annotation puts each pod of the gang on cards of its own.
     """
 
     request: SliceRequest
     needed: int
     replicas: int
     spread: bool = False
+
+    def apart_on(self, shape: VgpuShape) -> bool:
+        """Whether no card of a node takes two pods of this role."""
+        return self.spread or bool(self.rules_on(shape))
+
+    def rules_on(self, shape: VgpuShape) -> int:
+        """The scheduler's rules that keep pods apart on a node, as bits: there are none in MIG mode."""
+        return self.request.constraints.rules if shape.mode == names.MODE_HAMI_CORE else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +209,8 @@ class Cycle:
             return None
         if wanted.spread:
             excluded = excluded.union([at for at, card in enumerate(shape.devices) if used[at] != card.used])
+        if rules := wanted.rules_on(shape):
+            excluded = excluded.union(self._reserved(state, rules))
         after = list(used)
         slices = greedy(shape.devices, wanted.request.needs, self._order, after, excluded)
         if slices is None:
@@ -207,6 +218,12 @@ class Cycle:
         filled = (number, tuple(after), pods)
         self.pods.setdefault(filled, (*self.pods.get(state, ()), (role, slices)))
         return filled
+
+    def _reserved(self, state: State, rules: int) -> Iterator[int]:
+        """The cards of a node that pods of the gang have which match some rules."""
+        for role, slices in self.pods.get(state, ()):
+            if self.gang.roles[role].request.constraints.rules & rules:
+                yield from (card for container in slices for card in container)
 
 
 def _one_more(pods: Vector, role: int) -> Vector:
@@ -219,7 +236,7 @@ def _excluded(role: RoleRequest, fleet: VgpuFleet) -> list[frozenset[int] | None
     left = {id(shape) for shape, _ in eligible(constraints, fleet).shapes}
     found: list[frozenset[int] | None] = []
     for shape in fleet.shapes:
-        refused = [card for card, _ in shape.kinds if not constraints.accepts_type(card.type)]
+        refused = [card for card, _ in shape.kinds if not constraints.accepts(card)]
         cards = frozenset([at for at, card in enumerate(shape.devices) if card in refused] if refused else ())
         found.append(cards if id(shape) in left else None)
     return found

@@ -22,6 +22,7 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
             without `use_types`. An empty word matches every card.
         use_uuids, nouse_uuids: identities, compared exactly.
         nodes: those that the pod's selector leaves, as bits.
+        rules: the scheduler's rules that the pod matches, as bits: it gets no card that another pod of one of them has.
     """
 
     mode: str | None = None
@@ -30,6 +31,7 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
     use_uuids: frozenset[str] = frozenset()
     nouse_uuids: frozenset[str] = frozenset()
     nodes: int | None = None
+    rules: int = 0
 
     @property
     def names_uuids(self) -> bool:
@@ -47,6 +49,10 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
         """Deny beats allow, and a card without an identity matches no list."""
         return self.nouse_uuids | {""} if self.names_uuids else frozenset()
 
+    def accepts(self, card: Card) -> bool:
+        """Whether neither the type of a card nor a rule keeps the pod off it."""
+        return not card.reserved & self.rules and self.accepts_type(card.type)
+
     def accepts_type(self, card_type: str) -> bool:
         """Apply the scheduler's card type rule."""
         if "NVIDIA" not in card_type:
@@ -63,9 +69,10 @@ UNCONSTRAINED = Constraints()
 
 
 def read_constraints(pod: PodView, target: Target) -> Constraints:
-    """Read a pod's annotations as the target version of the scheduler does."""
+    """Read a pod's annotations and labels as the target version of the scheduler does."""
+    rules = target.rules_of(pod.labels) if target.exclusive_rules else 0
     if names.AUTHOR_ANNOTATIONS.isdisjoint(pod.annotations):
-        return UNCONSTRAINED
+        return UNCONSTRAINED if not rules else UNCONSTRAINED._replace(rules=rules)
     use, nouse = pod.annotation(names.USE_GPUTYPE), pod.annotation(names.NOUSE_GPUTYPE)
     return Constraints(
         mode=pod.annotation(names.VGPU_MODE),
@@ -73,6 +80,7 @@ def read_constraints(pod: PodView, target: Target) -> Constraints:
         nouse_types=None if nouse is None else type_words(nouse),
         use_uuids=_uuids(pod.annotation(names.USE_GPUUUID)) if target.reads_uuids else frozenset(),
         nouse_uuids=_uuids(pod.annotation(names.NOUSE_GPUUUID)) if target.reads_uuids else frozenset(),
+        rules=rules,
     )
 
 
@@ -176,7 +184,7 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
 
 def _candidate(constraints: Constraints, remainder: Remainder) -> Candidate:
     shape, node, positions = remainder
-    accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
+    accepted = {card: constraints.accepts(card) for card, _ in shape.kinds}
     cards = [card for at, card in enumerate(shape.devices) if accepted[card] and (positions is None or at in positions)]
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
 

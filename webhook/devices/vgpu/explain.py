@@ -14,11 +14,12 @@ from webhook.devices.families import Role
 from webhook.devices.model import CARD_CORES, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
 from webhook.devices.verdict import Never, Reason
-from webhook.devices.vgpu.eligibility import eligible, remainders
+from webhook.devices.vgpu.eligibility import Constraints, eligible, remainders
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Slices, Stuck, walk
 from webhook.devices.vgpu.slices import Need, takes
+from webhook.volcano.scheduler import EXCLUSIVE_RULES
 
 # An annotation, and what holds without it.
 _ANNOTATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -32,15 +33,21 @@ _LEAST = {Role.MEMORY: 1, Role.NUMBER: 1, Role.CORES: 0}  # 0 of memory would me
 
 
 def excluded_cards(request: SliceRequest, fleet: VgpuFleet) -> list[tuple[Reason | None, ...]]:
-    """Why the annotations exclude each card, for each different node of the only shape; at least one."""
+    """Why annotations and rules exclude each card, for each different node of the only shape; at least one."""
     constraints, cards = request.constraints, fleet.shapes[0].devices
     shapes = eligible(constraints, fleet).shapes
     found = [each.positions for each in remainders(constraints, fleet, shapes) if each is not None]
-    typed = [None if constraints.accepts_type(card.type) else Reason.TYPE for card in cards]
+    typed = [_exclusion(constraints, card) for card in cards]
     return [
         tuple(why or (None if positions is None or at in positions else Reason.UUID) for at, why in enumerate(typed))
         for positions in found or [frozenset[int]()]
     ]
+
+
+def _exclusion(constraints: Constraints, card: Card) -> Reason | None:
+    if not constraints.accepts_type(card.type):
+        return Reason.TYPE
+    return None if constraints.accepts(card) else Reason.RESERVED
 
 
 def find_slices(request: SliceRequest, fleet: VgpuFleet) -> tuple[Slices, str]:
@@ -174,6 +181,8 @@ def card_refusal(reason: Reason, card: Card, used: Used, need: Need, unit: tuple
     match reason:
         case Reason.TYPE | Reason.UUID:
             return "not one that the pod requests"
+        case Reason.RESERVED:
+            return f"a pod that matches a rule of {EXCLUSIVE_RULES} as this one does has a slice of it"
         case Reason.SPLIT:
             return f"all {slices} slices are taken" if slices else "cut into 0 slices"
         case Reason.MEMORY:

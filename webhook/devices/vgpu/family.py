@@ -186,7 +186,10 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
         for number, (card, device) in enumerate(zip(ledger.cards, shape.devices, strict=True)):
             slices, memory, cores = card.accounted
             used = Amounts(slices, memory // device.factor, cores)
-            state = replace(device, geometries=cards.geometries(number), used=used) if any(used) else device
+            reserved, state = cards.reserved[number], device
+            if any(used) or reserved:
+                state = replace(device, geometries=cards.geometries(number), used=used, reserved=reserved)
+                card.reserved = self.target.rules_in(reserved)
             card.state, card.free = state, self.free(shape, state)
         return ledger
 

@@ -130,7 +130,7 @@ def _in_order(requested: SliceRequest, candidate: Candidate, budget: SearchBudge
     cards, needs, (policy,) = candidate.shape.devices, requested.needs, requested.policies
     if not budget.spend(len(needs) * len(cards)):
         return Placement.UNKNOWN
-    refused = [at for at, card in enumerate(cards) if not requested.constraints.accepts_type(card.type)]
+    refused = [at for at, card in enumerate(cards) if not requested.constraints.accepts(card)]
     if greedy(cards, needs, ORDERS[policy], [card.used for card in cards], frozenset(refused)) is not None:
         return Placement.FITS
     if len(needs) == 1:

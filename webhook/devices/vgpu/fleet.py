@@ -23,11 +23,13 @@ class Card(Device):
     Attributes:
         geometries: the MIG geometries that are open to a new slice, as the scheduler compares them: see
             `comparable_geometries`; None on a hami-core node.
+        reserved: the scheduler's rules whose pods have a slice of it, as bits.
         capacity: the most memory that one slice of the empty card can have.
     """
 
     cores: int = CARD_CORES
     geometries: tuple[Geometry, ...] | None = None
+    reserved: int = field(default=0, repr=False)
     capacity: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,7 +47,7 @@ class Card(Device):
     @property
     def content(self) -> tuple[object, ...]:
         """All fields."""
-        return (self.type, self.memory, self.split, self.used, self.factor, self.geometries)
+        return (self.type, self.memory, self.split, self.used, self.factor, self.geometries, self.reserved)
 
     def accounted(self, need: int) -> int | None:
         """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough.

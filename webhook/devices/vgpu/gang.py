@@ -193,7 +193,7 @@ def _pods_on(candidate: Candidate, role: RoleRequest, budget: SearchBudget) -> t
 
 def _slots_limit(candidate: Candidate, role: RoleRequest) -> int:
     needs = role.request.needs
-    if role.spread:
+    if role.apart_on(candidate.shape):
         return _able_cards(candidate, needs) // max(need.number for need in needs)
     return sum(card.split for card in candidate.cards) // sum(need.number for need in needs)
 
@@ -244,7 +244,9 @@ def _totals_suffice(gang: GangRequest, fleet: VgpuFleet) -> bool:
 
 def _is_searchable(gang: GangRequest) -> bool:
     constraints = gang.roles[0].request.constraints
-    alike = not any(role.spread or role.request.constraints != constraints for role in gang.roles)
+    alike = (
+        not any(role.spread or role.request.constraints != constraints for role in gang.roles) and not constraints.rules
+    )
     return alike and len(gang.roles) <= MAX_ROLES and sum(gang.targets) <= MAX_PODS
 
 

@@ -80,7 +80,11 @@ def _lenient(text: str) -> int:
 
 
 class CardLedger:
-    """Adds up the slices that pods hold of the cards of one node."""
+    """Adds up the slices that pods hold of the cards of one node.
+
+    Attributes:
+        reserved: of each card, the scheduler's rules whose pods have a slice of it, as bits; none in MIG mode.
+    """
 
     def __init__(self, shape: VgpuShape, ledger: NodeLedger, target: Target) -> None:
         """Take the node's shape, its ledger, and the version of the scheduler."""
@@ -94,6 +98,7 @@ class CardLedger:
         self._mig = shape.mode == names.MODE_MIG
         self._instances: dict[tuple[int, Geometry, int], BoundPod] = {}
         self._usage = [_MigUsage() for _ in uuids] if self._mig else []
+        self.reserved = [0] * len(uuids)
 
     def add(self, pod: BoundPod) -> None:
         """Add the slices of one pod."""
@@ -103,6 +108,7 @@ class CardLedger:
         containers: tuple[str, ...] = pod.requested.get(Family.VGPU) or ()
         named = len(containers) == text.count(";") + 1
         seen: set[int] = set()
+        rules = self._target.rules_of(pod.labels) if pod.labels and not self._mig else 0
         for entry in entries(text, self._target):
             if entry.error:
                 self._ledger.unreadable(pod, names.VGPU_IDS, entry.error)
@@ -112,6 +118,7 @@ class CardLedger:
             if number is None:
                 self._ledger.missing(pod, entry.uuid, "card")
                 continue
+            self.reserved[number] |= rules  # also those of a pod that is being deleted
             repeated = number in seen and (self._mig or not self._target.counts_repeats)
             counts = self._ledger.counts(pod) and not repeated
             container = containers[entry.segment] if named else ""

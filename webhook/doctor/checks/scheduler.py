@@ -1,6 +1,7 @@
 """The scheduler's configuration: deviceshare, its arguments, and the plugin that calls it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import ObjectKind, Unread, listed, name_of
@@ -17,7 +18,8 @@ from webhook.doctor.volcano import (
     reads_switch,
     vgpu_nodes,
 )
-from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK
+from webhook.texts import counted
+from webhook.volcano.scheduler import DEVICESHARE, EXCLUSIVE_RULES, MAX_RULES, NODE_LOCK, is_rule
 
 _RESTART = "then restart the scheduler"
 _CAPACITY_GATE = "DRAConsumableCapacity"
@@ -126,6 +128,37 @@ def node_lock(setup: Setup) -> Iterator[CheckResult]:
             "one the cards and limits of another",
             f"set {NODE_LOCK}: true in the arguments of {DEVICESHARE}; a node then starts one such pod at a time; {_RESTART}",
         )
+
+
+def exclusive_rules(setup: Setup) -> Iterator[CheckResult]:
+    """The scheduler reads every rule that keeps pods on cards of their own, and so does the webhook."""
+    conf = _with_deviceshare(setup)
+    written = conf.arguments.get(EXCLUSIVE_RULES)
+    if written is None:
+        yield ok(f"{EXCLUSIVE_RULES} is not set")
+        return
+    rules = written if isinstance(written, list) else []
+    unread = [f"rule {number}" for number, rule in enumerate(rules, 1) if not is_rule(rule)]
+    if not isinstance(written, list) or unread:
+        what = f"of {EXCLUSIVE_RULES}, {listed(unread)} is" if unread else f"{EXCLUSIVE_RULES} is"
+        yield broken(
+            f"{conf.place}: {what} no labels in text: the scheduler leaves out what is no text, so other pods wait for a card "
+            "than you meant, and the webhook leaves out the rule",
+            f'write a list of labels, each value in quotes: [{{app: training}}, {{tier: "1"}}]; {_RESTART}',
+        )
+    elif rules and not replace(setup.target, scheduler=conf.conf).exclusive_rules:
+        yield broken(
+            f"{conf.place}: Volcano before 1.15 does not read {EXCLUSIVE_RULES}: such pods share cards",
+            f"upgrade the scheduler to 1.15.1 or newer, or remove {EXCLUSIVE_RULES}",
+        )
+    elif len(rules) > MAX_RULES:
+        yield warning(
+            f"{conf.place}: {EXCLUSIVE_RULES} has {len(rules)} rules, of which the webhook reads the first {MAX_RULES}: "
+            "`why` and the rules about gangs miss the others",
+            "write fewer rules",
+        )
+    else:
+        yield ok(f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}")
 
 
 def _with_deviceshare(setup: Setup) -> SchedulerMap:
