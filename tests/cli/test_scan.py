@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
-from tests.kube.apihttp import Handler
-from tests.kube.apiserver import ApiServer, config_map
+from tests.kube.apihttp import ReceivedRequest
+from tests.kube.apiserver import ApiServer, Object, config_map
 from webhook import names
 
 FLEET = FLEETS / "mixed.yaml"
@@ -324,66 +324,48 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path, write):
 # --- a cluster ------------------------------------------------------------------------------------------------------
 
 
-def _serve_write(handler: Any, change: Any) -> None:
-    """Serve a write, which the fake API server does not support by itself."""
-    api, path = handler.server.api, handler.path
-    content = json.loads(handler.rfile.read(int(handler.headers.get("Content-Length") or 0)) or b"null")
-    api.writes.append((handler.command, path))
-    change(api, path, content)
-    handler.respond(200, b"{}")
+class ReportServer(ApiServer):
+    """A cluster that stores PolicyReports.
 
+    Attributes:
+        writes: all writes, as (method, path).
+    """
 
-def _post(api: Any, path: str, content: Any) -> None:
-    api.put(path, content)
-    _put_in_all_namespaces(api, path, content)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.writes: list[tuple[str, str]] = []
 
+    def write(self, request: ReceivedRequest, body: bytes) -> tuple[Object, dict[str, str]]:
+        self.writes.append((request.method, request.path))
+        collection, _, name = request.path.rpartition("/")
+        if request.method == "DELETE":
+            self.delete(collection, name)
+            return {}, {}
+        report = json.loads(body)
+        if request.method == "PUT":
+            assert report["metadata"]["resourceVersion"] == self.get(request.path)["metadata"]["resourceVersion"]
+        self.put(request.path if request.method == "POST" else collection, report)
+        return report, {}
 
-def _put(api: Any, path: str, content: Any) -> None:
-    stored_report = api.get(path)
-    assert content["metadata"]["resourceVersion"] == stored_report["metadata"]["resourceVersion"]
-    _post(api, path.rpartition("/")[0], content)
-
-
-def _delete(api: Any, path: str, _: Any) -> None:
-    collection, _, name = path.rpartition("/")
-    api.delete(collection, name)
-    api._objects[f"{REPORTS}/policyreports"] = {
-        key: stored_report
-        for key, stored_report in api._objects[f"{REPORTS}/policyreports"].items()
-        if not collection.endswith(f"/{stored_report['metadata']['namespace']}/policyreports")
-    }
-
-
-def _put_in_all_namespaces(api: Any, path: str, content: Any) -> None:
-    """Store an object in the collection of all namespaces, too."""
-    namespace = content["metadata"]["namespace"]
-    stored_report = api.get(f"{path}/{content['metadata']['name']}")
-    api._objects.setdefault(f"{REPORTS}/policyreports", {})[f"{namespace}-report"] = stored_report
+    def page(self, request: ReceivedRequest) -> Object | None:
+        """A list, of all namespaces if it is of reports, with the apiVersion that its items omit."""
+        collections = {
+            path: found for path, found in self._objects.items() if path.startswith(f"{REPORTS}/namespaces/")
+        }
+        self._objects[f"{REPORTS}/policyreports"] = {
+            path: report for path, found in collections.items() for report in found.values()
+        }
+        parts = request.path.strip("/").split("/")
+        return super().page(request) | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    for method, change in (("do_POST", _post), ("do_PUT", _put), ("do_DELETE", _delete)):
-        monkeypatch.setattr(
-            Handler, method, lambda handler, change=change: _serve_write(handler, change), raising=False
-        )
-    with ApiServer() as server:
-        server.writes = []  # type: ignore[attr-defined]
-        nodes = yaml.safe_load(FLEET.read_text())["items"]
-        server.put("/api/v1/nodes", *nodes)
-        text = CONFIG.read_text()
-        server.put(
-            "/api/v1/namespaces/volcano-system/configmaps",
-            config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: text}),
-        )
-        monkeypatch.setattr(server, "page", lambda request: _with_group(request.path, ApiServer.page(server, request)))
+def api() -> Iterator[ReportServer]:
+    with ReportServer() as server:
+        server.put("/api/v1/nodes", *yaml.safe_load(FLEET.read_text())["items"])
+        config = config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: CONFIG.read_text()})
+        server.put("/api/v1/namespaces/volcano-system/configmaps", config)
         yield server
-
-
-def _with_group(path: str, page: Any) -> Any:
-    """A list with the apiVersion, which its items omit, as a real API server returns it."""
-    parts = path.strip("/").split("/")
-    return page | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
 
 def put_pods(api: ApiServer, *items: dict[str, Any]) -> None:
@@ -510,9 +492,9 @@ def test_reports_are_not_deleted_after_an_incomplete_scan(run, api, cluster):
     assert result.code == 2
 
 
-def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster, monkeypatch):
+def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster):
     put_pods(api, bound_pod("a", 150))
-    monkeypatch.setattr(Handler, "do_POST", lambda handler: handler.refuse(403, "may not create"))
+    api.fail(f"{REPORTS}/namespaces/team/policyreports", lambda handler: handler.refuse(403, "may not create"))
     result = run("scan", *cluster, "-A", "--report")
     assert result.code == 2
     assert "403 may not create" in result.err

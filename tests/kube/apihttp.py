@@ -94,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
         except StatusError as error:
             self.refuse(error.status, str(error))
 
-    do_GET = do_POST = do_PUT = do_PATCH = _handle  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815
 
     def _dispatch(self, received: ReceivedRequest, body: bytes) -> None:
         api = self.api
