@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jinja2 import Environment, PackageLoader
 
 from tests import strategies
-from tests.render.drawings import CONFIG, SETTINGS, fleet_in, fleet_of, many_cards, pod, shapes_explained, vgpus
+from tests.cli.conftest import vgpus
+from tests.render.drawings import CONFIG, SETTINGS, fleet_in, fleet_of, many_cards, pod, shapes_explained
 from tests.timing import within
 from webhook.console.pictures.node import COLOURS, percent, picture
 from webhook.devices import registry

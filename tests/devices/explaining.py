@@ -84,3 +84,19 @@ def apply_change(raw, change):
         where = raw["spec"][change.container.kind][change.container.index]
         where["resources"]["limits"][change.resource] = change.most
     return raw
+
+
+def requesting(resources, *containers, init=(), labels=None, annotations=None, **spec):
+    """A pod whose containers request amounts of these resources; None is omitted."""
+    listed = [
+        [
+            {
+                "name": f"{kind}{at}",
+                "resources": {"limits": {n: v for n, v in zip(resources, amounts, strict=False) if v is not None}},
+            }
+            for at, amounts in enumerate(some)
+        ]
+        for kind, some in (("c", containers), ("i", init))
+    ]
+    metadata = {"labels": labels or {}, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": listed[0], "initContainers": listed[1], **spec}}

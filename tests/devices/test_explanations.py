@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import Explaining, apply_change, format_change, is_cut_short
+from tests.devices.explaining import Explaining, apply_change, format_change, is_cut_short, requesting
 from webhook import names
 from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
@@ -46,33 +46,17 @@ def chips(cores, size=8, name="n"):
     return Node(name, {"name": name, names.NODE_SERVER_TYPE: f"Ascend310P-{size}"}, {}, {}, {CORE: cores})
 
 
-def pod(resources, *containers, init=(), labels=None, annotations=None, **spec):
-    """A pod whose containers request amounts of these resources; None is omitted."""
-    listed = [
-        [
-            {
-                "name": f"{kind}{at}",
-                "resources": {"limits": {n: v for n, v in zip(resources, amounts, strict=False) if v is not None}},
-            }
-            for at, amounts in enumerate(some)
-        ]
-        for kind, some in (("c", containers), ("i", init))
-    ]
-    metadata = {"labels": labels or {}, "annotations": annotations or {}}
-    return {"metadata": metadata, "spec": {"containers": listed[0], "initContainers": listed[1], **spec}}
-
-
 def ascend(*containers, hami_core=False, **spec):
     annotations = {names.VNPU_MODE: names.MODE_HAMI_CORE} if hami_core else {}
-    return pod((NPU, MEMORY, AI_CORES), *containers, annotations=annotations, **spec)
+    return requesting((NPU, MEMORY, AI_CORES), *containers, annotations=annotations, **spec)
 
 
 def gpushare(*containers, **spec):
-    return pod((NUMBER, SHARED), *containers, **spec)
+    return requesting((NUMBER, SHARED), *containers, **spec)
 
 
 def mindcluster(*cores, labels=None, **spec):
-    return pod((CORE,), *[(each,) for each in cores], labels=SERVED | (labels or {}), **spec)
+    return requesting((CORE,), *[(each,) for each in cores], labels=SERVED | (labels or {}), **spec)
 
 
 def shapes_of(family, raw, *nodes, **policy):

@@ -59,11 +59,6 @@ def pod(*containers, annotations=None, labels=None):
     return {"metadata": {"annotations": annotations or {}, "labels": labels or {}}, "spec": {"containers": listed}}
 
 
-def vgpus(number, memory=None, cores=None):
-    amounts = {"number": number, "memory": memory, "cores": cores}
-    return {f"volcano.sh/vgpu-{role}": amount for role, amount in amounts.items() if amount is not None}
-
-
 def many_cards(count, split=10, memory=1000, mode="hami-core"):
     """A node with a number of equal cards."""
     register = "".join(f"u{at},{split},{memory},NVIDIA-T4,true,{mode}:" for at in range(count))

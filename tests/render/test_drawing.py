@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tests import strategies
+from tests.cli.conftest import vgpus
 from tests.render.drawings import (
     CONFIG,
     SETTINGS,
@@ -18,7 +19,6 @@ from tests.render.drawings import (
     nodes_in,
     pod,
     shapes_explained,
-    vgpus,
 )
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import selected
+from tests.devices.explaining import requesting, selected
 from tests.examples import examples
 from tests.strategies import ascend_node
 from tests.timing import within
@@ -42,11 +42,8 @@ CONFIG = parse_device_config(
 
 def pod(amounts, hami_core=False):
     """A pod whose containers request (number, memory, cores); None is omitted."""
-    written = [dict(zip((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), container, strict=True)) for container in amounts]
-    limits = [{name: amount for name, amount in each.items() if amount is not None} for each in written]
-    containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
     annotations = {names.VNPU_MODE: names.MODE_HAMI_CORE} if hami_core else {}
-    return PodView({"metadata": {"annotations": annotations}, "spec": {"containers": containers}})
+    return PodView(requesting((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), *amounts, annotations=annotations))
 
 
 def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):

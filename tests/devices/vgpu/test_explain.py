@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import Explaining, format_change, is_cut_short
+from tests.devices.explaining import Explaining, format_change, is_cut_short, requesting
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import HANDSHAKE, Node
@@ -33,10 +33,6 @@ def node(name, *cards, **offered):
 
 def pod(*containers, constraints=UNCONSTRAINED, selector=None):
     """A pod whose containers request (number, memory, cores)."""
-    listed = []
-    for at, amounts in enumerate(containers):
-        limits = {name: str(n) for name, n in zip((NUMBER, MEMORY, CORES), amounts, strict=False) if n is not None}
-        listed.append({"name": f"c{at}", "resources": {"limits": limits}})
     words = {
         names.VGPU_MODE: constraints.mode,
         names.USE_GPUTYPE: ",".join(constraints.use_types or ()),
@@ -45,7 +41,7 @@ def pod(*containers, constraints=UNCONSTRAINED, selector=None):
     }
     annotations = {key: value for key, value in words.items() if value}
     fields = selector.json() if selector is not None else {}
-    return {"metadata": {"annotations": annotations}, "spec": {"containers": listed, **fields}}
+    return requesting((NUMBER, MEMORY, CORES), *containers, annotations=annotations, **fields)
 
 
 def explained(containers, *nodes, target=TARGET, **demands):
