@@ -14,12 +14,11 @@ from tests import strategies
 from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
 from tests.timing import within
 from webhook import names
-from webhook.devices.nodes import read_node
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, review, validate
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.snapshot import Snapshot
 
 USUAL = snapshot("mixed")
@@ -133,7 +132,7 @@ def test_one_more_node_never_makes_a_placeable_pod_impossible(pod: dict[str, Any
     """
     for field in ("nodeSelector", "affinity"):
         pod["spec"].pop(field, None)
-    nodes = [node for node in (read_node(item, CONFIG) for item in raw) if node]
+    nodes = read_nodes(raw, CONFIG)
     policy = parse_policy({"memoryAboveCard": "deny"}, "the test's policy")
     fewer, more = (SnapshotInputs(CONFIG, policy, some).snapshot() for some in (nodes[:-1], nodes))
     mutated = request(dict(mutate(request(pod), more).object))
@@ -275,7 +274,7 @@ def _crowded_fleet() -> Snapshot:
     raw = [model(i) for i in range(1250) for model in models]
     for number, node in enumerate(raw):
         node["metadata"]["labels"] = {"zone": str(number % 97), "size": str(number % 900)}
-    nodes = [node for item in raw if (node := read_node(item, CONFIG))]
+    nodes = read_nodes(raw, CONFIG)
     return SnapshotInputs(
         CONFIG, parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy"), nodes
     ).snapshot()

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.reviewing import CONFIG, request
 from webhook import names
-from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy
 from webhook.review import review
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 
 POLICY = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
 FAMILIES = tuple(strategies.node_models)
@@ -44,7 +43,7 @@ def pods(draw, family):
 
 def review_result(pod, raw_nodes):
     """The violations, operations and notices of a review."""
-    nodes = [node for item in raw_nodes if (node := read_node(item, CONFIG)) is not None]
+    nodes = read_nodes(raw_nodes, CONFIG)
     outcome = review(request(pod), SnapshotInputs(CONFIG, POLICY, nodes).snapshot())
     return outcome.violations, outcome.operations, outcome.notices
 

@@ -25,7 +25,7 @@ from webhook.devices.model import Device, NodeState
 from webhook.devices.nodes import Index, read_node
 from webhook.devices.shapes import SAMPLE, NodeShape
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
-from webhook.settings.snapshot import default_device_config
+from webhook.settings.snapshot import default_device_config, read_nodes
 from webhook.volcano.target import Target
 
 CHIPS = ("Ascend910B3", "Ascend310P")
@@ -55,8 +55,7 @@ ONE_EACH = {
 
 
 def fleet(*items, declared=None):
-    known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
-    return build_fleet(known, CONFIG, MASTER, declared or {})
+    return build_fleet(read_nodes(items, CONFIG), CONFIG, MASTER, declared or {})
 
 
 def members(shape, index):

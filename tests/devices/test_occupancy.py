@@ -26,8 +26,8 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import Amounts
-from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import Occupancy, occupancy, read_bound_pod
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 JSON = TypeAdapter(Occupancy)
@@ -58,7 +58,7 @@ def assigned(name, node, ids, **more):
 
 def occupied(nodes, pods, version=TODAY, config=CONFIG):
     target = Target(volcano=version)
-    known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
+    known = read_nodes(nodes, config)
     kept = [pod for raw in pods if (pod := read_bound_pod(raw, config)) is not None]
     return occupancy(known, kept, build_fleet(known, config, target))
 

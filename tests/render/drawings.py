@@ -6,13 +6,13 @@ import yaml
 
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import read_node
 from webhook.devices.registry import bind
 from webhook.pod.view import PodView
 from webhook.render.explanation import explain_pods
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Settings
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 DATA = Path(__file__).parents[1] / "data"
@@ -22,7 +22,7 @@ SETTINGS = Settings(target=Target((1, 16, 0)))
 
 
 def fleet_of(nodes, config=CONFIG):
-    return build_fleet([parsed for node in nodes if (parsed := read_node(node, config))], config, SETTINGS.target)
+    return build_fleet(read_nodes(nodes, config), config, SETTINGS.target)
 
 
 def nodes_in(file):

@@ -9,10 +9,9 @@ from tests import strategies
 from tests.reviewing import request
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy
 from webhook.review import review
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.collections import Collections
 from webhook.volcano.quotas import Quotas, read_quota
 
@@ -61,7 +60,7 @@ def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
     inputs = SnapshotInputs(
         CONFIG,
         parse_policy({"target": {"devicePlugin": "1.11.0"}}, "test"),
-        [node for each in raw if (node := read_node(each, CONFIG)) is not None],
+        read_nodes(raw, CONFIG),
         collections=Collections(quotas=Quotas([quota for quota in quotas if quota is not None])),
     )
     container_list = [

@@ -19,6 +19,7 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 CHIP = "huawei.com/Ascend910B3"
@@ -47,7 +48,7 @@ def pod(amounts, hami_core=False):
 
 
 def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
-    known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
+    known = read_nodes(nodes, config)
     view = pod(amounts, hami_core)
     requests = ChipRequest(tuple(npu_requests(DevicePod(view, config), config.ascend)), parts_refused)
     part = build_fleet(known, config, Target()).parts["ascend"]

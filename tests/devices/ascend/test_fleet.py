@@ -13,7 +13,7 @@ from webhook import names
 from webhook.devices.ascend.register import npus_by_id
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import read_node
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 WORDS = ("Ascend910B3", "Ascend310P")
@@ -36,8 +36,7 @@ def fleet(*items, hami_core=False):
         "configs": [{"commonWord": w, "resourceName": f"huawei.com/{w}"} for w in WORDS],
     }
     config = parse_device_config({"vnpus": section}, "test")
-    known = [node for item in items if (node := read_node(item, config)) is not None]
-    return build_fleet(known, config, Target())
+    return build_fleet(read_nodes(items, config), config, Target())
 
 
 def decoded(**changes):

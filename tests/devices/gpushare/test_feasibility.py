@@ -12,10 +12,10 @@ from tests.strategies import gpushare_node
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.view import PodView
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
@@ -38,7 +38,7 @@ def pod(containers, init=()):
 
 
 def verdict(device_pod, *nodes, selector=None):
-    known = [node for raw in nodes if (node := read_node(raw, CONFIG)) is not None]
+    known = read_nodes(nodes, CONFIG)
     fleet = build_fleet(known, CONFIG, Target())
     part = fleet.parts["gpushare"]
     return fleet.families["gpushare"].judge(device_pod, part, selected(part, selector))

@@ -8,7 +8,7 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.model import MAX_DEVICES
-from webhook.devices.nodes import read_node
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
@@ -16,8 +16,7 @@ NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 
 
 def fleet(*items):
-    known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
-    return build_fleet(known, CONFIG, Target())
+    return build_fleet(read_nodes(items, CONFIG), CONFIG, Target())
 
 
 def shapes(*items):

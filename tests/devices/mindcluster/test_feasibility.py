@@ -11,10 +11,10 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster import chip_cores, has_template, served, template
-from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Unknown
 from webhook.pod.view import PodView
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 CONFIG = parse_device_config({}, "test")
@@ -28,8 +28,7 @@ def pod(*cores, label=names.RING_CONTROLLER_310P, **others):
 
 
 def fleet(*items):
-    known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
-    return build_fleet(known, CONFIG, Target())
+    return build_fleet(read_nodes(items, CONFIG), CONFIG, Target())
 
 
 def verdict(device_pod, *nodes, selector=None):

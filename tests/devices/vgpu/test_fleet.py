@@ -14,6 +14,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, read_node
 from webhook.devices.vgpu.fleet import Card
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 2)), Target(volcano=(1, 16, 0))
@@ -21,8 +22,7 @@ T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 
 
 def fleet(items, target=GATED, config=CONFIG):
-    nodes = [node for item in items if (node := read_node(item, config)) is not None]
-    return build_fleet(nodes, config, target)
+    return build_fleet(read_nodes(items, config), config, target)
 
 
 def recorded(name):

@@ -22,9 +22,8 @@ from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
 from tests.reviewing import CONFIG
-from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.scheduler import parse_scheduler_conf
 
 BINARIES = ("vc-scheduler", "vc-controller-manager")
@@ -82,7 +81,7 @@ NOT_STARTED = "NOT STARTED"
 
 def inputs(fleet: str, conf: str = CONF) -> SnapshotInputs:
     """The inputs of the engine: the nodes of the cluster, and the version and configuration of the scheduler."""
-    nodes = [node for raw in load_nodes(fleet) if (node := read_node(raw, CONFIG)) is not None]
+    nodes = read_nodes(load_nodes(fleet), CONFIG)
     target = {"volcano": version(), "devicePlugin": "1.11.0"}  # which serves several containers
     policy = parse_policy({"target": target, "workloads": "deny"}, "test")
     return SnapshotInputs(CONFIG, policy, nodes, parse_scheduler_conf(yaml.safe_load(conf), "test"))
