@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import reviewing
+from tests.cases import each_case
 from tests.strategies import (
     ascend_node,
     device_node,
@@ -56,6 +58,10 @@ ONE_EACH = {
 
 def fleet(*items, declared=None):
     return build_fleet(read_nodes(items, CONFIG), CONFIG, MASTER, declared or {})
+
+
+def sharing(number, memory):
+    return {names.GPUSHARE_NUMBER: str(number), names.GPUSHARE_MEMORY: str(memory)}
 
 
 def members(shape, index):
@@ -138,6 +144,50 @@ def test_the_order_of_nodes_does_not_matter(items, order):
                 assert shape.nodes == len(members(shape, built.index))
                 assert set(shape.names) <= set(members(shape, built.index))
                 assert len(shape.names) == min(shape.nodes, SAMPLE)
+
+
+A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
+GPUS = node_json("a", register([T4, A100]))
+SHARED, SICK = gpushare_node("a", 4, 64000), gpushare_node("a", 4, 64000, "1")
+NPUS, CORES = ascend_node("a", [(4, 65536, 20)]), mindcluster_node("a", 8)
+
+
+@each_case(
+    "first, other, shapes",
+    [
+        (GPUS, node_json("b", register([T4, A100], mode="mig")), 2),
+        (GPUS, node_json("b", register([A100, T4])), 2),
+        (GPUS, node_json("b", register([T4])), 2),
+        (GPUS, node_json("b", register([T4, ("NVIDIA-Tesla T4", 1)])), 2),
+        (GPUS, node_json("b", register([T4, A100], split=9)), 2),
+        (GPUS, node_json("b", register([T4, A100]), offers={names.VGPU_NUMBER: "99"}), 2),
+        (GPUS, node_json("b", register([T4, A100], prefix="x"), offers={"cpu": "64", names.VGPU_MEMORY: "1M"}), 1),
+        (SHARED, gpushare_node("b", 3, 64000), 2),
+        (SHARED, gpushare_node("b", 4, 32000), 2),
+        (SHARED, SICK | {"metadata": SICK["metadata"] | {"name": "b"}}, 2),
+        (SHARED, gpushare_node("b", 4, 64000, allocatable=sharing(3, 64000)), 2),
+        (SHARED, gpushare_node("b", 4, 64000, allocatable=sharing(4, 63999)), 2),
+        (SICK, gpushare_node("b", 4, 64003, "x,3", labels={"a": "b"}), 2),
+        (SICK, gpushare_node("b", 4, 64000, "x,3", labels={"a": "b"}), 1),
+        (NPUS, ascend_node("b", [(4, 65536, 20)] * 2, offered=4), 2),
+        (NPUS, ascend_node("b", [(3, 65536, 20)], offered=4), 2),
+        (NPUS, ascend_node("b", [(4, 65535, 20)]), 2),
+        (NPUS, ascend_node("b", [(4, 65536, 8)]), 2),
+        (NPUS, ascend_node("b", [(4, 65536, 20)], offered=3), 2),
+        (NPUS, ascend_node("b", [(4, 65536, 20)], mode="true"), 2),
+        (NPUS, ascend_node("b", [(4, 65536, 20)], chip="Ascend310P"), 2),
+        (CORES, mindcluster_node("b", 16), 2),
+        (CORES, mindcluster_node("b", 8, "Ascend310P-10"), 2),
+        (CORES, mindcluster_node("b", 8, "Ascend310P-8-x"), 1),
+    ],
+)
+def test_nodes_are_one_shape_exactly_if_placement_cannot_tell_them_apart(first, other, shapes):
+    both, one, another = (
+        build_fleet(read_nodes(items, reviewing.CONFIG), reviewing.CONFIG, Target())
+        for items in ([first, other], [first], [other])
+    )
+    assert sum(map(len, both.by_family.values())) == shapes
+    assert (one.digest == another.digest) is (shapes == 1)
 
 
 # --- any JSON -------------------------------------------------------------------------------------------------------

@@ -156,21 +156,3 @@ def test_a_node_that_does_not_offer_the_count_is_gated():
     )
     assert built.by_family["ascend"] == ()
     assert built.parts["ascend"].gated == (("gated", "huawei.com/Ascend910B3"), ("other", "huawei.com/Ascend310P"))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        ascend_node("n1", [(4, 65536, 20)] * 2, offered=4),
-        ascend_node("n1", [(3, 65536, 20)], offered=4),
-        ascend_node("n1", [(4, 65535, 20)]),
-        ascend_node("n1", [(4, 65536, 8)]),
-        ascend_node("n1", [(4, 65536, 20)], offered=3),
-        ascend_node("n1", [(4, 65536, 20)], mode="true"),
-        ascend_node("n1", [(4, 65536, 20)], chip="Ascend310P"),
-    ],
-)
-def test_nodes_that_placement_distinguishes_are_two_shapes(other):
-    first = ascend_node("n0", [(4, 65536, 20)])
-    assert len(fleet(first, other).by_family["ascend"]) == 2
-    assert fleet(first).digest != fleet(other).digest

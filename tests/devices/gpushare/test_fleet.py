@@ -72,24 +72,3 @@ def test_a_node_with_a_huge_capacity_is_read_quickly():
     unhealthy = ",".join(map(str, range(0, 2**31, 2**21)))
     result = within(0.5, lambda: shapes(gpushare_node("n0", 2**31 - 1, 2**40, unhealthy)))
     assert result == [(("n0",), MAX_DEVICES, 512, 2**31 - 1, 2**40)]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        gpushare_node("n1", 3, 64000),
-        gpushare_node("n1", 4, 32000),
-        gpushare_node("n1", 4, 64000, "0"),
-        gpushare_node("n1", 4, 64000, allocatable={NUMBER: "3", MEMORY: "64000"}),
-        gpushare_node("n1", 4, 64000, allocatable={NUMBER: "4", MEMORY: "63999"}),
-    ],
-)
-def test_nodes_that_placement_distinguishes_are_two_shapes(other):
-    first = gpushare_node("n0", 4, 64000)
-    assert len(shapes(first, other)) == 2
-    assert fleet(first).digest != fleet(other).digest
-
-
-def test_nodes_that_placement_does_not_distinguish_are_one_shape():
-    assert len(shapes(gpushare_node("n0", 4, 64000, "1"), gpushare_node("n1", 4, 64003, "x,3", labels={"a": "b"}))) == 2
-    assert len(shapes(gpushare_node("n0", 4, 64000, "1"), gpushare_node("n1", 4, 64000, "x,3", labels={"a": "b"}))) == 1

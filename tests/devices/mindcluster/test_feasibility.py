@@ -115,14 +115,6 @@ def test_a_pod_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
     assert isinstance(outcome, Fits | Never)
 
 
-@pytest.mark.parametrize("other", [mindcluster_node("n1", 16), mindcluster_node("n1", 8, "Ascend310P-10")])
-def test_nodes_that_placement_distinguishes_are_two_shapes(other):
-    first = mindcluster_node("n0", 8)
-    assert len(fleet(first, other).by_family["mindcluster"]) == 2
-    assert len(fleet(first, mindcluster_node("n1", 8, "Ascend310P-8-x")).by_family["mindcluster"]) == 1
-    assert fleet(first).digest != fleet(other).digest
-
-
 TEMPLATES = """
 1 high yes vir01
 2 low null vir02_1c

@@ -51,26 +51,6 @@ def test_the_recorded_fleet_has_four_shapes():
     }
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        node_json("b", register([T4, A100], mode="mig")),
-        node_json("b", register([A100, T4])),
-        node_json("b", register([T4])),
-        node_json("b", register([T4, ("NVIDIA-Tesla T4", 1)])),
-        node_json("b", register([T4, A100], split=9)),
-        node_json("b", register([T4, A100]), offers={names.VGPU_NUMBER: "99"}),
-    ],
-)
-def test_nodes_that_placement_distinguishes_are_two_shapes(other):
-    assert len(fleet([node_json("a", register([T4, A100])), other]).vgpu.shapes) == 2
-
-
-def test_nodes_that_placement_does_not_distinguish_are_one_shape():
-    same = node_json("b", register([T4, A100], prefix="other"), offers={"cpu": "64", names.VGPU_MEMORY: "1M"})
-    assert len(fleet([node_json("a", register([T4, A100])), same]).vgpu.shapes) == 1
-
-
 @pytest.mark.parametrize("zero", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
 def test_one_resource_of_0_is_a_doubt(zero):
     built = fleet([node_json("a", register([T4]), offers={zero: "0"})])
