@@ -92,6 +92,12 @@ def test_warn_warns_the_author_of_a_workload():
     assert outcome.word == "warned"
 
 
+def test_audit_does_not_warn_the_author_of_a_workload():
+    outcome = validate(deployment(pod(number=9)), AUDITING)
+    assert (outcome.warnings, outcome.word) == ([], "allowed")
+    assert {v.level for v in outcome.violations} == {Level.WARN}  # the default is `workloads: warn`
+
+
 def test_a_workload_that_enforcing_denies_is_admitted():
     for enforcement, warning in (("warn", "would be refused: spec.template"), ("audit", "")):
         outcome = validate(deployment(pod(number=9)), snapshot("mixed", enforcement=enforcement, workloads="deny"))
