@@ -18,8 +18,6 @@ MAX_CELL = 60
 _BARS = " ▁▂▃▄▅▆▇█"
 _STEPS = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 
-Row = Sequence[str]
-
 
 def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     """Write the summary as tables.
@@ -117,24 +115,14 @@ class _TrendColumn:
         return "".join([_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts]).rstrip()
 
 
-def _table(terminal: Terminal, head: Row, rows: Iterable[Row], total: int) -> None:
+def _table(terminal: Terminal, head: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> None:
     """Write names to the left, numbers to the right."""
-    lines = [list(row) for row in rows]
-    if not lines:
+    if not rows:
         return
     terminal.line()
-    widths = [max(len(row[column]) for row in [head, *lines]) for column in range(len(head))]
-    numeric = [lines[0][column].replace(",", "").isdecimal() for column in range(len(head))]
-
-    def aligned(row: Row) -> str:
-        cells = zip(row, widths, numeric, strict=True)
-        return "  ".join([cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells]).rstrip()
-
-    terminal.line((Style.BOLD, aligned(head)))
-    for row in lines:
-        terminal.line(aligned(row))
-    if total > len(lines):
-        terminal.line((Style.DIM, f"and {total - len(lines):,} more"))
+    terminal.table(head, rows, right=[at for at, cell in enumerate(rows[0]) if cell.replace(",", "").isdecimal()])
+    if total > len(rows):
+        terminal.line((Style.DIM, f"and {total - len(rows):,} more"))
 
 
 def _denied(count: Count, would: bool) -> tuple[str, ...]:

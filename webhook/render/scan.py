@@ -5,14 +5,14 @@ from typing import Any
 
 from webhook.document_review import only_pods_reviewed
 from webhook.render.review import FLEET_UNKNOWN
-from webhook.render.terminal import LEVEL_STYLES, Style, Terminal
+from webhook.render.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
 from webhook.render.yaml import to_json
 from webhook.scan.judge import ScanRow, Tally
 from webhook.texts import counted
 
 MAX_CELL = 60  # characters of all but the message, on a terminal
 
-_HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE")
+_HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE", "MESSAGE")
 
 
 def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_known: bool) -> None:
@@ -26,19 +26,8 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_know
     """
     rows = tally.rows()
     good, style = ("fine", Style.GOOD) if nodes_known else ("unchecked", Style.WARNING)
-    lines = [_cells(row, good, terminal) for row in rows]
-    widths = [max(len(cells[column]) for cells in [_HEAD, *lines]) for column in range(len(_HEAD))]
-    if lines:
-        terminal.line((Style.BOLD, f"{_padded(_HEAD, widths)}  MESSAGE"))
-    for row, cells in zip(rows, lines, strict=True):
-        namespace, name, level, rule = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        finding = row.finding
-        if finding is None:
-            terminal.line(namespace, "  ", name, "  ", (style, good))
-            continue
-        head = (namespace, "  ", name, "  ", (LEVEL_STYLES[finding.level], level), "  ", (Style.BOLD, rule), "  ")
-        terminal.paragraph("", head, finding.message)
-    if lines:
+    terminal.table(_HEAD, [_cells(row, (style, good), terminal) for row in rows], folded=True)
+    if rows:
         terminal.line()
     for pieces in _summary(tally, passed_over):
         terminal.line(*pieces)
@@ -78,17 +67,15 @@ def json_lines(tally: Tally) -> Iterator[str]:
         yield to_json(line)
 
 
-def _cells(row: ScanRow, good: str, terminal: Terminal) -> tuple[str, str, str, str]:
+def _cells(row: ScanRow, good: Piece, terminal: Terminal) -> Row:
     subject, finding = row.subject, row.finding
     name = terminal.cell(f"{subject.kind}/{subject.name}", MAX_CELL)
     if row.pods:
         name += f" ({counted(row.pods, 'pod')})"
-    return (
-        terminal.cell(subject.namespace, MAX_CELL),
-        name,
-        finding.level if finding else good,
-        finding.rule if finding else "",
-    )
+    namespace = terminal.cell(subject.namespace, MAX_CELL)
+    if finding is None:
+        return namespace, name, good, "", ""
+    return namespace, name, (LEVEL_STYLES[finding.level], finding.level), (Style.BOLD, finding.rule), finding.message
 
 
 def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
@@ -109,7 +96,3 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
         yield [(Style.WARNING, line)]
     if passed_over:
         yield [(Style.DIM, f"skipped: {passed_over} finished pods and other objects")]
-
-
-def _padded(cells: tuple[str, ...], widths: list[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))

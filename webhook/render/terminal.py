@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from typing import TextIO
 
@@ -31,6 +31,7 @@ class Style(StrEnum):
 LEVEL_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 
 Piece = str | tuple[Style, str]
+Row = Sequence[Piece]
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
@@ -74,6 +75,37 @@ class Terminal:
         for more in folded[1:]:
             self.line(more)
 
+    def table(
+        self, head: Sequence[str], rows: Sequence[Row], *, right: Container[int] = (), folded: bool = False
+    ) -> None:
+        """Write a table, each column as wide as its widest cell; nothing without rows.
+
+        Args:
+            head: the names of the columns.
+            rows: a cell for each column.
+            right: the columns that are aligned to the right, such as numbers.
+            folded: the cells of the last column are sentences, folded like a paragraph.
+        """
+        if not rows:
+            return
+        widths = [max(map(_length, column)) for column in zip(head, *rows, strict=True)]
+
+        def aligned(row: Row) -> list[Piece]:
+            last = max((place for place, cell in enumerate(row) if _length(cell)), default=0)
+            pieces: list[Piece] = []
+            for place, cell in enumerate(row[: last + 1]):
+                blank = " " * (widths[place] - _length(cell))
+                pieces += (blank, cell, "  ") if place in right else (cell, blank, "  ")
+            return pieces[: -1 if last in right else -2]
+
+        self.line((Style.BOLD, "".join([piece for piece in aligned(head) if isinstance(piece, str)])))
+        for row in rows:
+            *before, text = aligned(row)
+            if folded and row[-1] and isinstance(text, str):
+                self.paragraph("", tuple(before), text)
+            else:
+                self.line(*before, text)
+
     def cell(self, text: str, most: int) -> str:
         """The text of a cell, cut so that a table fits a terminal; in a pipe only text longer than any name is cut."""
         return legible(text, MAX_CELL if self._width is None else most)
@@ -83,3 +115,7 @@ class Terminal:
             return visible(piece)
         style, text = piece
         return f"\x1b[{style}m{visible(text)}\x1b[0m" if self._colour and style else visible(text)
+
+
+def _length(cell: Piece) -> int:
+    return len(cell if isinstance(cell, str) else cell[1])

@@ -9,7 +9,7 @@ from webhook.devices import registry
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.model import Amounts
 from webhook.devices.usage import FamilyUsage, UsageReport, by_namespace, capacity, holders, total
-from webhook.render.terminal import Piece, Style, Terminal
+from webhook.render.terminal import Piece, Row, Style, Terminal
 from webhook.render.yaml import to_yaml
 from webhook.texts import counted
 
@@ -18,7 +18,6 @@ MAX_FINDINGS = 20  # below a table
 BAR = 16  # characters
 NEARLY_FULL = 0.9
 
-Row = tuple[Piece, ...]
 FAMILIES = {family.id: family for family in registry.FAMILIES}
 
 
@@ -43,13 +42,7 @@ def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> Non
     """
     head, rows = _TABLES[by](report.nodes, terminal, wide)
     lines = list(rows)
-    widths = [max(_length(row[column]) for row in [head, *lines]) for column in range(len(head))]
-    if lines:
-        terminal.line(
-            (Style.BOLD, "  ".join(f"{cell:<{width}}" for cell, width in zip(head, widths, strict=True)).rstrip())
-        )
-    for row in lines:
-        terminal.line(*_padded(row, widths))
+    terminal.table(head, lines)
     if lines:
         terminal.line()
     for one in report.totals:
@@ -185,19 +178,6 @@ def _state(*, terminating: bool, accounted: bool) -> Piece:
     if terminating:
         return Style.WARNING, "terminating" if accounted else "terminating, not accounted"
     return "" if accounted else (Style.WARNING, "not accounted")
-
-
-def _length(cell: Piece) -> int:
-    return len(cell if isinstance(cell, str) else cell[1])
-
-
-def _padded(row: Row, widths: Sequence[int]) -> Iterator[Piece]:
-    """The cells, each filled up to its width, but for the last one that is not empty."""
-    last = max((number for number, cell in enumerate(row) if _length(cell)), default=0)
-    for number in range(last):
-        yield row[number]
-        yield " " * (widths[number] - _length(row[number]) + 2)
-    yield row[last]
 
 
 # --- totals -----------------------------------------------------------------------------------------------------------
