@@ -104,7 +104,7 @@ valid_limits = st.fixed_dictionaries(
     {},
     optional={
         names.VGPU_NUMBER: st.integers(1, 4).map(str),
-        names.VGPU_MEMORY: st.sampled_from(["1", "3k", "4Ki", "16160", "24564", "400k", "1Gi"]),
+        names.VGPU_MEMORY: st.sampled_from(["128", "3k", "4Ki", "16160", "24564", "400k", "1Gi"]),
         names.VGPU_CORES: st.integers(0, 100).map(str),
         names.VGPU_MEMORY_PERCENTAGE: st.integers(1, 100).map(str),
         "cpu": st.just("500m"),
@@ -179,7 +179,7 @@ def valid_pods(draw):
     """A pod that fits on the fleet with every family."""
     chip, most = draw(st.sampled_from([("huawei.com/Ascend910B3", 8), ("huawei.com/Ascend310P", 2)]))
     number = draw(st.integers(1, most))
-    memory = {f"{chip}-memory": draw(st.sampled_from(["1", "3k", "12289", "21527"]))} if number == 1 else {}
+    memory = {f"{chip}-memory": draw(st.sampled_from(["128", "3k", "12289", "21527"]))} if number == 1 else {}
     limits, labels = draw(
         st.sampled_from(
             [

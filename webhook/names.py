@@ -90,6 +90,8 @@ VCJOB_API = "batch.volcano.sh/v1alpha1"
 PODGROUP_POLICY = "volcano.sh/vgpu-podgroup-policy"
 PODGROUP_SPREAD = "spread"
 
+CHOOSING_ANNOTATIONS = AUTHOR_ANNOTATIONS | {PODGROUP_POLICY, VNPU_MODE}  # by which a pod chooses its cards
+
 # --- annotations of Kubernetes ----------------------------------------------------------------------------------------
 
 MIRROR = "kubernetes.io/config.mirror"  # on the API server's copy of a static pod

@@ -7,6 +7,7 @@ from webhook.rules.registry import VALIDATIONS
 _FLEET = "it depends on the nodes, which an expression cannot read"
 _WORKLOAD = "it depends on a whole workload or on other objects, and an expression reads one pod"
 _SUM = "it adds up what the containers of a pod request, and such a pod harms no other"
+_HARMLESS = "it only warns its author, and the pod harms no other"
 _FIELD = "API servers before 1.36 do not know the field, and refuse an expression that reads it"
 _API_SERVER = "the API server refuses such a pod itself, before it evaluates admission policies"
 
@@ -22,6 +23,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "quota-memory",
     ),
     _SUM: ("status-too-large",),
+    _HARMLESS: ("annotation-misplaced", "annotation-unknown", "resource-as-annotation", "memory-tiny"),
     _FIELD: ("scheduling-group-ignored",),
     _API_SERVER: ("limits-missing", "requests-differ"),
 }

@@ -19,7 +19,7 @@ MAX_TEXT = 1024  # characters of an annotation
 _LABELS = names.MINDCLUSTER_LABELS
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
-_WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME)
+_WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME, *sorted(names.CHOOSING_ANNOTATIONS))
 _WORKLOAD_FIELDS = ("replicas", "minAvailable", "parallelism", "completions", "podManagementPolicy", "queue")
 _ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX, names.GROUP_NAME)
 _ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
@@ -105,7 +105,9 @@ def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
 def _labels(labels: Mapping[str, Any], rule_labels: frozenset[str]) -> dict[str, Any]:
     """The labels that rules read; a value of another type is wrong whatever it is, so it is kept as a wrong text."""
     found = {
-        key: value for key, value in labels.items() if (key in _LABELS or key in rule_labels) and value is not None
+        key: value
+        for key, value in labels.items()
+        if value is not None and (key in _LABELS or key in rule_labels or key.startswith(_ANNOTATION_DOMAINS))
     }
     return {key: value[:MAX_TEXT] if isinstance(value, str) else "" for key, value in found.items()}
 

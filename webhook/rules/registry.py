@@ -14,6 +14,8 @@ from webhook.rules.mutate import (
 )
 from webhook.rules.mutate import memory_above_card as lower_memory
 from webhook.rules.validate import (
+    annotation_misplaced,
+    annotation_unknown,
     ascend_core_invalid,
     ascend_memory_oversize,
     ascend_mode_unread,
@@ -40,6 +42,7 @@ from webhook.rules.validate import (
     isolation_mount,
     limits_missing,
     memory_above_card,
+    memory_tiny,
     mode_invalid,
     no_eligible_card,
     node_name_set,
@@ -57,6 +60,7 @@ from webhook.rules.validate import (
     quota_memory,
     requests_differ,
     reserved_annotation,
+    resource_as_annotation,
     scheduling_group_ignored,
     several_device_containers,
     split_count,
@@ -113,6 +117,10 @@ VALIDATIONS: tuple[Validation, ...] = (
     visible_devices.RULE,
     reserved_annotation.RULE,
     gpushare_annotation.RULE,
+    annotation_misplaced.RULE,
+    annotation_unknown.RULE,
+    resource_as_annotation.RULE,
+    memory_tiny.RULE,
     ascend_memory_oversize.RULE,
     ascend_partial_several.RULE,
     ascend_core_invalid.RULE,

@@ -1,0 +1,50 @@
+"""An annotation that almost has the name of one that Volcano reads is most likely misspelt.
+
+Reads:    the annotations of a pod
+Finds:    a name that differs in a few letters from an annotation by which a pod chooses its cards
+Why:      nothing reads it, so the pod gets any card in any mode.
+"""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import islice
+
+from webhook import names
+from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
+from webhook.rules import wording
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.settings import Level
+
+DETAIL = "the annotation {key} is read by nothing; did you mean {meant}?"
+
+MAX_COMPARED = 4  # a pod may have very many annotations, and comparing is slow
+MAX_KEY = 40  # characters
+CLOSE = 0.9  # how similar two names are, from 0 to 1: two other letters among twenty
+READ = names.CHOOSING_ANNOTATIONS
+_KNOWN = READ | names.RESERVED_ANNOTATIONS
+_BEGINNINGS = tuple(sorted({f"{key.partition('/')[0]}/" for key in READ}))
+
+
+def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
+    """Find names that are close to one that is read."""
+    for key in islice(_unknown(pod), MAX_COMPARED):
+        meant = get_close_matches(key, sorted(READ), n=1, cutoff=CLOSE)
+        if meant:
+            yield Finding(wording.annotation_path(key), DETAIL.format(key=wording.quoted(key), meant=meant[0]))
+
+
+def _unknown(pod: DevicePod) -> Iterator[str]:
+    for key in pod.view.annotations:
+        if key not in _KNOWN and len(key) <= MAX_KEY and key.lower().startswith(_BEGINNINGS):
+            yield key
+
+
+RULE = Validation(
+    id="annotation-unknown",
+    level=Level.WARN,
+    summary="an annotation whose name differs in a few letters from one that is read",
+    check=check,
+    fields=ANNOTATIONS,
+)

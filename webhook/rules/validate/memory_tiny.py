@@ -1,0 +1,46 @@
+"""Less memory than a CUDA context takes is most likely meant in another unit.
+
+Reads:    the vGPU memory of the regular containers; gpuMemoryFactor
+Finds:    less than 128 MiB: 16 that means GiB
+Why:      the container starts, and its first call of CUDA fails for want of memory.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.requests import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.settings import Level
+
+LEAST = 128  # MiB
+
+DETAIL = (
+    "{who} requests {resource} {memory}, which is {mebibytes} MiB: less than any program on a GPU needs; if it means GiB, "
+    "write {meant}"
+)
+
+
+def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
+    """Find requests for too little memory."""
+    for request in pod.slices:
+        memory = request.memory
+        if memory and memory * request.config.memory_factor < LEAST:
+            factor = request.config.memory_factor
+            yield wording.find_resource(
+                DETAIL,
+                request.container,
+                request.config.memory_name,
+                memory=memory,
+                mebibytes=memory * factor,
+                meant=memory * 1024 // factor,
+            )
+
+
+RULE = Validation(
+    id="memory-tiny",
+    level=Level.WARN,
+    summary="less vGPU memory than a program needs: GiB that were written as MiB",
+    check=check,
+    families=VGPU_ONLY,
+)
