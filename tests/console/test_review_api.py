@@ -179,12 +179,6 @@ def test_a_note_explains_why_an_object_is_not_reviewed(client, raw, note):
     assert found["note"].startswith(note)
 
 
-def test_an_unknown_kind_is_reviewed_by_its_shape(client):
-    (found,) = reviewed(client, {**BAD, "apiVersion": "example.org/v1", "kind": "Session"})["documents"]
-    assert (found["allowed"], found["outcome"], found["podsRefused"]) == (True, "warned", ["cores-range"])
-    assert found["note"].startswith("unknown kind Session of example.org: the webhook reviews its pods only; ")
-
-
 def test_a_workload_shows_how_its_pods_will_change(client):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     (found,) = reviewed(client, {**job, "spec": {"template": {"spec": BAD["spec"]}}})["documents"]
