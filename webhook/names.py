@@ -83,6 +83,7 @@ QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
+DEVICE_CLASS_API = "resource.k8s.io/v1"  # since Kubernetes 1.34; DeviceClasses serve resources only from there on
 POD_GROUP = "PodGroup"  # the kind by which the scheduler finds the queue of every pod
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere

@@ -41,6 +41,7 @@ Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
 
 def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Found]:
     """Run the validations on one pod."""
+    served = pod.served_elsewhere
     for rule, level in active:
         if not rule.verdict or pod.never:
             found = rule.check(pod, context)
@@ -49,8 +50,9 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
         else:
             continue
         count = 0
+        unsure = (rule.fleet and not context.knows_nodes) or (served and rule.yields_to(served, pod.requested))
         for finding in found:
-            doubtful = level is Level.DENY and (finding.doubtful or (rule.fleet and not context.knows_nodes))
+            doubtful = level is Level.DENY and (finding.doubtful or unsure)
             own = Level.WARN if doubtful else level
             if finding.ceiling is not Level.DENY:
                 own = own.at_most(finding.ceiling)

@@ -12,13 +12,14 @@ from webhook import names
 from webhook.settings.files import SAMPLES
 from webhook.settings.table import COLLECTIONS
 
-QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
+QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
 FILES = {
     "--fleet": SAMPLES / "fleet.yaml",
     "--device-config": SAMPLES / "device-config.yaml",
     "--policy": SAMPLES / "policy.yaml",
     "--queues": SAMPLES / "queues.yaml",
     "--quotas": SAMPLES / "quotas.yaml",
+    "--device-classes": SAMPLES / "device-classes.yaml",
 }
 WITH_FILES = [word for option in FILES.items() for word in option]
 LOG = SAMPLES / "audit.jsonl"
@@ -31,6 +32,7 @@ def api() -> Iterator[ApiServer]:
     with ApiServer() as server:
         server.put("/api/v1/nodes", *yaml.safe_load(FILES["--fleet"].read_text())["items"])
         server.put(QUOTAS, *yaml.safe_load(FILES["--quotas"].read_text())["items"])
+        server.put(CLASSES, *yaml.safe_load(FILES["--device-classes"].read_text())["items"])
         server.put(QUEUES, *yaml.safe_load(FILES["--queues"].read_text())["items"])
         config, policy = (
             config_map(name, {key: FILES[option].read_text()})

@@ -26,9 +26,17 @@ def test_no_options():
 
 
 def test_file_options():
-    options = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q", "quotas": "r"}
+    options = {
+        "fleet": "f",
+        "policy": "p",
+        "device-config": "c",
+        "scheduler-conf": "s",
+        "queues": "q",
+        "quotas": "r",
+        "device-classes": "d",
+    }
     files, cluster = read(*[word for key, value in options.items() for word in (f"--{key}", value)])
-    assert files == dict(zip(SETTING_NAMES, map(Path, "cpfsqr"), strict=True))
+    assert files == dict(zip(SETTING_NAMES, map(Path, "cpfsqrd"), strict=True))
     assert cluster is None
 
 

@@ -26,13 +26,14 @@ def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset
     return found
 
 
-def test_the_serving_account_reads_nodes_quotas_queues_and_three_config_maps():
+def test_the_serving_account_reads_nodes_quotas_queues_classes_and_three_config_maps():
     """A kustomization must not change the namespaces of Volcano's ConfigMaps, so a ClusterRole grants them."""
     assert PODS["Deployment"]["serviceAccountName"] == "vgpu-webhook"
     assert rights("vgpu-webhook") == {
         (None, "nodes", frozenset(), READ),
         (None, "resourcequotas", frozenset(), READ),
         (None, "scheduling.volcano.sh/queues", frozenset(), READ),
+        (None, "resource.k8s.io/deviceclasses", frozenset(), READ),
         (None, "configmaps", frozenset({names.DEVICE_CONFIG_MAP, names.SCHEDULER_CONF_MAP}), READ),
         (NAMESPACE, "configmaps", frozenset({names.POLICY_MAP}), READ),
     }

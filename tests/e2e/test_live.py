@@ -1,5 +1,9 @@
 """The webhook follows changes of the cluster, with the permissions that deploy/ gives it."""
 
+from http import HTTPStatus
+
+import pytest
+
 from tests.e2e.api import Api, Response
 from tests.e2e.changes import NODES, changed_config_map, extra_node
 from tests.e2e.cluster import Cluster
@@ -10,6 +14,7 @@ from tests.server.program import Program, until
 SECONDS = 8.0  # until a change is in use
 DEVICE_CONFIG = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
 POLICY = "/api/v1/namespaces/vgpu-webhook/configmaps/vgpu-webhook-policy"
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 REGISTER = "volcano.sh/node-vgpu-register"
 TOO_MANY = 'container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards'
 
@@ -65,6 +70,22 @@ def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):
     finally:
         api.merge(node, {"metadata": {"annotations": {REGISTER: before}}})
     until(lambda: create_pod(api, namespace, 8).status == 201, SECONDS)
+
+
+def test_a_device_class_serves_a_name(webhook: Program, api: Api, namespace: str):
+    served = pod("p", {"volcano.sh/vgpu-num": "1"})
+
+    def message() -> str:
+        return api.post(f"{pods(namespace)}?dryRun=All", served).message
+
+    until(lambda: "did you mean volcano.sh/vgpu-number?" in message(), SECONDS)
+    whole = {"metadata": {"name": "whole"}, "spec": {"extendedResourceName": "volcano.sh/vgpu-num"}}
+    created = api.post(CLASSES, whole)
+    if created.status == HTTPStatus.NOT_FOUND or "extendedResourceName" not in created.body["spec"]:
+        pytest.skip("the DeviceClasses of this API server serve no resource")
+    until(lambda: message() == "", SECONDS)
+    api.delete(f"{CLASSES}/whole")
+    until(lambda: "did you mean volcano.sh/vgpu-number?" in message(), SECONDS)
 
 
 def test_the_device_config_changes_a_default(webhook: Program, api: Api, namespace: str):

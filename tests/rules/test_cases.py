@@ -7,6 +7,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     policy                the policy file
     fleet                 a file in tests/data/fleets; absent: the fleet is unknown
     scheduler             the scheduler's plugins; absent: they are unknown
+    classes               the resource that each DeviceClass serves; absent: they are unknown. `null` is one that is no text
     quotas                the `hard` of each ResourceQuota of the namespace; absent: they are unknown
     queues                short queues: name, parent, state, capability; absent: they are unknown
     operation, subResource, user
@@ -18,6 +19,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     also                  other rules that have findings; absent: none
 """
 
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
+from webhook.volcano.device_classes import DeviceClass, DeviceClasses
 from webhook.volcano.queues import Queue, Queues, read_queue
 from webhook.volcano.quotas import Quota, Quotas, read_quota
 from webhook.volcano.scheduler import parse_scheduler_conf
@@ -44,7 +47,7 @@ CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
 ALL = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(CASES.glob("*.yaml"))}
 KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
-KEYS |= {"workload", "scheduler", "queues", "quotas", "patch", "notices", "by", "unmutated", "finds", "also"}
+KEYS |= {"workload", "scheduler", "queues", "quotas", "classes", "patch", "notices", "by", "unmutated", "finds", "also"}
 
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
 
@@ -93,8 +96,9 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
     queues = Queues([_queue(**queue) for queue in case["queues"]]) if "queues" in case else None
     quotas = Quotas([_quota(index, hard) for index, hard in enumerate(case["quotas"])]) if "quotas" in case else None
+    classes = DeviceClasses(starmap(DeviceClass, case["classes"].items())) if "classes" in case else None
     policy = parse_policy(case.get("policy"), "the case's policy")
-    return SnapshotInputs(config, policy, nodes, conf, Collections(queues, quotas)).snapshot()
+    return SnapshotInputs(config, policy, nodes, conf, Collections(queues, quotas, classes)).snapshot()
 
 
 def _quota(index: int, hard: dict[str, Any]) -> Quota:

@@ -79,7 +79,9 @@ def test_the_settings_of_an_example_are_needed(row: RuleEntry):
     rule_example = example(row)
     if rule_example.conditions:
         alone = rule_example.case.model_copy(
-            update=dict.fromkeys(("policy", "device_config", "fleet", "scheduler_conf", "queues", "quotas"))
+            update=dict.fromkeys(
+                ("policy", "device_config", "fleet", "scheduler_conf", "queues", "quotas", "device_classes")
+            )
         )
         outcome = example_suite().run(alone).reviewed.outcome
         assert reporting_rules(outcome, row) != reporting_rules(rule_example.outcome, row), (

@@ -12,7 +12,7 @@ from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node,
 from tests.server.program import DATA, Authority, until
 from webhook.settings.table import COLLECTIONS
 
-QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
+QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
 NVIDIA = "nvidia: {resourceCountName: volcano.sh/vgpu-number, resourceMemoryName: volcano.sh/vgpu-memory}"
 
 
@@ -40,8 +40,8 @@ def test_the_page_shows_where_the_settings_come_from(live: Live):
         "policy: the default policy (there is no ConfigMap vgpu-webhook/vgpu-webhook-policy)",
     ]
     assert lines[2].startswith("scheduler configuration: unknown (there is no ConfigMap volcano-system/")
-    assert lines[3:5] == ["list of queues: the API server", "list of quotas: the API server"]
-    assert lines[5].startswith("fleet: the API server, last news ")
+    assert lines[3:6] == [f"list of {each}: the API server" for each in ("queues", "quotas", "DeviceClasses")]
+    assert lines[6].startswith("fleet: the API server, last news ")
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     assert 0 <= live.program.metric("fleet_age_seconds") < 60
 

@@ -27,7 +27,7 @@ from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
 from webhook.settings.table import COLLECTIONS
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
-QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
+QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
 SPREAD = "tiers: [{plugins: [{name: deviceshare, arguments: {deviceshare.SchedulePolicy: spread}}]}]"
 
 
@@ -306,6 +306,38 @@ def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: Cluster
     assert len(api.requests_for(QUEUES)) == 1, "they are retried much later"
 
 
+def test_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
+    api.put(
+        CLASSES,
+        {"kind": "DeviceClass", "metadata": {"name": "whole"}, "spec": {"extendedResourceName": "example.com/gpu"}},
+    )
+    watcher = SettingsWatcher({}, cluster)
+    with running(watcher, patience=30):
+        until(lambda: watcher.snapshot.collections.classes.by_resource == {"example.com/gpu": "whole"})
+        assert watcher.snapshot.collections.classes.complete
+        assert source(watcher, "list of DeviceClasses").source.problem is None
+        api.put(CLASSES, {"kind": "DeviceClass", "metadata": {"name": "odd"}, "spec": {"extendedResourceName": 5}})
+        until(lambda: not watcher.snapshot.collections.classes.complete)
+        assert source(watcher, "list of DeviceClasses").source.problem == (
+            "DeviceClass odd: spec.extendedResourceName is no text"
+        )
+
+
+@pytest.mark.parametrize(("refused", "known"), [(403, False), (404, True)])
+def test_device_classes_that_may_not_be_read_may_serve_anything(
+    api: ApiServer, cluster: ClusterOptions, refused: int, known: bool
+):
+    api.fail(CLASSES, status(refused))
+    watcher = SettingsWatcher({}, cluster)
+    with running(watcher, patience=30):
+        assert watcher.snapshot.fleet is not None
+        classes = watcher.snapshot.collections.classes
+        assert (classes is None or classes.complete) is known
+        shown = source(watcher, "list of DeviceClasses").source
+        assert str(refused) in shown.text
+        assert (shown.problem is None) is known
+
+
 def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: ClusterOptions):
     quota = {"kind": "ResourceQuota", "spec": {"hard": {"limits.volcano.sh/vgpu-memory": 1000}}}
     for namespace in ("team-a", "team-b"):
@@ -327,7 +359,7 @@ def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: Clust
     watcher = SettingsWatcher(files, cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
     with running(watcher, patience=30):
-        assert {request.path for request in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS}
+        assert {request.path for request in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS, CLASSES}
         assert watcher.age() is None
         assert source(watcher, "policy").source.origin == str(files["policy"])
         assert source(watcher, "policy").source.problem is None
@@ -340,8 +372,8 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
     watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is None
-        # The device config, in two places, the policy, the scheduler's configuration and the queues.
-        until(lambda: "".join(watcher.lines()).count("Connection refused") == 5)
+        # The device config, in two places, the policy, the scheduler's configuration, queues and DeviceClasses.
+        until(lambda: "".join(watcher.lines()).count("Connection refused") == 6)
         config, fleet = source(watcher, "device config"), source(watcher, "fleet")
         assert config.source.origin == "Volcano's built-in defaults"
         assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")

@@ -24,6 +24,7 @@ What it may not read is listed as not checked. The files hold what kubectl print
   kubectl get nodes,configmaps,daemonsets,deployments,services,endpointslices -A -o yaml > DIR/objects.yaml
   kubectl get queues,podgroups -A -o yaml > DIR/queues.yaml
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > DIR/configurations.yaml
+  kubectl get deviceclasses -o yaml > DIR/classes.yaml
   kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml > DIR/fallback.yaml
   kubectl get clusterroles,clusterrolebindings,roles,rolebindings,pods -A -o yaml > DIR/access.yaml
 Of Secrets it reads only the certificates; leave private keys out of DIR all the same.

@@ -1,6 +1,6 @@
-"""Resource names that look like those of a family but that no device config and no node has: most likely misspelt."""
+"""Resource names that look like those of a family but that nothing serves: most likely misspelt."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
 from webhook.pod.view import Container
+from webhook.volcano.device_classes import DeviceClasses
 
 MAX_UNKNOWN = 100  # names of one pod
 MAX_COMPARED = 4  # of them compared with the known names: that is slow, and a pod may have very many names
@@ -35,15 +36,18 @@ class UnknownName(NamedTuple):
     meant: str | None
 
 
-def unknown_names(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
-    """The names that no family and no node has, each once for a container.
+def unknown_names(
+    pod: DevicePod, config: DeviceConfig, fleet: Fleet | None, classes: DeviceClasses | None = None
+) -> list[UnknownName]:
+    """The names that no family, no node and no DeviceClass has, each once for a container.
 
     A request of 0 requests nothing, whatever its name. While the nodes are not known, names that another device plugin may
     offer are left out.
     """
     if not _may_have_some(pod, config):
         return []
-    unnamed = list(islice(_unnamed(pod, config, fleet), MAX_UNKNOWN))
+    served = classes.by_resource if classes is not None else {}
+    unnamed = list(islice(_unnamed(pod, config, fleet, served), MAX_UNKNOWN))
     return _unknown(unnamed, config, fleet) if unnamed else []
 
 
@@ -59,15 +63,17 @@ def _may_have_some(pod: DevicePod, config: DeviceConfig) -> bool:
     return False
 
 
-def _unnamed(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> Iterator[tuple[Container, str]]:
-    """The requested names that begin like those of a family but that neither a family nor a node has."""
+def _unnamed(
+    pod: DevicePod, config: DeviceConfig, fleet: Fleet | None, served: Collection[str]
+) -> Iterator[tuple[Container, str]]:
+    """The requested names that begin like those of a family but that neither a family, a node nor a DeviceClass has."""
     roles, looks_like_family = config.roles, config.resources.looks_like_family
     offered = fleet.other_names if fleet is not None else frozenset()
     for container in pod.view.every_container():
         limits = container.limits
         for part in (limits, container.requests):
             for resource, amount in part.items():
-                if resource in roles or resource in offered or not looks_like_family(resource):
+                if resource in roles or resource in offered or resource in served or not looks_like_family(resource):
                     continue
                 if quantity.whole(amount) != 0 and (part is limits or resource not in limits):
                     yield container, resource

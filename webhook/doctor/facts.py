@@ -63,6 +63,7 @@ class ObjectKind(StrEnum):
     POD = "Pod"
     QUEUE = "Queue"
     POD_GROUP = "PodGroup"
+    DEVICE_CLASS = "DeviceClass"
     VALIDATING_POLICY = "ValidatingAdmissionPolicy"
     VALIDATING_POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
     MUTATING_POLICY = "MutatingAdmissionPolicy"
@@ -71,7 +72,7 @@ class ObjectKind(StrEnum):
     @property
     def plural(self) -> str:
         """The name in the API and for kubectl."""
-        return f"{self.lower()}s".replace("policys", "policies")
+        return f"{self.lower()}s".replace("policys", "policies").replace("classs", "classes")
 
     @property
     def namespaced(self) -> bool:
@@ -86,6 +87,7 @@ _CLUSTER_WIDE = (
     ObjectKind.CLUSTER_ROLE,
     ObjectKind.CLUSTER_ROLE_BINDING,
     ObjectKind.QUEUE,
+    ObjectKind.DEVICE_CLASS,
     ObjectKind.VALIDATING_POLICY,
     ObjectKind.VALIDATING_POLICY_BINDING,
     ObjectKind.MUTATING_POLICY,

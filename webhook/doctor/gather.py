@@ -64,6 +64,7 @@ _API: Mapping[ObjectKind, str] = {
     ObjectKind.CLUSTER_ROLE_BINDING: _RBAC,
     ObjectKind.QUEUE: f"/apis/{names.QUEUE_API}",
     ObjectKind.POD_GROUP: f"/apis/{names.QUEUE_API}",
+    ObjectKind.DEVICE_CLASS: f"/apis/{names.DEVICE_CLASS_API}",
 }
 _FIRST = (
     *[kind for kind in ObjectKind if not kind.namespaced],
@@ -71,7 +72,8 @@ _FIRST = (
     ObjectKind.DAEMON_SET,
     ObjectKind.POD_GROUP,
 )
-_SINCE_1_36 = (ObjectKind.MUTATING_POLICY, ObjectKind.MUTATING_POLICY_BINDING)  # an older API server has none
+# An API server before 1.34 has no classes, and one before 1.36 no mutating policies.
+_NOT_EVERYWHERE = (ObjectKind.DEVICE_CLASS, ObjectKind.MUTATING_POLICY, ObjectKind.MUTATING_POLICY_BINDING)
 _ALL: Mapping[str, str] = MappingProxyType({})
 _PENDING = {"fieldSelector": "status.phase=Pending"}
 
@@ -240,7 +242,7 @@ class _Gathering:
         try:
             found = tuple([kept(kind, raw) for raw in self._client.list(api_path(kind, namespace), query)])
         except ClusterError as error:
-            if error.status == HTTPStatus.NOT_FOUND and kind in _SINCE_1_36:
+            if error.status == HTTPStatus.NOT_FOUND and kind in _NOT_EVERYWHERE:
                 self._complete.add((kind, namespace))
                 return
             self._miss(kind, namespace, error, Unread(f"{kind.plural}{where}", "", f"list on {kind.plural}{where}"))

@@ -70,6 +70,7 @@ class Reflector(Generic[Kept]):
             complete list.
         problem: why there is no news at the moment; None if there is.
         absent: why there are no objects: the API server does not have or does not show the collection; None if it does.
+        forbidden: it is absent because the webhook may not read it.
         optional: it is no problem if the API server does not have the collection, or does not allow to read it.
         watch_seconds: how long a watch lasts; its orderly end confirms the copy, too.
     """
@@ -97,6 +98,7 @@ class Reflector(Generic[Kept]):
         self.confirmed: float | None = None
         self.problem: str | None = None
         self.absent: str | None = None
+        self.forbidden = False
         self.optional = False
         self.watch_seconds = WATCH_SECONDS
         self.path = path
@@ -218,7 +220,7 @@ class Reflector(Generic[Kept]):
             log.info("%s: %s; retried every %.0f s", self.name, error, ABSENT_SECONDS)
         self.version += bool(self.objects) or self.absent is None
         self.objects, self.confirmed, self.problem, self._from = {}, None, None, ""
-        self.absent = str(error)
+        self.absent, self.forbidden = str(error), error.status == HTTPStatus.FORBIDDEN
 
     def _note_problem(self, error: WebhookError) -> None:
         if isinstance(error, ClusterError) and error.status == HTTPStatus.GONE:

@@ -57,6 +57,8 @@ class Validation:
         fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
+        isolates: it keeps tenants apart, so it refuses whoever serves the pod's devices; the others only warn about a name that
+            a DeviceClass serves.
         verdict: it explains why no node can ever take a pod, and finds nothing in the pods that some node takes.
     """
 
@@ -69,12 +71,20 @@ class Validation:
     fields: frozenset[str] = frozenset()
     instead_of: str = ""
     fleet: bool = False
+    isolates: bool = False
     verdict: bool = False
 
     @property
     def reads_pods(self) -> bool:
         """Whether it reads single pods; else it reads workloads only."""
         return self.check is not _no_findings
+
+    def yields_to(self, served: Collection[str], requested: Collection[str]) -> bool:
+        """Whether it is only about families that are served elsewhere, of those that a pod requests."""
+        if self.isolates or self.families is EVERY_POD:
+            return False
+        concerned = requested if self.families is ANY_FAMILY else self.families.intersection(requested)
+        return all(family in served for family in concerned)
 
     def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
         """Whether it can find anything in a pod with these families and optional fields."""

@@ -185,7 +185,22 @@ class ReviewedPod(DevicePod):
     @computed_once
     def unknown_names(self) -> list[UnknownName]:
         """Requested resources that look like a family's but have no meaning."""
-        return unknown_names(self, self.context.config, self.context.fleet)
+        return unknown_names(self, self.context.config, self.context.fleet, self.context.collections.classes)
+
+    @computed_once
+    def served_elsewhere(self) -> frozenset[str]:
+        """The requested families of which a DeviceClass serves a name, or may: the nodes alone do not decide who gets devices.
+
+        While not all DeviceClasses can be read, those are families whose devices no node has.
+        """
+        classes = self.context.collections.classes
+        if classes is None:
+            return frozenset()
+        served = {amount.family for amount in self.amounts if amount.resource in classes.by_resource}
+        fleet = self.context.known_fleet
+        if fleet is not None and not classes.complete:
+            served |= {family for family in self.requested if not fleet.by_family[family]}
+        return frozenset(served)
 
     @computed_once
     def verdicts(self) -> tuple[JudgedRequest, ...]:
@@ -297,7 +312,7 @@ class ReviewedPod(DevicePod):
         found = []
         budget, selects = self.context.budget, selected and self.view.selector is not None
         for name, family in self.context.families.items():
-            if name in self.requested:
+            if name in self.requested and name not in self.served_elsewhere:
                 part = fleet.parts[name]
                 nodes = _both(members, self.members_for(name)) if selects else members
                 found += [

@@ -57,7 +57,9 @@ def _devices(pod: ReviewedPod) -> Iterator[UnjudgedDevice]:
 
 def _offered(resource: str, pod: ReviewedPod) -> str:
     """Whether a node offers a resource."""
-    fleet = pod.context.known_fleet
+    classes, fleet = pod.context.collections.classes, pod.context.known_fleet
+    if classes is not None and (name := classes.by_resource.get(resource)):
+        return f"DeviceClass {wording.quoted(name)[1:-1]} serves it"
     if fleet is None:
         return "whether a node offers it is not known"
     node = fleet.offered.get(resource)

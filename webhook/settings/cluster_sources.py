@@ -315,7 +315,8 @@ class CollectionSource(Generic[Kept]):
             self._reflector.start()
         self._reflector.watch_seconds = min(WATCH_SECONDS, policy.stale_after / 2)
         if self.version(policy.stale_after) is None:
-            return None
+            missing = self._reflector.absent is not None and not self._reflector.forbidden
+            return None if missing or self.setting.unread is None else self.setting.unread()
         return self.setting.index(tuple(self._reflector.objects.values()))
 
     @property
@@ -326,8 +327,12 @@ class CollectionSource(Generic[Kept]):
     def status(self) -> SourceStatus:
         """The API server, and why it does not give the objects. Safe in any thread."""
         if absent := self._reflector.absent:
-            return SourceStatus(f"unknown ({absent})")
-        return SourceStatus("the API server", self._reflector.problem or (None if self.settled else "not listed yet"))
+            doubted = self._reflector.forbidden and self.setting.unread is not None
+            return SourceStatus("unknown", absent) if doubted else SourceStatus(f"unknown ({absent})")
+        problem = self._reflector.problem or (None if self.settled else "not listed yet")
+        return SourceStatus(
+            "the API server", problem or self.setting.complaint(tuple(self._reflector.objects.values()))
+        )
 
 
 class ClusterSources:
@@ -465,6 +470,8 @@ def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any
         except ClusterError as error:
             if not setting.optional or error.status not in ABSENT:
                 raise
+            if isinstance(setting, ListSetting) and setting.unread and error.status == HTTPStatus.FORBIDDEN:
+                values[setting.part] = setting.unread()
     return SnapshotInputs.of(values)
 
 

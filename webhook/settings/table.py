@@ -21,6 +21,7 @@ from webhook.lenient import at, obj
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
+from webhook.volcano.device_classes import DeviceClass, DeviceClasses, complaint, read_device_class, unlisted
 from webhook.volcano.queues import Queue, Queues, read_queue
 from webhook.volcano.quotas import Quota, Quotas, read_quota
 from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
@@ -148,6 +149,8 @@ class ListSetting(Setting, Generic[Kept]):
         empty: whether it may hold nothing.
         max_bytes: of a file.
         rule: the only rule that reads it, so that the cluster's is read only where the policy has that rule on; empty: always.
+        unread: the value where the API server has the objects but they cannot be listed; None: it is unknown.
+        complaint: which of the objects cannot be read, for people; None if all can.
     """
 
     file: str
@@ -161,6 +164,8 @@ class ListSetting(Setting, Generic[Kept]):
     empty: bool = False
     max_bytes: int = 64 << 20  # 10,000 queues take some 10 MiB
     rule: str = ""
+    unread: Callable[[], Any] | None = None
+    complaint: Callable[[Iterable[Kept]], str | None] = lambda _: None
 
     def is_read(self, policy: Policy) -> bool:
         """Whether a rule may read it under a policy."""
@@ -290,8 +295,25 @@ QUOTAS: ListSetting[Quota] = ListSetting(
     empty=True,
     rule=quota_memory.RULE.id,
 )
+DEVICE_CLASSES: ListSetting[DeviceClass] = ListSetting(
+    part="classes",
+    name="list of DeviceClasses",
+    option="device-classes",
+    help="The DeviceClasses, as `kubectl get deviceclasses -o yaml` prints them; without it they are unknown.",
+    optional=True,
+    file="a file of DeviceClasses",
+    kind="DeviceClass",
+    plural="DeviceClasses",
+    command="kubectl get deviceclasses -o yaml",
+    path=f"/apis/{names.DEVICE_CLASS_API}/deviceclasses",
+    keep=read_device_class,
+    index=DeviceClasses,
+    empty=True,
+    unread=unlisted,
+    complaint=complaint,
+)
 
-SETTINGS: tuple[Setting, ...] = (DEVICE_CONFIG, POLICY, FLEET, SCHEDULER, QUEUES, QUOTAS)
+SETTINGS: tuple[Setting, ...] = (DEVICE_CONFIG, POLICY, FLEET, SCHEDULER, QUEUES, QUOTAS, DEVICE_CLASSES)
 DOCUMENTS: tuple[DocumentSetting[Any], ...] = (DEVICE_CONFIG, POLICY, SCHEDULER)
-COLLECTIONS: tuple[ListSetting[Any], ...] = (QUEUES, QUOTAS)  # the fields of `Collections`
+COLLECTIONS: tuple[ListSetting[Any], ...] = (QUEUES, QUOTAS, DEVICE_CLASSES)  # the fields of `Collections`
 SETTING_NAMES = {setting.part: setting.name for setting in SETTINGS}

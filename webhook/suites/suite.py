@@ -93,6 +93,7 @@ class _Settings(_Section):
     scheduler_conf: FileOrObject = None
     queues: Annotated[str, Field(min_length=1)] | None = None
     quotas: Annotated[str, Field(min_length=1)] | None = None
+    device_classes: Annotated[str, Field(min_length=1)] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:

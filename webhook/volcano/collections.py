@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from webhook.volcano.device_classes import DeviceClasses
 from webhook.volcano.queues import Queues
 from webhook.volcano.quotas import Quotas
 
@@ -11,3 +12,4 @@ class Collections(NamedTuple):
 
     queues: Queues | None = None
     quotas: Quotas | None = None
+    classes: DeviceClasses | None = None

@@ -104,6 +104,7 @@ RULE = Validation(
     level=Level.WARN,
     summary="hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     check=check,
+    isolates=True,
     families=VGPU_ONLY,
     fields=frozenset({"hostPID", "hostIPC", "volumes", "securityContext"}),
 )

@@ -58,6 +58,7 @@ RULE = Validation(
     level=Level.DENY,
     summary="an environment variable that switches the isolation off, ephemeral containers included",
     check=check,
+    isolates=True,
     families=ISOLATED,
     fields=frozenset({"env"}),
 )

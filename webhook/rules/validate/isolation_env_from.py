@@ -32,6 +32,7 @@ RULE = Validation(
     level=Level.WARN,
     summary="`envFrom` that can set a variable which switches the isolation off",
     check=check,
+    isolates=True,
     families=ISOLATED,
     fields=frozenset({"envFrom"}),
 )

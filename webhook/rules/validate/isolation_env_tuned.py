@@ -39,6 +39,7 @@ RULE = Validation(
     level=Level.WARN,
     summary="an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
     check=check,
+    isolates=True,
     families=VGPU_ONLY,
     fields=frozenset({"env"}),
 )

@@ -76,6 +76,7 @@ RULE = Validation(
     level=Level.DENY,
     summary="a mount over the isolation's files, a hostPath to the cards, or a CDI annotation",
     check=check,
+    isolates=True,
     families=VGPU_ONLY,
     fields=frozenset({"volumeMounts", "volumeDevices", "volumes", "annotations"}),
 )

@@ -28,6 +28,7 @@ RULE = Validation(
     level=Level.DENY,
     summary="a privileged container in a pod that requests a vGPU",
     check=check,
+    isolates=True,
     families=VGPU_ONLY,
     fields=frozenset({"securityContext"}),
 )

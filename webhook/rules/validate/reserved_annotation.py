@@ -63,6 +63,7 @@ RULE = Validation(
     level=Level.DENY,
     summary="an annotation that only the scheduler and the device plugins write",
     check=check,
+    isolates=True,
     families=EVERY_POD,
     fields=ANNOTATIONS,
 )

@@ -1,13 +1,14 @@
 """A resource name that no device config and no node has is most likely misspelt.
 
-Reads:    limits and requests of every container; the device config's names; what the fleet's nodes offer
-Refuses:  a name that begins like those of a family, has no meaning, and is offered by no node
+Reads:    limits and requests of every container; the device config's names; what the fleet's nodes offer; DeviceClasses
+Refuses:  a name that begins like those of a family, has no meaning, and is offered by no node and served by no DeviceClass
 Why:      schedulers count it as 0 on every node, so the pod stays pending; with nodeName, it starts without the intended
           device.
 
 Both Volcano and kube-scheduler compare every requested extended resource with what a node offers; Volcano leaves out only
 the exact names that its device plugins list. kubelet drops names that its node does not offer. So no pod that could run is
-refused while all nodes are known. While they are not, some node may offer the name, and the finding is a warning.
+refused while all nodes are known. While they are not, or while DeviceClasses cannot be listed, the finding is a warning: some
+node may offer the name, or Dynamic Resource Allocation serve it.
 """
 
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ def _finding(unknown: UnknownName, context: Context) -> Finding:
         wording.resource_path(unknown.container, unknown.resource),
         f"{wording.container(unknown.container)} requests {wording.quoted(unknown.resource)[1:-1]}, "
         f"{_why(context)}; {_remedy(unknown, context)}",
+        doubtful=context.collections.classes is not None and not context.collections.classes.complete,
     )
 
 

@@ -92,6 +92,7 @@ RULE = Validation(
     level=Level.WARN,
     summary="a variable, mount or CDI annotation that shows cards to a container without a vGPU",
     check=check,
+    isolates=True,
     families=EVERY_POD,
     fields=frozenset({"env", "volumeMounts", "annotations"}),
 )
