@@ -50,7 +50,12 @@ def test_a_refused_pod_word_for_word(run, write):
 
 
 def test_a_summary_of_several(run, write, tmp_path):
-    documents = [pod(limits=vgpus(1, 1)), pod(limits=vgpus(1, 1, 101)), pod(limits=vgpus(1, 1), hostPID=True), pod()]
+    documents = [
+        pod(limits=vgpus(1, 1000)),
+        pod(limits=vgpus(1, 1000, 101)),
+        pod(limits=vgpus(1, 1000), hostPID=True),
+        pod(),
+    ]
     result = run("review", write("pods.yaml", *documents), tmp_path / "absent")
     assert result.out.endswith("\n5 documents: 1 REFUSED, 1 warned, 2 allowed, 1 not readable\n")
 
