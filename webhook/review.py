@@ -16,6 +16,7 @@ from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.repair import Repair
+from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
 from webhook.rules.levels import Active, Effective
 from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, WORKLOAD_RULES
@@ -41,7 +42,6 @@ Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
 
 def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Found]:
     """Run the validations on one pod."""
-    served = pod.served_elsewhere
     for rule, level in active:
         if not rule.verdict or pod.never:
             found = rule.check(pod, context)
@@ -50,9 +50,8 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
         else:
             continue
         count = 0
-        unsure = (rule.fleet and not context.knows_nodes) or (served and rule.yields_to(served, pod.requested))
         for finding in found:
-            doubtful = level is Level.DENY and (finding.doubtful or unsure)
+            doubtful = level is Level.DENY and (finding.doubtful or _is_unsure(rule, pod, context))
             own = Level.WARN if doubtful else level
             if finding.ceiling is not Level.DENY:
                 own = own.at_most(finding.ceiling)
@@ -60,6 +59,14 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
             count += own is level
             if count == MAX_FINDINGS:
                 break  # these have the level of the rule: more of them cannot change the verdict
+
+
+def _is_unsure(rule: Validation, pod: ReviewedPod, context: Context) -> bool:
+    """Whether what a rule finds depends on nodes that are unknown, or on devices that a DeviceClass serves."""
+    if rule.fleet and not context.knows_nodes:
+        return True
+    served = pod.served_elsewhere
+    return bool(served) and rule.yields_to(served, pod.requested)
 
 
 def _workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:

@@ -17,12 +17,13 @@ EPHEMERAL = "ephemeralContainers"
 
 # Fields that many pods do not have. Rules that read nothing else are left out for these pods.
 ANNOTATIONS = frozenset({"annotations"})
+LABELS = frozenset({"labels"})
 SCHEDULING_GROUP = "schedulingGroup"
 SPEC_FIELDS = frozenset(
     {"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", INIT, SCHEDULING_GROUP}
 )
 CONTAINER_FIELDS = frozenset({"env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
-OPTIONAL_FIELDS = ANNOTATIONS | SPEC_FIELDS | CONTAINER_FIELDS
+OPTIONAL_FIELDS = ANNOTATIONS | LABELS | SPEC_FIELDS | CONTAINER_FIELDS
 
 MAX_ANNOTATION = 256 << 10  # the API server refuses more, too, but only after its mutating webhooks
 
@@ -231,9 +232,11 @@ class PodView:
 
 
 def optional_fields(pod: PodView) -> frozenset[str]:
-    """The optional fields of a pod, of its specification and of any of its containers together."""
+    """The optional fields of a pod, of its metadata, its specification and of any of its containers together."""
     found = SPEC_FIELDS.intersection(pod.spec)
     for container in pod.every_container():
         if not CONTAINER_FIELDS.isdisjoint(container.raw):
             found |= CONTAINER_FIELDS.intersection(container.raw)
-    return found | ANNOTATIONS if pod.annotations else found
+    if pod.annotations:
+        found |= ANNOTATIONS
+    return found | LABELS if pod.labels else found

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import LABELS
 from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
@@ -44,4 +45,5 @@ RULE = Validation(
     summary="a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
     check=check,
     check_workload=check_workload,
+    fields=LABELS,
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS, LABELS
 from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
 from webhook.rules.settings import Level
@@ -31,4 +32,5 @@ RULE = Validation(
     level=Level.WARN,
     summary="the name of a device resource as an annotation or a label",
     check=check,
+    fields=ANNOTATIONS | LABELS,
 )
