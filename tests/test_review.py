@@ -36,6 +36,39 @@ SNAPSHOTS = [
 ]
 
 
+# --- updates of workloads -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "old_spec", "old_status", "allowed"),
+    [
+        ("Job", {"suspend": True}, {}, False),
+        ("Job", {"suspend": True}, {"active": 0}, False),
+        ("Job", {"suspend": True}, {"active": 1}, True),  # suspended a moment ago
+        ("Job", {"suspend": False}, {}, True),
+        ("Job", {"suspend": "yes"}, {}, True),
+        ("Job", {}, {}, True),
+        ("ReplicaSet", {"suspend": True}, {}, True),  # it has no such field
+    ],
+)
+def test_only_of_a_suspended_job_an_update_is_refused(
+    kind: str, old_spec: dict[str, Any], old_status: dict[str, Any], allowed: bool
+):
+    container = {"name": "main", "image": "cuda", "resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}
+    spec = {"schedulerName": "volcano", "containers": [container]}
+    job = {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "train", "annotations": {names.GROUP_MIN_MEMBER: "900"}},
+        "spec": {"parallelism": 900, "replicas": 900, "template": {"spec": spec}},
+    }
+    before = {"spec": {"template": {"spec": {**spec, "priority": 1}}, **old_spec}, "status": old_status}
+    group = "batch" if kind == "Job" else "apps"
+    outcome = validate(request(job, {**job, **before}, group=group), snapshot("mixed", workloads="deny"))
+    assert {violation.rule for violation in outcome.violations} == {"gang-too-large"}
+    assert outcome.allowed is allowed
+
+
 # --- patches --------------------------------------------------------------------------------------------------------
 
 extras = st.dictionaries(st.sampled_from(["x-new", "affinity", "overhead"]), strategies.json_values, max_size=2)

@@ -9,12 +9,12 @@ import orjson
 from webhook import names
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.errors import Malformed
-from webhook.lenient import text
+from webhook.lenient import at, text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
-from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
+from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD_GROUP
 from webhook.repair import Repair
 from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
@@ -291,7 +291,7 @@ def _validate_workload(
             notices += _notices(repair, effective.enforcement, f"{template.path}: ")
         violations.add(found, template)
     workload = Workload(request.group, request.kind, _object(request), dict(pods), context)
-    violations.add(_workload_findings(workload, effective, running=request.operation == "UPDATE"))
+    violations.add(_workload_findings(workload, effective, running=_may_run(request)))
     lowered = violations.lowered if effective.enforcement is ENFORCE else ()
     return Outcome(
         id=_decision_id(request, "validate"),
@@ -409,6 +409,15 @@ def _object(request: Request) -> dict[str, Any]:
     if request.object is None:
         raise Malformed("request.object", "an object", None)
     return request.object
+
+
+def _may_run(request: Request) -> bool:
+    """Whether pods of a workload may run already: those of every old one but a suspended Job whose pods are gone."""
+    if request.operation != "UPDATE":
+        return False
+    old = request.old_object or {}
+    suspended = (request.group, request.kind) == JOB and at(old, "spec", "suspend") is True
+    return not suspended or bool(at(old, "status", "active"))
 
 
 def _not_reviewed(request: Request, endpoint: str) -> Outcome:

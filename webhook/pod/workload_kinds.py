@@ -13,6 +13,7 @@ from webhook import names
 
 VCJOB_GROUP = "batch.volcano.sh"
 POD_GROUP = names.QUEUE_API.partition("/")[0], names.POD_GROUP  # it has no pod templates, but its pods' queue
+JOB = "batch", "Job"
 KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})  # of the workloads of Kubernetes itself
 MAX_LISTS = 2  # lists and maps in one path
 
