@@ -34,6 +34,10 @@ FACTS = {
             "the memory of a MIG instance is counted in units, as requests are",
             "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
         ),
+        "reads_wrapped_npus": (
+            "NPUs may stand under vnpus: {configs: …} of the device config",
+            "a device config with vnpus: {configs: …} is not read at all",
+        ),
         "follows_policy": (
             "cards are tried in the order of deviceshare.SchedulePolicy",
             "cards are tried from the last one on",

@@ -59,6 +59,8 @@ class Target:
         exclusive_rules: labels of pods that get no card which another pod with the same labels has (from 1.15); none if the
             scheduler's configuration is not known.
         rule_labels: the keys of these labels.
+        reads_wrapped_npus: the NPUs of the device config may stand under `vnpus: {configs: …}` (1.14.4, from 1.15.1);
+            1.14.0 to 1.14.3 and 1.15.0 then read nothing of the device config.
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
         writes_handshake: the device plugin writes the handshake (up to 1.12.0).
         lists_units: the kubelet writes each unit of memory into the status of a pod (Kubernetes from 1.36 on).
@@ -78,6 +80,7 @@ class Target:
     policies: tuple[str, ...] = field(init=False)
     exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
     rule_labels: frozenset[str] = field(init=False)
+    reads_wrapped_npus: bool = field(init=False)
     one_container: bool = field(init=False)
     writes_handshake: bool = field(init=False)
     lists_units: bool = field(init=False)
@@ -101,6 +104,8 @@ class Target:
         known_rules = self.scheduler.exclusive_rules if self.scheduler is not None else ()
         derive(self, "exclusive_rules", known_rules if self.volcano >= (1, 15, 0) else ())
         derive(self, "rule_labels", frozenset([key for rule in self.exclusive_rules for key in rule]))
+        wrapped = self.volcano < (1, 14, 0) or self.volcano == (1, 14, 4) or self.volcano >= (1, 15, 1)
+        derive(self, "reads_wrapped_npus", wrapped)  # 1.13 reads no NPUs, and passes over them
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))
         derive(self, "writes_handshake", self.device_plugin <= (1, 12, 0))
         derive(self, "lists_units", self.kubernetes >= (1, 36, 0))

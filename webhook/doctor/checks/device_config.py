@@ -16,7 +16,7 @@ from webhook.doctor.volcano import (
     npu_registers,
     nvidia_of,
 )
-from webhook.lenient import objs, text
+from webhook.lenient import at, objs, text
 
 RESTART = "restart the scheduler, which reads it once"
 
@@ -37,6 +37,11 @@ def device_config(setup: Setup) -> Iterator[CheckResult]:
         yield _absent(setup)
     elif found.error:
         yield broken(f"{found.error}; Volcano runs with its built-in defaults", f"correct it, then {RESTART}")
+    elif isinstance(at(found.document, "vnpus"), dict) and not setup.target.reads_wrapped_npus:
+        yield broken(
+            f"{found.place}: this Volcano cannot read vnpus: {{configs: …}}; it runs with built-in defaults for all devices",
+            f"write the list of chips itself under vnpus:, or upgrade the scheduler to 1.15.1; then {RESTART}",
+        )
     else:
         seen = isinstance(setup.conf, SchedulerMap)
         yield ok(f"{found.place} {'is what the scheduler reads, and it' if seen else 'exists, and'} can be read")
