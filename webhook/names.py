@@ -82,6 +82,9 @@ GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, no
 QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
+GROUP_LIMITS = (
+    "volcano.sh/nodegroup-resource-limits"  # of a queue: what its pods may have on the nodes of each node group
+)
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
 DEVICE_CLASS_API = "resource.k8s.io/v1"  # since Kubernetes 1.34; DeviceClasses serve resources only from there on
 POD_GROUP = "PodGroup"  # the kind by which the scheduler finds the queue of every pod

@@ -9,7 +9,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     scheduler             the scheduler's plugins; absent: they are unknown
     classes               the resource that each DeviceClass serves; absent: they are unknown. `null` is one that is no text
     quotas                the `hard` of each ResourceQuota of the namespace; absent: they are unknown
-    queues                short queues: name, parent, state, capability; absent: they are unknown
+    queues                short queues: name, annotations, parent, state, capability; absent: they are unknown
     operation, subResource, user
     workload              the object; each `template` in it is short like a pod
     pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
@@ -107,8 +107,9 @@ def _quota(index: int, hard: dict[str, Any]) -> Quota:
     return quota
 
 
-def _queue(name: str, state: str = "Open", **spec: Any) -> Queue:
-    queue = read_queue({"metadata": {"name": name}, "spec": spec, "status": {"state": state}})
+def _queue(name: str, state: str = "Open", annotations: Any = None, **spec: Any) -> Queue:
+    metadata = {"name": name, "annotations": annotations or {}}
+    queue = read_queue({"metadata": metadata, "spec": spec, "status": {"state": state}})
     assert queue is not None
     return queue
 

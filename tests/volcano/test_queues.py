@@ -1,9 +1,13 @@
 """Queues are read as Volcano reads them, and their limits equal those that Volcano computes."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.volcano.queues import COMPARED, MAX_DEPTH, ROOT, Limit, Queue, Queues, read_queue
+from webhook import names
+from webhook.volcano.queues import COMPARED, MAX_DEPTH, ROOT, Limit, Queue, Queues, complaint, read_queue
 from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.volcano.target import Target
 
@@ -101,3 +105,47 @@ def test_a_queue_of_another_cluster_has_no_limit():
     assert far.is_open
     assert queues.limit("far", NUMBER, Target(scheduler=NESTED)) is None
     assert not queues.children("far")
+
+
+GROUPED = conf(name="nodegroup", enableHierarchy=True)
+REQUIRED, PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
+
+
+def grouped(name: str, limits: str = "", parent: str = "", **affinity: Any) -> Queue:
+    metadata = {"name": name, "annotations": {names.GROUP_LIMITS: limits} if limits else {}}
+    queue = read_queue(
+        {"metadata": metadata, "spec": {"parent": parent} | ({"affinity": affinity} if affinity else {})}
+    )
+    assert queue is not None
+    return queue
+
+
+def test_the_node_groups_of_a_queue_are_those_that_the_plugin_lets_its_pods_use():
+    wanted = {REQUIRED: ["a", "b"], PREFERRED: ["c"]}
+    queue = grouped("q", nodeGroupAffinity=wanted, nodeGroupAntiAffinity={REQUIRED: ["b", "d"], PREFERRED: ["d"]})
+    assert queue.groups == {"a", "c", "d"}
+    assert grouped("q").groups is None
+
+
+def test_a_pod_may_have_what_the_largest_node_group_allows():
+    limits = '{"a": {"volcano.sh/vgpu-number": "2"}, "b": {"volcano.sh/vgpu-number": 3}, "c": {"cpu": "1"}}'
+    target = Target((1, 16, 0), scheduler=GROUPED)
+    parent = grouped("parent", nodeGroupAffinity={REQUIRED: ["a", "b"]})
+    for child, most in (
+        (grouped("q", limits, "parent"), 3),
+        (grouped("q", limits, nodeGroupAffinity={REQUIRED: ["a"]}), 2),
+        (grouped("q", limits, nodeGroupAffinity={REQUIRED: ["a", "c"]}), None),
+        (grouped("q", limits), None),  # it has no affinity, so the plugin keeps its pods off all node groups
+    ):
+        assert Queues([parent, child]).limit_of_groups("q", NUMBER, target) == most
+    limited = Queues([grouped("q", limits, nodeGroupAffinity={REQUIRED: ["a"]})])
+    assert limited.limit_of_groups("q", NUMBER, Target((1, 15, 1), scheduler=GROUPED)) is None
+    assert limited.limit_of_groups("q", NUMBER, Target((1, 16, 0), scheduler=NESTED)) is None
+
+
+@pytest.mark.parametrize("limits", ["{", "[1]", '{"a": 1}', '{"a": {"cpu": "much"}}', '{"a": {"cpu": []}}'])
+def test_limits_that_cannot_be_read_are_named_and_limit_nothing(limits: str):
+    queue = grouped("q", limits, nodeGroupAffinity={REQUIRED: ["a"]})
+    assert Queues([queue]).limit_of_groups("q", NUMBER, Target((1, 16, 0), scheduler=GROUPED)) is None
+    assert complaint([queue]) == "queue q: volcano.sh/nodegroup-resource-limits is no JSON of amounts"
+    assert complaint([grouped("q", '{"a": {"cpu": "1"}}')]) is None

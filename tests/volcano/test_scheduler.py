@@ -24,7 +24,7 @@ def test_invalid_values_count_as_absent():
         1, {"name": 7, "arguments": []}, {"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": 1}}
     )
     assert scheduler_conf.schedule_policy == "default"
-    assert scheduler_conf.facts == ("default", False, False, False, False, ())
+    assert scheduler_conf.facts == ("default", False, False, False, False, False, False, ())
 
 
 @pytest.mark.parametrize(

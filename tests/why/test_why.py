@@ -14,7 +14,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
 from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
-from webhook.policy.policy import default_policy
+from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues
@@ -62,8 +62,8 @@ def gpu_node(name, cards=2, split=10, mode="hami-core"):
     return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"))
 
 
-def state(nodes, pods=(), config=CONFIG, **more):
-    inputs = SnapshotInputs(config, default_policy(), [read_node(raw, config) for raw in nodes], **more)
+def state(nodes, pods=(), config=CONFIG, policy=None, **more):
+    inputs = SnapshotInputs(config, policy or default_policy(), [read_node(raw, config) for raw in nodes], **more)
     snapshot = inputs.snapshot()
     objects = LiveObjects(snapshot)
     for raw in pods:
@@ -180,7 +180,7 @@ def test_a_scheduling_gate_is_reported_first():
 @pytest.mark.parametrize(
     ("annotations", "others", "message"),
     [
-        ({names.QUEUE_GATE: "true"}, [], "when the queue of the pod has room for it"),
+        ({names.QUEUE_GATE: "true"}, [], "if its feature gate SchedulingGatesQueueAdmission is on"),
         ({}, [], "since the pod has no annotation of this name; remove it"),
         ({names.QUEUE_GATE: "true"}, [{"name": "example.com/wait"}], f"removed: {names.QUEUE_GATE}, example.com/wait"),
     ],
@@ -252,6 +252,26 @@ def test_a_pod_above_the_capability_of_its_queue_never_fits():
     )
     explanation = explain_waiting(subject, live)
     assert (explanation.verdict, "allows 20000 in all" in explanation.summary) == (WaitVerdict.NEVER, True)
+
+
+def test_the_capability_of_a_queue_counts_only_with_a_plugin_that_reads_it():
+    live, _ = state([gpu_node("gpu-a")], collections=COLLECTIONS)
+    subject = WaitingObject(
+        Document("a pod", pod(number=1, memory=20001)), True, group=PodGroup("a", "g", queue="open")
+    )
+    assert explain_waiting(subject, live).verdict is WaitVerdict.FITS_NOW
+
+
+def test_a_pod_above_the_limits_of_all_node_groups_never_fits():
+    conf = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "nodegroup"}]}]}, "test")
+    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "test")
+    queue = Queue("open", "Open", groups=frozenset({"a"}), group_limits={"a": {MEMORY: 20000}})
+    live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=Collections(Queues([queue])), policy=policy)
+    for memory, verdict in ((20000, WaitVerdict.FITS_NOW), (20001, WaitVerdict.NEVER)):
+        subject = WaitingObject(
+            Document("a pod", pod(number=1, memory=memory)), True, group=PodGroup("a", "g", queue="open")
+        )
+        assert explain_waiting(subject, live).verdict is verdict
 
 
 def test_groups_are_read_as_volcano_writes_them():

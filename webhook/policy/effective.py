@@ -42,6 +42,10 @@ FACTS = {
             "cards are tried in the order of deviceshare.SchedulePolicy",
             "cards are tried from the last one on",
         ),
+        "limits_groups": (
+            "a queue's limits for node groups are read, if the plugin nodegroup is in use",
+            "a queue's limits for node groups are ignored",
+        ),
         "spreads_groups": (
             "the annotation that spreads a group's pods over cards is read",
             "the annotation that spreads a group's pods over cards is ignored",

@@ -23,6 +23,7 @@ from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
 from webhook.volcano.device_classes import DeviceClass, DeviceClasses, complaint, read_device_class, unlisted
 from webhook.volcano.queues import Queue, Queues, read_queue
+from webhook.volcano.queues import complaint as queue_complaint
 from webhook.volcano.quotas import Quota, Quotas, read_quota
 from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
 
@@ -278,6 +279,7 @@ QUEUES: ListSetting[Queue] = ListSetting(
     path=f"/apis/{names.QUEUE_API}/queues",
     keep=read_queue,
     index=Queues,
+    complaint=queue_complaint,
 )
 QUOTAS: ListSetting[Quota] = ListSetting(
     part="quotas",

@@ -1,6 +1,6 @@
 """Queues: which of them take pods, and how much the pods of one may request in all.
 
-Sources: volcano `pkg/scheduler/plugins/capacity/capacity.go` and `pkg/scheduler/plugins/proportion/proportion.go`.
+Sources: volcano `capacity/capacity.go`, `proportion/proportion.go` and `nodegroup/nodegroup.go` in `pkg/scheduler/plugins`.
 """
 
 import hashlib
@@ -11,13 +11,21 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from webhook.lenient import obj, text
+import orjson
+
+from webhook import names
+from webhook.lenient import obj, text, texts
 from webhook.pod import quantity
 from webhook.volcano.target import Target
 
 ROOT = "root"  # the parent of every queue that names none
 DEFAULT = "default"  # where pods go that name no queue
 OPEN = "Open"
+
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
 
 MAX_DEPTH = 100  # of parents that are followed
 COMPARED = 50  # names that may be meant instead of a missing one
@@ -33,6 +41,9 @@ class Queue:
         parent: the name of its parent; empty if it names none.
         capability: how much its pods may request in all, by resource, in whole units; other resources are unlimited.
         is_remote: whether its jobs run in another cluster, so that nothing about them is known here.
+        groups: the node groups on whose nodes its pods may run; None if it has no affinity.
+        group_limits: how much its pods may request in all on the nodes of a node group, by resource, in whole units.
+        unread: its limits for node groups cannot be read. The scheduler then starts none of its pods.
     """
 
     name: str
@@ -40,6 +51,9 @@ class Queue:
     parent: str = ""
     capability: Mapping[str, int] = field(default_factory=dict)
     is_remote: bool = False
+    groups: frozenset[str] | None = None
+    group_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unread: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -71,7 +85,7 @@ class Queues:
             if queue.name != ROOT:
                 self._children.setdefault(queue.parent or ROOT, []).append(queue.name)
         content = [
-            (queue.name, queue.state, queue.parent, queue.is_remote, *queue.capability.items())
+            (queue.name, queue.state, queue.parent, queue.is_remote, *queue.capability.items(), *_digested(queue))
             for queue in self.by_name.values()
         ]
         self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
@@ -105,6 +119,17 @@ class Queues:
                 break
         return found
 
+    def limit_of_groups(self, name: str, resource: str, target: Target) -> int | None:
+        """The most of a resource that a pod of a queue may have: it runs in one node group. None: no limit is known."""
+        conf, queue = target.scheduler, self.by_name.get(name)
+        if queue is None or conf is None or not (target.limits_groups and conf.picks_groups) or queue.is_remote:
+            return None
+        lineage = self.lineage(name) if conf.inherits_groups else [queue]
+        groups = next((each.groups for each in lineage if each.groups is not None), None)
+        limits = [queue.group_limits.get(group, {}).get(resource) for group in groups or ()]
+        known = [limit for limit in limits if limit is not None]
+        return max(known) if known and len(known) == len(limits) else None
+
     def _is_remote(self, name: str) -> bool:
         queue = self.by_name.get(name)
         return queue is not None and queue.is_remote
@@ -132,8 +157,51 @@ def read_queue(raw: Mapping[str, Any]) -> Queue | None:
     for resource, amount in _amounts(obj(spec, "guarantee", "resource")).items():
         if resource in capability:  # Volcano refuses a guarantee above it
             capability[resource] = max(capability[resource], amount)
-    is_remote = bool(spec.get("extendClusters"))
-    return Queue(name, text(raw, "status", "state"), text(spec, "parent"), capability, is_remote)
+    limits = _group_limits(text(raw, "metadata", "annotations", names.GROUP_LIMITS))
+    return Queue(
+        name,
+        text(raw, "status", "state"),
+        text(spec, "parent"),
+        capability,
+        is_remote=bool(spec.get("extendClusters")),
+        groups=_groups(obj(spec, "affinity")) if isinstance(spec.get("affinity"), dict) else None,
+        group_limits=limits or {},
+        unread=limits is None,
+    )
+
+
+def complaint(queues: Iterable[Queue]) -> str | None:
+    """Which queue has limits for node groups that cannot be read; None if all can."""
+    return next(
+        (f"queue {queue.name}: {names.GROUP_LIMITS} is no JSON of amounts" for queue in queues if queue.unread), None
+    )
+
+
+def _digested(queue: Queue) -> Iterator[object]:
+    """What node groups add to the digest: nothing for most queues."""
+    if queue.groups is not None:
+        yield sorted(queue.groups)
+    yield from queue.group_limits.items()
+
+
+def _groups(affinity: Mapping[str, Any]) -> frozenset[str]:
+    wanted, unwanted = obj(affinity, "nodeGroupAffinity"), obj(affinity, "nodeGroupAntiAffinity")
+    found = {*texts(wanted, _REQUIRED), *texts(wanted, _PREFERRED)} - {*texts(unwanted, _REQUIRED)}
+    return frozenset(found | {*texts(unwanted, _PREFERRED)})
+
+
+def _group_limits(written: str) -> dict[str, dict[str, int]] | None:
+    """Read the annotation; None if it cannot be read."""
+    if not written:
+        return {}
+    try:
+        found = orjson.loads(written) or {}
+        return {
+            group: {name: math.floor(quantity.parse(amount)) for name, amount in (of or {}).items()}
+            for group, of in found.items()
+        }
+    except (ValueError, AttributeError):  # other JSON has no items
+        return None
 
 
 def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from webhook.errors import ConfigError
 from webhook.lenient import obj, objs, text
 
 DEVICESHARE = "deviceshare"
+NODE_GROUP = "nodegroup"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
 NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
 EXCLUSIVE_RULES = f"{DEVICESHARE}.GPUExclusiveRules"
@@ -95,10 +96,23 @@ class SchedulerConf:
         return capacity is not None and capacity.options.get("enableHierarchy") is True
 
     @property
+    def picks_groups(self) -> bool:
+        """Whether a queue's affinity and limits decide on the nodes of which node groups its pods run."""
+        found = self.plugin(NODE_GROUP)
+        return found is not None and found.options.get("enablePredicate") is not False
+
+    @property
+    def inherits_groups(self) -> bool:
+        """Whether a queue without an affinity has that of its nearest parent that has one."""
+        found = self.plugin(NODE_GROUP)
+        return found is not None and found.options.get("enableHierarchy") is True
+
+    @property
     def facts(self) -> tuple[object, ...]:
         """All that reviews depend on."""
         switches = self.locks_nodes, self.starts_gangs, self.limits_queues, self.nests_queues
-        return self.schedule_policy, *switches, self.exclusive_rules
+        groups = self.picks_groups, self.inherits_groups
+        return self.schedule_policy, *switches, *groups, self.exclusive_rules
 
 
 def is_rule(written: object) -> bool:

@@ -50,6 +50,7 @@ class Target:
             with requests as if they were units of the factor.
         reads_uuids: the UUID annotations are read (from 1.16).
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
+        limits_groups: the annotation of a queue that limits its pods on the nodes of each node group is read (from 1.16).
         spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
         counts_terminating: a pod that is being deleted still occupies its devices (before 1.15).
         counts_repeats: a second entry of a pod for the same card counts, too (before 1.15).
@@ -77,6 +78,7 @@ class Target:
     reads_uuids: bool = field(init=False)
     follows_policy: bool = field(init=False)
     spreads_groups: bool = field(init=False)
+    limits_groups: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
     exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
     rule_labels: frozenset[str] = field(init=False)
@@ -98,6 +100,7 @@ class Target:
         derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
         derive(self, "follows_policy", self.volcano >= (1, 15, 0))
         derive(self, "spreads_groups", self.volcano >= (1, 15, 0))
+        derive(self, "limits_groups", self.volcano >= (1, 16, 0))
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])

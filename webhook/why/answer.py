@@ -34,6 +34,8 @@ from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
 from webhook.scan.judge import judge as judge_object
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten
+from webhook.volcano.queues import Queues
+from webhook.volcano.target import Target
 from webhook.why.live import LiveCluster, PodGroup, key_of
 from webhook.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.wire.models import Request
@@ -272,7 +274,8 @@ def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
         if found == [names.QUEUE_GATE]:
             asked = text(subject.document.value, "metadata", "annotations", names.QUEUE_GATE) == "true"
             message = (
-                f"the scheduler removes the gate {listed} when the queue of the pod has room for it"
+                f"the scheduler removes the gate {listed} when the queue of the pod has room for it, if its feature gate "
+                "SchedulingGatesQueueAdmission is on"
                 if asked
                 else f"the scheduler never removes the gate {listed}, since the pod has no annotation of this name; remove it"
             )
@@ -292,21 +295,32 @@ def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluste
         )
         yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NOT_NOW)
         return
-    if target.scheduler is None or not target.scheduler.limits_queues:
-        return
-    if not queue.is_open:
+    conf = target.scheduler
+    if conf is not None and conf.limits_queues and not queue.is_open:
         message = (
             f"queue {name} is {queue.state}, so the pod waits until it is open again; open it, or name another queue"
         )
         yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NOT_NOW)
+    yield from _above_limits(group.queue, queues, pods, target)
+
+
+def _above_limits(name: str, queues: Queues, pods: Sequence[ReviewedPod], target: Target) -> Iterator[WaitReason]:
+    """The first limit of a queue that a pod exceeds."""
+    conf = target.scheduler
+    counts = conf is not None and conf.limits_queues
     for pod in pods:
         for resource in dict.fromkeys(one.resource for one in pod.amounts):
-            wanted, limit = total(pod, resource).total, queues.limit(group.queue, resource, target)
+            wanted, limit = total(pod, resource).total, queues.limit(name, resource, target) if counts else None
+            most = queues.limit_of_groups(name, resource, target)
             if limit is not None and wanted > limit.amount:
                 allows = f"queue {wording.quoted(limit.queue)} allows {limit.amount} in all"
-                message = f"the pod requests {resource} {wanted}, {allows}; request less, or use another queue"
-                yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NEVER)
-                return
+            elif most is not None and wanted > most:
+                allows = f"queue {wording.quoted(name)} allows at most {most} on the nodes of one node group"
+            else:
+                continue
+            message = f"the pod requests {resource} {wanted}, {allows}; request less, or use another queue"
+            yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NEVER)
+            return
 
 
 def _condition(status: Mapping[str, Any]) -> str:

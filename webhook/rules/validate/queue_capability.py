@@ -1,10 +1,11 @@
 """A queue's capability is the most that its pods may request in all; one pod, or one gang, requests more.
 
-Reads:    the vgpu requests; the queue of the pod or of a Volcano Job; the capability of the queue and its parents
+Reads:    the vgpu requests; the queue of the pod or of a Volcano Job; its capability, its parents', its limits for node groups
 Refuses:  a pod, or the pods of a gang that must start together, that request more than the queue allows
 Why:      the plugins capacity and proportion never start them, also while the queue is empty.
 
 The capability counts a request as it is written, not times vgpu-number, and a whole card as no memory at all.
+From Volcano 1.16 on, the plugin nodegroup also limits what the pods of a queue have on the nodes of each node group.
 If the scheduler's configuration is not known, or the pod names no queue, this is a warning.
 """
 
@@ -22,7 +23,7 @@ from webhook.rules.workloads import Workload
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Compare the pod alone."""
     if pod.queue is not None and pod.slice_request is not None:
-        yield from _excess(pod.queue, context, pod.slice_request.totals, "the pod requests", pod.queue.path)
+        yield from _alone(pod.queue, context, pod.slice_request.totals, "the pod requests", pod.queue.path)
 
 
 def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
@@ -49,7 +50,21 @@ def _pods_alone(workload: Workload, context: Context) -> Iterator[Finding]:
         found = workload.pods[role.template].slice_request
         if found is not None and workload.queue is not None:
             who = f"a pod of {workload.role_name(role)} requests"
-            yield from _excess(workload.queue, context, found.totals, who, "spec.queue")
+            yield from _alone(workload.queue, context, found.totals, who, "spec.queue")
+
+
+def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Iterator[Finding]:
+    """Compare the amounts of one pod, which runs in one node group, with the limits of a queue."""
+    yield from _excess(chosen, context, totals, who, path)
+    for resource, amount in totals.items():
+        most = chosen.queues.limit_of_groups(chosen.name, resource, context.settings.target)
+        if most is not None and amount > most:
+            yield Finding(
+                path,
+                f"{who} {resource} {amount}, but queue {wording.quoted(chosen.name)} allows at most {most} on the nodes of one "
+                "node group; request less, or name another queue",
+                doubtful=not chosen.certain,
+            )
 
 
 def _together(gang: Gang, totals: list[Mapping[str, int]]) -> Mapping[str, int]:
