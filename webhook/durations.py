@@ -34,6 +34,13 @@ def format_duration(duration: timedelta) -> str:
     return f"{seconds / _SECONDS[unit]:g}{unit}"
 
 
+def format_age(age: timedelta) -> str:
+    """An age in its largest unit, as kubectl writes it: 12d, 3h, 7m, 30s."""
+    seconds = max(int(age.total_seconds()), 0)
+    unit = next((unit for unit in "dhm" if seconds >= _SECONDS[unit]), "s")
+    return f"{int(seconds // _SECONDS[unit])}{unit}"
+
+
 def read_time(text: str, now: datetime) -> datetime:
     """Read a point in time: `2h` or `1h30m` (ago), `2026-11-20`, `2026-11-20T10:00`, UTC unless it has an offset.
 

@@ -1,18 +1,16 @@
-"""The page about a waiting pod: chosen by keyboard and drawn, or pasted."""
+"""The page about waiting pods: listed, one chosen by keyboard and drawn, or pasted."""
 
 from selenium.webdriver import Keys
-from selenium.webdriver.support.select import Select
 
 from tests.browser.user import User
 
-POD = "select[name=pod]"
+POD = ".waiting a"
 
 
 def test_a_pod_is_chosen_by_keyboard_and_drawn(user: User):
     user.open("/why")
-    Select(user.find(POD)).select_by_visible_text("team-c/finetune-0")
-    user.find(POD).send_keys(Keys.TAB)
-    user.press(Keys.ENTER)
+    user.sees("once team-b/train-1 has ended it fits on gpu-b", ".waiting td:last-child")
+    user.find(POD).send_keys(Keys.ENTER)
     user.sees("Does not fit now", "#result .verdict h2")
     user.sees("once team-b/train-1 has ended it fits on gpu-b")
     drawn = user.driver.find_elements("css selector", "#result .drawing")

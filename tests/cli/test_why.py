@@ -1,5 +1,7 @@
 """`vgpu-webhook why`: its input, output and exit codes."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 import yaml
 
@@ -8,17 +10,18 @@ from tests.cli.test_usage import ITEMS, PODS, pod_with_slice
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
 from webhook import names
-from webhook.why.waiting import JOBS, PODGROUPS
+from webhook.why.waiting import ALL_PODGROUPS, JOBS, PODGROUPS
 
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
 TEAM = "/api/v1/namespaces/team/pods"
 
 
-def pending_pod(name, memory, number=4, group=""):
+def pending_pod(name, memory, number=4, group="", days=9):
     """A pending pod; only gpu-b has four cards with this much memory."""
     annotations = {names.GROUP_NAME: group, names.JOB_NAME: "train"} if group else {}
-    metadata = {"namespace": "team", "uid": name, "annotations": annotations}
+    created = datetime.now(UTC) - timedelta(days=days, hours=1)
+    metadata = {"namespace": "team", "uid": name, "annotations": annotations, "creationTimestamp": f"{created:%FT%TZ}"}
     condition = {"type": "PodScheduled", "status": "False", "message": "1/1 tasks in gang unschedulable"}
     made = pod(name, limits=vgpus(number, memory, 0), metadata=metadata)
     return made | {"status": {"phase": "Pending", "conditions": [condition]}}
@@ -51,8 +54,8 @@ OBJECTS = [
     pending_pod("fits", 41000),
     pending_pod("waits", 60000),
     pending_pod("huge", 90000),
-    pending_pod("train-w-0", 50000, group="train-1"),
-    pending_pod("train-w-1", 50000, group="train-1"),
+    pending_pod("train-w-0", 50000, group="train-1", days=8),
+    pending_pod("train-w-1", 50000, group="train-1", days=7),
     GROUP,
     JOB,
 ]
@@ -80,6 +83,31 @@ def test_verdict_and_exit_code(run, pods, subject, code, verdict):
     assert (report["verdict"], report["namespace"]) == (verdict, "team")
     as_yaml = run("why", subject, "-n", "team", *SETTINGS, "--pods", pods, "-o", "yaml")
     assert (as_yaml.code, yaml.safe_load(as_yaml.out)) == (code, report)
+
+
+def test_without_a_name_all_waiting_pods_are_listed(run, pods):
+    result = run("why", *SETTINGS, "--pods", pods)
+    assert (result.code, result.err) == (3, "")
+    head, *rows = [line.split(maxsplit=4) for line in result.out.splitlines()]
+    assert head == ["NAMESPACE", "POD", "VERDICT", "AGE", "WHY"]
+    assert [row[:4] for row in rows] == [
+        ["team", "huge", "never", "9d"],
+        ["team", "train-w-0", "never", "8d"],
+        ["team", "train-w-1", "never", "7d"],
+        ["team", "waits", "not-now", "9d"],
+        ["team", "fits", "fits-now", "9d"],
+    ]
+    why = [row[4] for row in rows]
+    assert why[0].startswith('container "main" requests volcano.sh/vgpu-memory 90000, but the largest card, ')
+    assert why[1] == why[2]
+    assert why[1].startswith("2 pods start together: 2 more must fit at once, but the empty fleet has room for 1")
+    assert why[3].startswith("once team/a has ended it fits on gpu-b; with volcano.sh/vgpu-")
+    assert why[3].endswith(" it fits now")
+    listed = run("why", "-n", "team", *SETTINGS, "--pods", pods, "-o", "json").lines
+    assert [each["name"] for each in listed] == [row[1] for row in rows]
+    assert (listed[3]["reason"], listed[3]["ends"], listed[3]["holder"]["name"]) == ("memory", "team/a", "a")
+    nobody = run("why", "-n", "other", *SETTINGS, "--pods", pods)
+    assert (nobody.code, nobody.out) == (0, "no pod waits for devices\n")
 
 
 def test_text(run, pods):
@@ -119,8 +147,8 @@ def test_the_samples(run, write):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name a pod, vcjob/NAME, or a manifest"),
-        (("x", "-f", FLEET), "name a pod, vcjob/NAME, or a manifest"),
+        (("x", "-f", FLEET), "not both"),
+        (("x", "-A"), "--all-namespaces lists waiting pods"),
         (("a/b/c",), "neither POD nor vcjob/NAME"),
         (("x", "--fleet", FLEET), "name the pods with --pods FILE"),
         (("x", "--sample"), "there is no pod x in namespace default"),
@@ -155,6 +183,28 @@ def test_a_cluster(cluster, run):
     job = run("why", "vcjob/train", *options, "-o", "json")
     assert (job.code, job.lines[0]["group"]["queue"]) == (3, "gpus")
     assert run("why", "unknown", *options).code == 2
+
+
+def test_the_list_of_a_cluster_counts_what_has_started_of_a_gang(cluster, run):
+    api, options = cluster
+    waiting = [item for item in OBJECTS if item["kind"] == "Pod" and "nodeName" not in item["spec"]]
+    started = pending_pod("train-w-2", 1, group="train-1")
+    bound = started | {"spec": {**started["spec"], "nodeName": "gpu-a"}, "status": {"phase": "Running"}}
+    api.put(PODS, *BOUND, *waiting)
+    api.put(TEAM, bound)
+    api.put(ALL_PODGROUPS, GROUP)
+    listed = {each["name"]: each for each in run("why", *options, "-o", "json").lines}
+    assert {name: each["verdict"] for name, each in listed.items()} == {
+        "huge": "never",
+        "waits": "not-now",
+        "train-w-0": "not-now",
+        "train-w-1": "not-now",
+        "fits": "fits-now",
+    }
+    assert listed["train-w-0"]["reason"] != "gang", "only one of the two has to start"
+    api.fail(ALL_PODGROUPS, status(403))
+    without = run("why", *options)
+    assert (without.code, "gangs and queues are unknown" in without.err) == (3, True)
 
 
 def test_nodes_that_are_cordoned(cluster, run):

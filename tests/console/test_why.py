@@ -21,6 +21,12 @@ def state():
     return ConsoleState(settings, waiting=sample_pods(settings))
 
 
+def test_what_takes_too_long_is_not_examined(client, monkeypatch):
+    monkeypatch.setattr("webhook.console.why.LIST_SECONDS", -1.0)
+    (pod,) = client.get("/api/v1/waiting").get_json()["pods"]
+    assert (pod["verdict"], "`vgpu-webhook why POD` explains it" in pod["summary"]) == ("unknown", True)
+
+
 def manifest(**changes):
     items = yaml.safe_load(SAMPLE_PODS.read_text())["items"]
     found = next(item for item in items if item["metadata"]["name"] == WAITING)
@@ -29,12 +35,13 @@ def manifest(**changes):
 
 def test_waiting_pods_are_listed(client):
     found = client.get("/api/v1/waiting").get_json()
-    assert found == {
-        "known": True,
-        "problem": None,
-        "pods": [{"namespace": "team-c", "name": WAITING}],
-        "more": 0,
-    }
+    (pod,) = found.pop("pods")
+    assert found == {"known": True, "problem": None, "more": 0}
+    assert (pod["namespace"], pod["name"], pod["verdict"]) == ("team-c", WAITING, "not-now")
+    assert (pod["ends"], pod["holder"]["name"], pod["change"]["most"]) == ("team-b/train-1", "train-0", 3)
+    page = client.get("/why").get_data(as_text=True)
+    assert "1 waiting pod</h2>" in page
+    assert "once team-b/train-1 has ended it fits on gpu-b; with volcano.sh/vgpu-number 3 or less" in page
 
 
 def test_the_operation_has_the_verdict_its_reasons_and_the_group(client):
@@ -53,7 +60,7 @@ def test_the_page_of_a_pod_explains_why_it_waits(client, address):
     assert "Does not fit now" in page
     assert "team-b/train-1" in page
     assert page.count('class="drawing"') == 4
-    assert '<option value="team-c/finetune-0" selected>' in page
+    assert 'href="/why?namespace=team-c&amp;pod=finetune-0#result" aria-current="true"' in page
 
 
 def test_a_pod_with_a_status_and_a_new_manifest_can_be_explained(client):

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -14,11 +15,12 @@ from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
 from webhook.inputs.documents import read_documents
 from webhook.render.terminal import Terminal
-from webhook.render.why import as_json, as_yaml, show
+from webhook.render.why import as_json, as_yaml, show, show_waiting
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.why.answer import WaitingObject, explain_objects
+from webhook.why.answer import WaitAnswer, WaitingObject, explain_objects
+from webhook.why.listing import WaitingPod, list_waiting
 from webhook.why.live import LiveCluster
-from webhook.why.node_reasons import WaitVerdict
+from webhook.why.node_reasons import WaitVerdict, rank
 from webhook.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 
 MAX_ANSWERS = 100  # documents of a manifest
@@ -26,15 +28,17 @@ MAX_ANSWERS = 100  # documents of a manifest
 _SUBJECT = re.compile(r"(?:(pod|pods|po|vcjob|vj|job\.batch\.volcano\.sh)/)?([^/]+)")
 
 _EPILOG = """
-It reads nodes, pods and PodGroups, and changes nothing. It judges devices; cpu, memory and pod affinity keep pods waiting, too.
+Without a name it lists all pods that wait for devices. It reads nodes, pods and PodGroups, and changes nothing. It judges
+devices; cpu, memory and pod affinity keep pods waiting, too.
 
+  kubectl vgpu why
   kubectl vgpu why train-0 -n team-a
   kubectl vgpu why vcjob/train
   kubectl vgpu why -f pod.yaml
   kubectl get pods,podgroups -A -o json > pods.json; kubectl get nodes -o json > nodes.json
   kubectl vgpu why train-0 -n team-a --fleet nodes.json --pods pods.json
 
-exit codes:
+exit codes, of several pods that of the worst:
   0  it fits now, or does not wait
   1  it does not fit now
   2  something could not be read or decided
@@ -64,8 +68,9 @@ _CODES = {
     "-n",
     "--namespace",
     metavar="NAMESPACE",
-    help="Of the pod; default that of the context, without a cluster `default`.",
+    help="Of the pod; default that of the context, without a cluster `default`. Without a name: only its pods.",
 )
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the pods of all namespaces, which is the default.")
 @output_option("text", "json", "yaml", more=" json is one line for each object.")
 def command(
     subject: str | None,
@@ -73,23 +78,25 @@ def command(
     filename: Path | None,
     pod_files: tuple[Path, ...],
     namespace: str | None,
+    all_namespaces: bool,
     output: str,
 ) -> int:
     """Show why a pod waits, what holds the devices, and what would let it start now."""
-    if (subject is None) == (filename is None):
-        raise bad_usage("name a pod, vcjob/NAME, or a manifest with -f FILE")
-    match = _SUBJECT.fullmatch(subject) if subject is not None else None
-    if subject is not None and match is None:
-        raise bad_usage(f"{subject!r} is neither POD nor vcjob/NAME")
+    listed = subject is None and filename is None
+    if subject is not None and filename is not None:
+        raise bad_usage("name a pod, vcjob/NAME, or a manifest with -f FILE, not both")
+    if all_namespaces and (namespace or not listed):
+        raise bad_usage("--all-namespaces lists waiting pods: leave out the name, -f and --namespace")
+    named = _parse(subject) if subject is not None else None
     pod_files = settings.or_sample_pods(pod_files)
     if settings.cluster is None and not pod_files:
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     place = namespace or settings.namespace or "default"
-    wanted = None
-    if match is not None:
-        wanted = Wanted("Pod" if match[1] is None or match[1].startswith("po") else "Job", (place, match[2]))
     inputs = settings.read()
-    state = _from_files(settings, inputs, pod_files, wanted) if pod_files else _from_cluster(settings, inputs, wanted)
+    wanted = Wanted(named[0], (place, named[1])) if named is not None else None
+    state = _read(settings, inputs, pod_files, wanted, listed=listed)
+    if listed:
+        return _list(state, namespace, output)
     subjects = [state.subject(wanted)] if wanted is not None else _manifests(str(filename), place)
     answers, problems = explain_objects(subjects, state.live)
     for problem in problems:
@@ -101,9 +108,38 @@ def command(
                 terminal.line()
             show(answer, terminal)
     else:
+        _print(answers, output)
+    return _exit_code(answers)
+
+
+def _parse(subject: str) -> tuple[str, str]:
+    """The kind and the name of what is named."""
+    match = _SUBJECT.fullmatch(subject)
+    if match is None:
+        raise bad_usage(f"{subject!r} is neither POD nor vcjob/NAME")
+    return "Pod" if match[1] is None or match[1].startswith("po") else "Job", match[2]
+
+
+def _list(state: WaitingState, namespace: str | None, output: str) -> int:
+    """List the pods that wait."""
+    found = list_waiting(state, [namespace] if namespace else ())
+    if output == "text":
+        show_waiting(found, Terminal(), datetime.now(UTC))
+    else:
+        _print(found.pods, output)
+        if found.more:
+            report_warning(f"{found.more:,} younger pods are left out")
+    return _exit_code(found.pods)
+
+
+def _print(answers: Sequence[WaitAnswer | WaitingPod], output: str) -> None:
+    """Print answers for programs; nothing if there are none."""
+    if answers:
         print(as_json(answers) if output == "json" else as_yaml(answers).rstrip("\n"))
-    worst = max([answer.verdict for answer in answers], key=tuple(WaitVerdict).index)
-    return _CODES[worst]
+
+
+def _exit_code(answers: Sequence[WaitAnswer | WaitingPod]) -> int:
+    return _CODES[max([answer.verdict for answer in answers], key=rank, default=WaitVerdict.BOUND)]
 
 
 def _manifests(path: str, namespace: str) -> list[WaitingObject]:
@@ -114,23 +150,26 @@ def _manifests(path: str, namespace: str) -> list[WaitingObject]:
     return [WaitingObject(document, False, namespace=namespace) for document in documents[:MAX_ANSWERS]]
 
 
-def _from_files(
-    settings: SettingsOptions, inputs: SnapshotInputs, paths: Sequence[Path], wanted: Wanted | None
+def _read(
+    settings: SettingsOptions,
+    inputs: SnapshotInputs,
+    paths: Sequence[Path],
+    wanted: Wanted | None,
+    *,
+    listed: bool,
 ) -> WaitingState:
-    """Read the pods of files; the nodes may come from a cluster."""
-    snapshot = inputs.snapshot()
-    source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes)
-    progress = Progress(sys.stderr, source.share)
-    try:
-        return source.read(wanted, progress.step)
-    finally:
-        progress.clear()
-
-
-def _from_cluster(settings: SettingsOptions, inputs: SnapshotInputs, wanted: Wanted | None) -> WaitingState:
-    """Read the pods of a cluster: what all of them hold, and those of one namespace as they are."""
+    """Read the pods: of files, with nodes that may come from a cluster, or of a cluster."""
+    if paths:
+        snapshot = inputs.snapshot()
+        source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes)
+        progress = Progress(sys.stderr, source.share)
+        try:
+            return source.read(wanted, progress.step)
+        finally:
+            progress.clear()
 
     def live() -> LiveCluster:
         return LiveCluster(inputs, inputs.snapshot(), UsageCommand.read_cluster(settings, inputs))
 
-    return ClusterSource(settings.client, live, report_warning).read(wanted)
+    cluster = ClusterSource(settings.client, live, report_warning)
+    return cluster.waiting() if listed else cluster.read(wanted)

@@ -1,6 +1,6 @@
 """Why a pod waits: the operations `why` and `waiting`, and the page that draws their answer."""
 
-from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated
 
 from flask import Response, render_template, request
@@ -13,13 +13,14 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
-from webhook.render.why import change_words, holder_words
+from webhook.render.why import age, change_words, holder_words, waiting_words
 from webhook.why.answer import WaitAnswer, WaitingObject, explain_objects, explain_waiting
-from webhook.why.live import Key
+from webhook.why.listing import WaitingPod, list_waiting
 from webhook.why.node_reasons import WaitReason, WaitVerdict
 from webhook.why.waiting import Wanted
 
 MAX_LISTED = 500  # waiting pods
+LIST_SECONDS = 5.0  # to explain them
 MAX_DOCUMENTS = 5  # of a manifest
 MAX_REASONS = 50  # of an answer, on the page
 MAX_DRAWINGS = 12  # on the page
@@ -38,13 +39,6 @@ VERDICTS = {
 }
 
 
-class WaitingPod(ResponseModel):
-    """A pod that waits for devices."""
-
-    namespace: str
-    name: str
-
-
 class WaitingRequest(RequestModel):
     """No parameters."""
 
@@ -55,7 +49,7 @@ class WaitingResponse(ResponseModel):
     Attributes:
         known: False if the console reads no pods.
         problem: why they cannot be read, and what to do; null if they can.
-        pods: by namespace and name, the first 500.
+        pods: as `vgpu-webhook why -o json` lists them: those that never start first, then the oldest; at most 500.
         more: how many are left out.
     """
 
@@ -98,11 +92,11 @@ def waiting(state: ConsoleState, wanted: WaitingRequest) -> WaitingResponse:  # 
     if state.waiting is None:
         return WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
     try:
-        found: Sequence[Key] = sorted(state.waiting.waiting())
+        found = list_waiting(state.waiting.waiting(), seconds=LIST_SECONDS)
     except WebhookError as error:
         return WaitingResponse(known=False, problem=str(error), pods=(), more=0)
-    pods = tuple(WaitingPod(namespace=namespace, name=name) for namespace, name in found[:MAX_LISTED])
-    return WaitingResponse(known=True, problem=None, pods=pods, more=max(len(found) - MAX_LISTED, 0))
+    pods = found.pods[:MAX_LISTED]
+    return WaitingResponse(known=True, problem=None, pods=pods, more=len(found.pods) - len(pods) + found.more)
 
 
 @operation("POST", "/why", heavy=True)
@@ -174,6 +168,9 @@ def _page(state: ConsoleState, namespace: str, pod: str = "", manifest: str = ""
         found=found,
         verdicts=VERDICTS,
         rows=_rows,
+        now=datetime.now(UTC),
+        age=age,
+        waiting_words=waiting_words,
         change_words=change_words,
         holder_words=holder_words,
         most_drawings=MAX_DRAWINGS,

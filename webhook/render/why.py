@@ -1,17 +1,21 @@
 """Why pods wait: for people on a terminal, as JSON and as YAML."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from webhook.devices import wording
 from webhook.devices.nearest import LowerAmount, Removal
+from webhook.durations import format_age
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import as_value, to_json, to_yaml
 from webhook.texts import shorten
 from webhook.why.answer import WaitAnswer
+from webhook.why.listing import WaitingPod, WaitingPods
 from webhook.why.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
 
 MAX_NAME = 80
+MAX_CELL = 40  # characters on a terminal
 MAX_MESSAGE = 1000  # characters of a text from the cluster
 
 _VERDICTS = {
@@ -92,6 +96,45 @@ def _show_group(answer: WaitAnswer, terminal: Terminal) -> None:
         terminal.paragraph(INDENT, ((Style.BOLD, "scheduler  "),), shorten(answer.scheduler, MAX_MESSAGE))
 
 
+def show_waiting(found: WaitingPods, terminal: Terminal, now: datetime) -> None:
+    """Write a row for each pod that waits."""
+    rows = [
+        (
+            terminal.cell(pod.namespace, MAX_CELL),
+            terminal.cell(pod.name, MAX_CELL),
+            (_VERDICTS[pod.verdict][0], str(pod.verdict)),
+            age(pod, now),
+            shorten(waiting_words(pod), MAX_MESSAGE),
+        )
+        for pod in found.pods
+    ]
+    terminal.table(("NAMESPACE", "POD", "VERDICT", "AGE", "WHY"), rows, right={3}, folded=True)
+    if not rows:
+        terminal.line("no pod waits for devices")
+    if found.more:
+        terminal.line((Style.WARNING, f"and {found.more:,} younger pods"))
+
+
+def waiting_words(pod: WaitingPod) -> str:
+    """What a pod waits for, as a sentence without its end: what would let it start, or else what refuses it."""
+    if not pod.node:
+        return pod.summary
+    found = [
+        f"once {pod.ends} has ended it fits on {pod.node}" if pod.ends else "",
+        f"{change_words(pod.change)} it fits now" if pod.change is not None else "",
+        "" if pod.ends or pod.holder is None else f"{pod.node} is held by {holder_words(pod.holder)}",
+    ]
+    return "; ".join(filter(None, found)) or pod.summary
+
+
+def age(pod: WaitingPod, now: datetime) -> str:
+    """How long a pod has existed; empty if that is not known."""
+    try:
+        return format_age(now - datetime.fromisoformat(pod.since))
+    except (OverflowError, TypeError, ValueError):  # a pod of a file
+        return ""
+
+
 def change_words(change: LowerAmount | Removal) -> str:
     """A change, as the beginning of a sentence."""
     if isinstance(change, Removal):
@@ -115,17 +158,17 @@ def holder_words(holder: NodeHolder) -> str:
 # --- as JSON ----------------------------------------------------------------------------------------------------------
 
 
-def to_value(answer: WaitAnswer) -> dict[str, Any]:
-    """An answer as JSON."""
-    value: dict[str, Any] = as_value(WaitAnswer, answer)
+def to_value(answer: WaitAnswer | WaitingPod) -> dict[str, Any]:
+    """An answer, or a pod of the list, as JSON."""
+    value: dict[str, Any] = as_value(type(answer), answer)
     return value
 
 
-def as_json(answers: Sequence[WaitAnswer]) -> str:
-    """A line for each answer."""
+def as_json(answers: Sequence[WaitAnswer | WaitingPod]) -> str:
+    """A line for each."""
     return "\n".join(to_json(to_value(answer)) for answer in answers)
 
 
-def as_yaml(answers: Sequence[WaitAnswer]) -> str:
-    """A YAML document for each answer."""
+def as_yaml(answers: Sequence[WaitAnswer | WaitingPod]) -> str:
+    """A YAML document for each."""
     return "---\n".join(to_yaml(to_value(answer)) for answer in answers)

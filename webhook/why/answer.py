@@ -180,7 +180,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     return WaitAnswer(
         **about,
         verdict=verdict,
-        summary=_summary(verdict, others, fits, exists=subject.exists),
+        summary=_summary(verdict, others, fits, answers, exists=subject.exists),
         reasons=tuple(refusing),
         change=None if verdict in (WaitVerdict.FITS_NOW, *others_say) else _nearest(refusing, dict(pods)),
         fits=fits,
@@ -340,7 +340,14 @@ def _findings(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> 
 _ABOUT_NODES = frozenset({reason.rule for reason in Reason} | {"fits-tightly", "reserved-annotation"})
 
 
-def _summary(verdict: WaitVerdict, others: Sequence[WaitReason], fits: Sequence[WaitReason], *, exists: bool) -> str:
+def _summary(
+    verdict: WaitVerdict,
+    others: Sequence[WaitReason],
+    fits: Sequence[WaitReason],
+    answers: Sequence[PodAnswer],
+    *,
+    exists: bool,
+) -> str:
     first = next((reason for reason in others if reason.verdict is verdict), None)
     if first is not None:
         return first.message
@@ -356,7 +363,9 @@ def _summary(verdict: WaitVerdict, others: Sequence[WaitReason], fits: Sequence[
         case WaitVerdict.NOT_NOW:
             return "it fits an empty node, but no node takes it now"
         case WaitVerdict.NEVER:
-            return "no node of this fleet can take it, even when it is empty"
+            nowhere = (one.pod.describe(never) for one in answers for never in one.pod.never)
+            found = (sentence for sentences in nowhere for _, sentence in sentences)
+            return next(found, "no node of this fleet can take it, even when it is empty")
         case _:
             return "whether it fits now could not be decided"
 

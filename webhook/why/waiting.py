@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 ALL_PODGROUPS = f"/apis/{names.QUEUE_API}/podgroups"
 PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
 JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
+PODS_OF = "/api/v1/namespaces/{}/pods"
 PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
+STARTED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
+PAGE = 500  # pods; of 5 KiB they make 2.5 MiB
 KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions
 
 Settings = Callable[[], tuple[SnapshotInputs, Snapshot]]
@@ -94,11 +97,11 @@ class WaitingState(NamedTuple):
 class WaitingSource(Protocol):
     """Where waiting pods come from."""
 
-    def waiting(self) -> Sequence[Key]:
-        """The pods that wait for devices.
+    def waiting(self) -> WaitingState:
+        """The cluster as it is now, with all pods that wait.
 
         Raises:
-            WebhookError: they cannot be read.
+            WebhookError: it cannot be read.
         """
 
     def read(self, wanted: Wanted | None) -> WaitingState:
@@ -134,9 +137,9 @@ class FileSource:
         """The pods that hold devices."""
         return self._objects(self._settings()[1], None).bound
 
-    def waiting(self) -> Sequence[Key]:
-        """The pods that wait for devices."""
-        return self._objects(self._settings()[1], None).wait_for_devices
+    def waiting(self) -> WaitingState:
+        """The cluster of the files."""
+        return self.read(None)
 
     def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> WaitingState:
         """The cluster of the files; `step` is called for each object."""
@@ -169,12 +172,20 @@ class ClusterSource:
         self._warn = warn
         self._statuses: tuple[float, Mapping[str, NodeStatus]] | None = None
 
-    def waiting(self) -> Sequence[Key]:
-        """The pods that wait for devices."""
-        objects = LiveObjects(self._live().snapshot)
-        for raw in self._connect().list(PODS, PENDING):
+    def waiting(self) -> WaitingState:
+        """The cluster as it is now, with all pods that wait, and of gangs also those that have started."""
+        live, client = self._live(), self._connect()
+        objects = LiveObjects(live.snapshot)
+        for raw in client.list(PODS, PENDING, PAGE):
             objects.add(raw)
-        return objects.wait_for_devices
+        groups = {(key[0], group_of(raw)) for key, raw in objects.waiting.items() if group_of(raw)}
+        for raw in self._pod_groups(client) if groups else ():
+            objects.add(raw)
+        gangs = {key for key in groups if key in objects.groups and objects.groups[key].minimum > 1}
+        for namespace in sorted({namespace for namespace, _ in gangs}):
+            for raw in client.list(PODS_OF.format(namespace), STARTED, PAGE):
+                objects.add(raw)
+        return self._state(client, live, objects)
 
     def read(self, wanted: Wanted | None) -> WaitingState:
         """The cluster as it is now."""
@@ -182,6 +193,9 @@ class ClusterSource:
         objects = LiveObjects(live.snapshot)
         if wanted is not None:
             self._read_object(client, objects, wanted)
+        return self._state(client, live, objects)
+
+    def _state(self, client: "Client", live: LiveCluster, objects: LiveObjects) -> WaitingState:
         if self._statuses is None or time.monotonic() - self._statuses[0] > KEEP_SECONDS:
             self._statuses = time.monotonic(), statuses(client.list(NODES))
         return WaitingState(live.with_statuses(self._statuses[1]), objects)
@@ -189,7 +203,7 @@ class ClusterSource:
     def _read_object(self, client: "Client", objects: LiveObjects, wanted: Wanted) -> None:
         """The object, the pods of its namespace, and its PodGroup."""
         namespace, name = wanted.key
-        path = f"/api/v1/namespaces/{namespace}/pods"
+        path = PODS_OF.format(namespace)
         try:
             raw = client.get(f"{path}/{name}" if wanted.kind == "Pod" else JOBS.format(namespace, name))
         except ClusterError as error:
@@ -202,6 +216,15 @@ class ClusterSource:
         own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of_job(wanted.key)), "")
         if own and (group := self._pod_group(client, namespace, own)) is not None:
             objects.groups[namespace, own] = group
+
+    def _pod_groups(self, client: "Client") -> Iterator[dict[str, Any]]:
+        try:
+            yield from client.list(ALL_PODGROUPS)
+        except ClusterError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self._warn("PodGroups may not be listed, so gangs and queues are unknown")
+            elif error.status != HTTPStatus.NOT_FOUND:
+                raise
 
     def _pod_group(self, client: "Client", namespace: str, name: str) -> PodGroup | None:
         try:
