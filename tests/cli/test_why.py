@@ -10,11 +10,13 @@ from tests.cli.test_usage import ITEMS, PODS, pod_with_slice
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
 from webhook import names
-from webhook.why.waiting import ALL_PODGROUPS, JOBS, PODGROUPS
+from webhook.why.waiting import ALL_PODGROUPS, PODGROUPS
 
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
 TEAM = "/api/v1/namespaces/team/pods"
+JOBS, CRONJOBS = "/apis/batch/v1/namespaces/team/jobs", "/apis/batch/v1/namespaces/team/cronjobs"
+VCJOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/team/jobs"
 
 
 def pending_pod(name, memory, number=4, group="", days=9):
@@ -149,15 +151,83 @@ def test_the_samples(run, write):
     [
         (("x", "-f", FLEET), "not both"),
         (("x", "-A"), "--all-namespaces lists waiting pods"),
-        (("a/b/c",), "neither POD nor vcjob/NAME"),
+        (("a/b/c",), "neither POD nor KIND/NAME"),
         (("x", "--fleet", FLEET), "name the pods with --pods FILE"),
         (("x", "--sample"), "there is no pod x in namespace default"),
         (("vcjob/x", "--sample"), "there is no Volcano Job x"),
+        (("sts/x", "--sample"), "there is no StatefulSet x in namespace default"),
+        (("deploymnt/x", "--sample"), "no kind of workload is called 'deploymnt'; did you mean deployment?"),
     ],
 )
 def test_bad_usage(run, arguments, message):
     result = run("why", *arguments)
     assert (result.code, message in result.err) == (2, True)
+
+
+# --- workloads --------------------------------------------------------------------------------------------------------
+
+
+def workload(api_version, kind, name, number=1, owner=None, **more):
+    """A workload with one pod template, and perhaps a controller."""
+    template = {"spec": pod(limits=vgpus(number, 1000, 0))["spec"]}
+    metadata = {"namespace": "team", "name": name, "ownerReferences": [owner] if owner else []}
+    found = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"template": template}}
+    return found | more
+
+
+def controller(api_version, kind, name):
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": True}
+
+
+def pod_of(name, memory, *owner, **labels):
+    found = pending_pod(name, memory)
+    found["metadata"] |= {"ownerReferences": [controller(*owner)], "labels": labels}
+    return found
+
+
+def bound(raw):
+    return raw | {"spec": {**raw["spec"], "nodeName": "gpu-a"}, "status": {"phase": "Running"}}
+
+
+HASH = {"pod-template-hash": "5f6d"}
+REPLICA = {"Worker": {"template": {"spec": pod(limits=vgpus(4, 60000, 0))["spec"]}}}
+WORKLOADS = [
+    workload("apps/v1", "Deployment", "server"),
+    pod_of("server-5f6d-x", 60000, "apps/v1", "ReplicaSet", "server-5f6d", **HASH),
+    workload("apps/v1", "ReplicaSet", "server-5f6d"),
+    workload("batch/v1", "CronJob", "nightly") | {"spec": {"jobTemplate": {"spec": {}}}},
+    workload("batch/v1", "Job", "nightly-1", owner=controller("batch/v1", "CronJob", "nightly")),
+    pod_of("nightly-1-x", 90000, "batch/v1", "Job", "nightly-1"),
+    workload("batch/v1", "Job", "done", status={"conditions": [{"type": "Complete", "status": "True"}]}),
+    workload("kubeflow.org/v1", "PyTorchJob", "bert") | {"spec": {"pytorchReplicaSpecs": REPLICA}},
+    workload("apps/v1", "StatefulSet", "empty"),
+    workload("apps/v1", "StatefulSet", "running"),
+    bound(pod_of("running-0", 1000, "apps/v1", "StatefulSet", "running")),
+    workload("apps/v1", "DaemonSet", "refused", 99),
+]
+
+
+@pytest.mark.parametrize(
+    ("subject", "verdict", "summary"),
+    [
+        ("deployment/server", "not-now", "no node takes it now"),
+        ("deploy/server", "not-now", "no node takes it now"),
+        ("ReplicaSet/server-5f6d", "not-now", "no node takes it now"),
+        ("cronjob/nightly", "never", "but the largest card"),
+        ("jobs.batch/nightly-1", "never", "but the largest card"),
+        ("job/done", "bound", "its pods do not wait: it has ended as Complete"),
+        ("pytorchjob/bert", "not-now", "no node takes it now"),
+        ("sts/empty", "fits-now", "it would fit now"),
+        ("statefulset/running", "bound", "none of its pods waits for a node; 1 of them have one"),
+        ("ds/refused", "never", "the webhook refuses its pods, so they are never created"),
+        ("vcjob/train", "never", "2 pods start together"),
+    ],
+)
+def test_a_workload_is_explained_by_its_waiting_pods_or_else_by_its_template(run, write, subject, verdict, summary):
+    pods = write("all.json", {"apiVersion": "v1", "kind": "List", "items": [*WORKLOADS, *OBJECTS]})
+    (report,) = run("why", subject, "-n", "team", *SETTINGS, "--pods", pods, "-o", "json").lines
+    assert (report["verdict"], summary in report["summary"]) == (verdict, True), report["summary"]
+    assert (report["namespace"], report["name"]) == ("team", subject.partition("/")[2])
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
@@ -171,7 +241,7 @@ def cluster(tmp_path):
         team_pods = [item for item in OBJECTS if item["kind"] == "Pod" and item["metadata"]["namespace"] == "team"]
         api.put(TEAM, *team_pods)
         api.put(PODGROUPS.format("team", "")[:-1], GROUP)
-        api.put(JOBS.format("team", "")[:-1], JOB)
+        api.put(VCJOBS, JOB)
         yield api, ("--kubeconfig", api.kubeconfig(tmp_path / "kubeconfig"), "--device-config", CONFIG, "-n", "team")
 
 
@@ -205,6 +275,18 @@ def test_the_list_of_a_cluster_counts_what_has_started_of_a_gang(cluster, run):
     api.fail(ALL_PODGROUPS, status(403))
     without = run("why", *options)
     assert (without.code, "gangs and queues are unknown" in without.err) == (3, True)
+
+
+def test_a_cluster_is_asked_for_the_controllers_of_pods(cluster, run):
+    api, options = cluster
+    by_kind = {kind: [each for each in WORKLOADS if each["kind"] == kind] for kind in ("Pod", "Job", "CronJob")}
+    for path, kind in ((TEAM, "Pod"), (JOBS, "Job"), (CRONJOBS, "CronJob")):
+        api.put(path, *by_kind[kind])
+    found = run("why", "cronjob/nightly", *options, "-o", "json")
+    assert (found.code, "but the largest card" in found.lines[0]["summary"]) == (3, True)
+    api.fail(f"{JOBS}/nightly-1", status(403))
+    unknown = run("why", "cronjob/nightly", *options)
+    assert (unknown.code, "its pods request no devices" in unknown.err) == (2, True)
 
 
 def test_nodes_that_are_cordoned(cluster, run):

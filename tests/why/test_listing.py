@@ -38,9 +38,7 @@ def state_of(pods):
 def test_each_pod_has_the_verdict_that_it_has_by_itself():
     state = state_of(PODS)
     found = list_waiting(state).pods
-    by_itself = {
-        key: explain_waiting(state.subject(Wanted("Pod", key)), state.live) for key in state.objects.wait_for_devices
-    }
+    by_itself = {key: explain_waiting(state.subject(Wanted(key)), state.live) for key in state.objects.wait_for_devices}
     assert {(each.namespace, each.name): (each.verdict, each.summary) for each in found} == {
         key: (answer.verdict, answer.summary) for key, answer in by_itself.items()
     }

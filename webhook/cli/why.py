@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
 from webhook.inputs.documents import read_documents
+from webhook.pod.workload_kinds import kind_named
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show, show_waiting
 from webhook.settings.snapshot import SnapshotInputs
@@ -25,7 +27,7 @@ from webhook.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 
 MAX_ANSWERS = 100  # documents of a manifest
 
-_SUBJECT = re.compile(r"(?:(pod|pods|po|vcjob|vj|job\.batch\.volcano\.sh)/)?([^/]+)")
+_SUBJECT = re.compile(r"(?:([^/]+)/)?([^/]+)")
 
 _EPILOG = """
 Without a name it lists all pods that wait for devices. It reads nodes, pods and PodGroups, and changes nothing. It judges
@@ -33,6 +35,7 @@ devices; cpu, memory and pod affinity keep pods waiting, too.
 
   kubectl vgpu why
   kubectl vgpu why train-0 -n team-a
+  kubectl vgpu why deployment/server
   kubectl vgpu why vcjob/train
   kubectl vgpu why -f pod.yaml
   kubectl get pods,podgroups -A -o json > pods.json; kubectl get nodes -o json > nodes.json
@@ -54,7 +57,7 @@ _CODES = {
 
 
 @click.command("why", cls=Command, epilog=_EPILOG)
-@click.argument("subject", metavar="[POD|vcjob/NAME]", required=False)
+@click.argument("subject", metavar="[POD|KIND/NAME]", required=False)
 @settings_option("Read the cluster, which is the default without --fleet.", cluster_by_default=True)
 @click.option(
     "-f",
@@ -84,7 +87,7 @@ def command(
     """Show why a pod waits, what holds the devices, and what would let it start now."""
     listed = subject is None and filename is None
     if subject is not None and filename is not None:
-        raise bad_usage("name a pod, vcjob/NAME, or a manifest with -f FILE, not both")
+        raise bad_usage("name a pod or KIND/NAME, or a manifest with -f FILE, not both")
     if all_namespaces and (namespace or not listed):
         raise bad_usage("--all-namespaces lists waiting pods: leave out the name, -f and --namespace")
     named = _parse(subject) if subject is not None else None
@@ -93,7 +96,7 @@ def command(
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     place = namespace or settings.namespace or "default"
     inputs = settings.read()
-    wanted = Wanted(named[0], (place, named[1])) if named is not None else None
+    wanted = _wanted(*named, place, inputs) if named is not None else None
     state = _read(settings, inputs, pod_files, wanted, listed=listed)
     if listed:
         return _list(state, namespace, output)
@@ -116,8 +119,21 @@ def _parse(subject: str) -> tuple[str, str]:
     """The kind and the name of what is named."""
     match = _SUBJECT.fullmatch(subject)
     if match is None:
-        raise bad_usage(f"{subject!r} is neither POD nor vcjob/NAME")
-    return "Pod" if match[1] is None or match[1].startswith("po") else "Job", match[2]
+        raise bad_usage(f"{subject!r} is neither POD nor KIND/NAME")
+    return match[1] or "pod", match[2]
+
+
+def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wanted:
+    kinds = inputs.snapshot().settings.workload_kinds
+    kind = kind_named(word, kinds)
+    if kind is None:
+        known = sorted({each.kind.lower() for each in kinds.values()})
+        guess = get_close_matches(word.lower(), known, 1)
+        meant = (
+            f"did you mean {guess[0]}?" if guess else "add it to workloadKinds of the policy, or name one of its pods"
+        )
+        raise bad_usage(f"no kind of workload is called {word!r}; {meant}")
+    return Wanted((namespace, name), kind)
 
 
 def _list(state: WaitingState, namespace: str | None, output: str) -> int:

@@ -107,7 +107,7 @@ def why(state: ConsoleState, wanted: WhyRequest) -> WhyResponse:
     if state.waiting is None:
         raise ConfigError(NO_PODS)
     if wanted.pod:
-        pod = Wanted("Pod", (wanted.namespace or "default", wanted.pod))
+        pod = Wanted((wanted.namespace or "default", wanted.pod))
         cluster = state.waiting.read(pod)
         return WhyResponse(answers=(explain_waiting(cluster.subject(pod), cluster.live),))
     data = wanted.manifest.encode(errors="surrogatepass")

@@ -189,6 +189,34 @@ _ROWS = (
 )
 
 
+POD = workload_kind("", "Pod", "v1")
+_SHORT_NAMES = {
+    "cj": ("batch", "CronJob"),
+    "deploy": ("apps", "Deployment"),
+    "ds": ("apps", "DaemonSet"),
+    "po": POD.key,
+    "rc": ("", "ReplicationController"),
+    "rs": ("apps", "ReplicaSet"),
+    "sts": ("apps", "StatefulSet"),
+    "vcjob": (VCJOB_GROUP, "Job"),
+    "vj": (VCJOB_GROUP, "Job"),
+}
+
+
+def kind_named(word: str, kinds: WorkloadKinds) -> WorkloadKind | None:
+    """The kind that a word of kubectl names, in any letters: `deployment`, `jobs.batch.volcano.sh`, `sts`, `vcjob`, `pod`.
+
+    Of several groups without a name, Kubernetes' own comes first; None if no kind has this name.
+    """
+    name, _, group = word.lower().partition(".")
+    short = _SHORT_NAMES.get(name)
+    for kind in (POD, *kinds.values()):
+        named = name in (kind.kind.lower(), kind.plural) or short == kind.key
+        if named and group in ("", kind.group):
+            return kind
+    return None
+
+
 def with_kinds(more: Iterable[WorkloadKind], kinds: WorkloadKinds | None = None) -> WorkloadKinds:
     """The table with other kinds; one that it has already is replaced."""
     known = {} if kinds is None else dict(kinds)

@@ -99,8 +99,8 @@ class WaitingObject:
     Attributes:
         document: a pod or a workload.
         exists: the API server has it; else it is a manifest, and is read as it would be admitted.
-        waiting: the waiting pods of its group or Job, with the pod itself.
-        started: how many pods of the group have a node, or have succeeded.
+        waiting: the waiting pods of its group or of the workload, with the pod itself.
+        started: how many of them have a node, or have succeeded.
         group: its PodGroup; None if it is not known.
         namespace: of a manifest that names none.
     """
@@ -132,7 +132,7 @@ def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tup
 
 
 def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
-    """Explain why an object's pods wait.
+    """Explain why an object's pods wait; of a workload without waiting pods, what would become of those of its templates.
 
     Raises:
         ConfigError: the nodes are not known, or none of its pods requests a device.
@@ -144,11 +144,13 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
         raise RequestError(f"{subject.document.place}: {error}") from error
     about = _about(reviewed)
     status = obj(subject.document.value, "status")
-    if subject.exists and about["kind"] == "Pod" and (settled := _settled(subject.document.value, status)):
+    is_pod, outcome = about["kind"] == "Pod", reviewed.outcome
+    exists = subject.exists and (is_pod or bool(subject.waiting))  # else its templates are judged
+    settled = _settled(subject.document.value, status) if is_pod else "" if exists else _ended(status)
+    if subject.exists and settled:
         return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled)
-    outcome = reviewed.outcome
-    if not subject.exists and (not outcome.allowed or outcome.pods_refused):
-        refuses = "it, so that its pods" if not outcome.allowed else "its pods, so they"
+    if not exists and (not outcome.allowed or outcome.pods_refused):
+        refuses = "it, so that its pods" if not (outcome.allowed or subject.exists) else "its pods, so they"
         rules = outcome.pods_refused if outcome.allowed else [violation.rule for violation in outcome.denials]
         return WaitAnswer(
             **about,
@@ -157,6 +159,9 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
             reasons=_found_by(rules, outcome),
             group=subject.group,
         )
+    if subject.exists and not exists and subject.started:
+        summary = f"none of its pods waits for a node; {subject.started} of them have one"
+        return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=summary)
     every_pod = _pods(subject, reviewed, live)
     not_judged = _not_judged([pod for _, pod in every_pod])
     pods = _unlike(every_pod)
@@ -171,7 +176,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     verdict = max([answer.verdict for answer in answers], key=rank)
     gates = [*_gates(subject), *_queue(subject, [pod for _, pod in pods], live)]
     gang, together = _gang(subject, reviewed, answers, live)
-    never_starts = () if subject.exists else outcome.never_starts
+    never_starts = () if exists else outcome.never_starts
     others = [*gates, *(_found_by(never_starts, outcome) or together)]
     others_say = [reason.verdict for reason in others]
     verdict = max([verdict, *others_say], key=rank)
@@ -180,7 +185,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     return WaitAnswer(
         **about,
         verdict=verdict,
-        summary=_summary(verdict, others, fits, answers, exists=subject.exists),
+        summary=_summary(verdict, others, fits, answers, exists=exists),
         reasons=tuple(refusing),
         change=None if verdict in (WaitVerdict.FITS_NOW, *others_say) else _nearest(refusing, dict(pods)),
         fits=fits,
@@ -204,6 +209,20 @@ def _settled(raw: Mapping[str, Any], status: Mapping[str, Any]) -> str:
         reason = text(status, "reason")
         return f"the pod does not wait: it has ended as {phase}{f' ({reason})' if reason else ''}"
     return f"the pod does not wait for devices: it is bound to node {node}" if node else ""
+
+
+def _ended(status: Mapping[str, Any]) -> str:
+    """Why a workload without waiting pods needs no more; empty if it may."""
+    phases = [text(status, "state", "phase"), *(text(one, "type") for one in objs(status, "conditions") if _holds(one))]
+    found = next((phase for phase in phases if phase in _ENDS), "")
+    return f"its pods do not wait: it has ended as {found}" if found else ""
+
+
+_ENDS = ("Complete", "Completed", "Succeeded", "Failed", "Aborted", "Terminated")  # of Jobs, and of those of operators
+
+
+def _holds(condition: Mapping[str, Any]) -> bool:
+    return condition.get("status") == "True"
 
 
 def _found_by(rules: Collection[str], outcome: Outcome) -> tuple[WaitReason, ...]:

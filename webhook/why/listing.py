@@ -103,7 +103,7 @@ def _read(key: Key, raw: dict[str, Any]) -> WaitingPod:
 
 def _explained(pod: WaitingPod, state: WaitingState) -> WaitingPod:
     try:
-        answer = explain_waiting(state.subject(Wanted("Pod", (pod.namespace, pod.name))), state.live)
+        answer = explain_waiting(state.subject(Wanted((pod.namespace, pod.name))), state.live)
     except (ConfigError, RequestError) as error:  # a pod that no review can read
         return replace(pod, summary=str(error))
     pod = replace(pod, verdict=answer.verdict, summary=answer.summary, change=answer.change)

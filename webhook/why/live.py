@@ -1,7 +1,7 @@
 """A cluster as it is now: what live pods leave of the devices of its nodes, and which pods wait."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,13 +27,17 @@ from webhook.lenient import at, obj, objs, text
 from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import VCJOB_GROUP
+from webhook.scan.judge import controller_of, subject_of
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 
 MAX_WAITING = 20_000  # pods that are kept; each takes some 10 KiB
 MAX_CONDITIONS = 10  # of a PodGroup
 
+MAX_OWNERS = 5  # above one another
+
 Key = tuple[str, str]  # namespace and name
+ObjectKey = tuple[str, str, str, str]  # group, kind, namespace and name
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -149,46 +153,52 @@ def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
 
 @dataclass(slots=True)
 class LiveObjects:
-    """Pods, PodGroups and Volcano Jobs, of which only what `why` needs is kept.
+    """Pods, PodGroups and workloads, of which only what `why` needs is kept.
 
     Attributes:
         snapshot: the settings.
         bound: the pods that hold devices, or may.
         waiting: pods without a node, as they are, by namespace and name, at most 20,000.
-        wanted: pods and Jobs that are kept whatever their state is, by kind, namespace and name.
+        wanted: objects that are kept whatever their state is.
+        owners: the controller of objects that are controllers of pods, or of others.
         groups: the PodGroups.
         started: how many pods of each PodGroup have a node.
+        started_by: the same of each controller.
     """
 
     snapshot: Snapshot
     bound: list[BoundPod] = field(default_factory=list)
     waiting: dict[Key, dict[str, Any]] = field(default_factory=dict)
-    wanted: dict[tuple[str, str, str], dict[str, Any] | None] = field(default_factory=dict)
+    wanted: dict[ObjectKey, dict[str, Any] | None] = field(default_factory=dict)
+    owners: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
     groups: dict[Key, PodGroup] = field(default_factory=dict)
     started: Counter[Key] = field(default_factory=Counter)
+    started_by: Counter[ObjectKey] = field(default_factory=Counter)
 
     def add(self, raw: Any) -> None:
         """Take an object; those of other kinds are passed over."""
         if not isinstance(raw, dict):
             return
-        kind, key = raw.get("kind"), key_of(raw)
-        group = text(raw, "apiVersion").rpartition("/")[0]
+        group, kind, *_ = whole = object_key(raw)
+        if whole in self.wanted:
+            self.wanted[whole] = raw
         if kind == "PodGroup":
-            self.groups[key] = read_pod_group(raw)
+            self.groups[key_of(raw)] = read_pod_group(raw)
         elif kind == "Pod" and not group:
-            if ("Pod", *key) in self.wanted:
-                self.wanted["Pod", *key] = raw
-            self._add_pod(raw, key)
-        elif (group, kind) == (VCJOB_GROUP, "Job") and ("Job", *key) in self.wanted:
-            self.wanted["Job", *key] = raw
+            self._add_pod(raw, key_of(raw))
+        elif (owner := controller_key(raw)) is not None:
+            self.owners[whole] = owner
 
     def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
         spec, status = obj(raw, "spec"), obj(raw, "status")
         own = group_of(raw)
         finished = status.get("phase") in ("Succeeded", "Failed")
+        owner = self._owner(raw)
         if spec.get("nodeName"):
             if own and not finished:
                 self.started[key[0], own] += 1
+            if owner is not None and not finished:
+                self.started_by[owner] += 1
             pod = read_bound_pod(raw, self.snapshot.config, self.snapshot.settings.target.rule_labels)
             if pod is not None:
                 self.bound.append(pod)
@@ -216,10 +226,36 @@ class LiveObjects:
         ]
         return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
 
-    def pods_of_job(self, key: Key) -> list[dict[str, Any]]:
-        """The waiting pods of a Volcano Job, by name."""
-        found = [(at, raw) for at, raw in self.waiting.items() if (at[0], job_of(raw)) == key]
+    def _owner(self, pod: dict[str, Any]) -> ObjectKey | None:
+        """The controller of a pod; that of a Deployment's ReplicaSet follows from its name."""
+        owner, key = controller_key(pod), key_of(pod)
+        if owner is None:
+            return (VCJOB_GROUP, "Job", key[0], job_of(pod)) if job_of(pod) else None
+        try:
+            subject = subject_of(pod)
+        except Malformed:
+            return owner
+        above = _group(subject.api_version), subject.kind, *key[:1], subject.name
+        if above != owner:
+            self.owners.setdefault(owner, above)
+        return owner
+
+    def chain(self, owner: ObjectKey | None) -> Iterator[ObjectKey]:
+        """A controller, its own controller, and so on."""
+        for _ in range(MAX_OWNERS):
+            if owner is None:
+                return
+            yield owner
+            owner = self.owners.get(owner)
+
+    def pods_of(self, owner: ObjectKey) -> list[dict[str, Any]]:
+        """The waiting pods of a workload, by name."""
+        found = [(at, raw) for at, raw in self.waiting.items() if owner in self.chain(self._owner(raw))]
         return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
+
+    def started_of(self, owner: ObjectKey) -> int:
+        """How many pods of a workload have a node."""
+        return sum(pods for below, pods in self.started_by.items() if owner in self.chain(below))
 
 
 class LiveCluster:
@@ -306,6 +342,26 @@ class LiveCluster:
 def key_of(raw: Mapping[str, Any]) -> Key:
     """The namespace and the name of an object; an object without a namespace is in `default`."""
     return text(raw, "metadata", "namespace") or "default", text(raw, "metadata", "name")
+
+
+def object_key(raw: Mapping[str, Any]) -> ObjectKey:
+    """What tells an object from all others."""
+    return _group(text(raw, "apiVersion")), text(raw, "kind"), *key_of(raw)
+
+
+def controller_key(raw: Mapping[str, Any]) -> ObjectKey | None:
+    """The controller of an object; None if it has none."""
+    try:
+        owner = controller_of(raw)
+    except Malformed:
+        return None
+    if owner is None:
+        return None
+    return _group(text(owner, "apiVersion")), text(owner, "kind"), key_of(raw)[0], text(owner, "name")
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
 
 
 def group_of(raw: Mapping[str, Any]) -> str:

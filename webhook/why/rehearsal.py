@@ -31,7 +31,7 @@ def waiting_changes(pods: Iterable[Key], before: WaitingState, after: WaitingSta
         after: the same cluster with other settings.
     """
     for key in pods:
-        wanted = Wanted("Pod", key)
+        wanted = Wanted(key)
         try:
             was = explain_waiting(before.subject(wanted), before.live)
             now = explain_waiting(after.subject(wanted), after.live)

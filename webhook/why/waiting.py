@@ -11,6 +11,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.objects import ObjectFiles
+from webhook.pod.workload_kinds import POD, VCJOB_GROUP, WorkloadKind
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import NODES, PODS
 from webhook.snapshot import Snapshot
@@ -20,9 +21,12 @@ from webhook.why.live import (
     LiveCluster,
     LiveObjects,
     NodeStatus,
+    ObjectKey,
     PodGroup,
+    controller_key,
     group_of,
     key_of,
+    object_key,
     read_node_status,
     read_pod_group,
 )
@@ -32,11 +36,11 @@ if TYPE_CHECKING:
 
 ALL_PODGROUPS = f"/apis/{names.QUEUE_API}/podgroups"
 PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
-JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
 PODS_OF = "/api/v1/namespaces/{}/pods"
 PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
 STARTED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
 PAGE = 500  # pods; of 5 KiB they make 2.5 MiB
+MAX_READ = 200  # controllers that are read to find the pods of one
 KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions
 
 Settings = Callable[[], tuple[SnapshotInputs, Snapshot]]
@@ -44,10 +48,36 @@ Warn = Callable[[str], None]
 
 
 class Wanted(NamedTuple):
-    """The object to explain: its kind, `Pod` or `Job`, and its namespace and name."""
+    """The object to explain: a pod, or a workload.
 
-    kind: str
+    Attributes:
+        key: its namespace and name.
+        kind: its kind.
+    """
+
     key: Key
+    kind: WorkloadKind = POD
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """What tells it from all others."""
+        return *self.kind.key, *self.key
+
+    @property
+    def paths(self) -> Iterator[str]:
+        """Where the API server has it, in each version of its group."""
+        return paths_of(self.kind, self.key)
+
+    def __str__(self) -> str:
+        volcano = "Volcano " if self.kind.group == VCJOB_GROUP else ""
+        return f"{volcano}{'pod' if self.kind is POD else self.kind.kind} {self.key[1]} in namespace {self.key[0]}"
+
+
+def paths_of(kind: WorkloadKind, key: Key) -> Iterator[str]:
+    """Where the API server has an object, in each version of its group, the latest first."""
+    for version in reversed(kind.versions):
+        api = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+        yield f"{api}/namespaces/{key[0]}/{kind.plural}/{key[1]}"
 
 
 class WaitingState(NamedTuple):
@@ -67,26 +97,26 @@ class WaitingState(NamedTuple):
         Raises:
             ConfigError: it does not exist.
         """
-        namespace, name = wanted.key
-        raw = self.objects.wanted.get((wanted.kind, *wanted.key))
-        if raw is None and wanted.kind == "Pod":
+        raw = self.objects.wanted.get(wanted.object_key)
+        if raw is None and wanted.kind is POD:
             raw = self.objects.waiting.get(wanted.key)
         if raw is None:
-            kind = "pod" if wanted.kind == "Pod" else "Volcano Job"
-            raise ConfigError(f"there is no {kind} {name} in namespace {namespace}; check the name and the namespace")
-        return self.existing(Document(f"{wanted.kind} {namespace}/{name}", raw))
+            raise ConfigError(f"there is no {wanted}; check the name and the namespace")
+        return self.existing(Document(str(wanted), raw))
 
     def existing(self, document: Document) -> WaitingObject:
         """An object of the cluster, with the pods that start together with it."""
-        raw = document.value
-        namespace, name = key_of(raw)
-        waiting = self.objects.pods_of_job((namespace, name)) if raw.get("kind") == "Job" else []
-        own = group_of(raw) or next((group_of(pod) for pod in waiting if group_of(pod)), "")
-        group = self.objects.groups.get((namespace, own))
-        if own:
-            waiting = self.objects.siblings((namespace, own))
-        started = self.objects.started[namespace, own] + (group.succeeded if group is not None else 0)
-        return WaitingObject(document, True, waiting, started, group)
+        raw, objects = document.value, self.objects
+        key = object_key(raw)
+        waiting = objects.pods_of(key) if key[1] != "Pod" else []
+        groups = {group_of(pod) for pod in waiting}
+        own = group_of(raw) or (groups.pop() if len(groups) == 1 else "")
+        if not own:
+            return WaitingObject(document, True, waiting, objects.started_of(key))
+        at = key[2], own
+        group = objects.groups.get(at)
+        started = objects.started[at] + (group.succeeded if group is not None else 0)
+        return WaitingObject(document, True, objects.siblings(at), started, group)
 
     def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "WaitingState":
         """The same pods on the nodes of other inputs with the same device config."""
@@ -151,7 +181,7 @@ class FileSource:
     def _objects(
         self, snapshot: Snapshot, wanted: Wanted | None, step: Callable[[], None] = lambda: None
     ) -> LiveObjects:
-        objects = LiveObjects(snapshot, wanted={(wanted.kind, *wanted.key): None} if wanted else {})
+        objects = LiveObjects(snapshot, wanted={wanted.object_key: None} if wanted else {})
         complaints: list[str] = []
         self._source = ObjectFiles(self._paths, complaints.append)
         for _, raw in self._source:
@@ -202,20 +232,41 @@ class ClusterSource:
 
     def _read_object(self, client: "Client", objects: LiveObjects, wanted: Wanted) -> None:
         """The object, the pods of its namespace, and its PodGroup."""
-        namespace, name = wanted.key
-        path = PODS_OF.format(namespace)
-        try:
-            raw = client.get(f"{path}/{name}" if wanted.kind == "Pod" else JOBS.format(namespace, name))
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        raw = _first(client, wanted.paths)
+        if raw is None:
             return
-        objects.wanted[wanted.kind, *wanted.key] = raw
-        for pod in client.list(path):
+        namespace, name = wanted.key
+        objects.wanted[wanted.object_key] = raw
+        for pod in client.list(PODS_OF.format(namespace)):
             objects.add(pod)
-        own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of_job(wanted.key)), "")
+        if wanted.kind is not POD:
+            self._read_owners(client, objects, name)
+        own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of(wanted.object_key) if group_of(pod)), "")
         if own and (group := self._pod_group(client, namespace, own)) is not None:
             objects.groups[namespace, own] = group
+
+    @staticmethod
+    def _read_owners(client: "Client", objects: LiveObjects, name: str) -> None:
+        """The controllers of controllers of pods, where a name begins with that of the wanted one, as controllers name them."""
+        kinds = objects.snapshot.settings.workload_kinds
+        found = {controller_key(pod) for pod in objects.waiting.values()} | objects.started_by.keys()
+        unread = [key for key in found if key is not None]
+        for _ in range(MAX_READ):
+            if not unread:
+                return
+            *_, top = objects.chain(unread.pop())
+            kind = kinds.get(top[:2])
+            if kind is None or top[3] == name or not top[3].startswith(name):
+                continue
+            try:
+                owner = controller_key(_first(client, paths_of(kind, top[2:])) or {})
+            except ClusterError as error:
+                if error.status != HTTPStatus.FORBIDDEN:
+                    raise
+                continue
+            if owner is not None:
+                objects.owners[top] = owner
+                unread.append(owner)
 
     def _pod_groups(self, client: "Client") -> Iterator[dict[str, Any]]:
         try:
@@ -237,6 +288,17 @@ class ClusterSource:
             elif error.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
+
+
+def _first(client: "Client", paths: Iterable[str]) -> dict[str, Any] | None:
+    """The object at the first path that has one; None if none has."""
+    for path in paths:
+        try:
+            return client.get(path)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+    return None
 
 
 def read_cluster(client: "Client", inputs: SnapshotInputs, snapshot: Snapshot) -> WaitingState:
