@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e releases proof cluster cluster-test life storm screenshots lock image-lock clean
+.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -46,6 +46,12 @@ manifests: $(READY) ## make the kustomization's files from the chart's templates
 e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
 	@$(BIN)/pytest -m e2e tests/e2e
 
+KIND ?= mutate
+SECONDS ?= 600
+fuzz: $(READY) ## look for inputs that break an invariant of tests/fuzz; KIND is mutate, validate or manifests
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	@$(BIN)/python -m tests.fuzz $(KIND) --seconds $(SECONDS)
+
 docs: $(READY) ## update the generated parts of the documentation, and build its site in site/
 	@$(BIN)/python -m tests.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -73,7 +79,7 @@ screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium a
 	@$(BIN)/python -m tests.browser.screenshots
 
 lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
-	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fast]'
+	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fast,fuzz]'
 	@$(BIN)/pip freeze --exclude-editable --exclude pip --exclude setuptools --exclude uv > constraints.txt
 	@$(MAKE) --no-print-directory image-lock
 

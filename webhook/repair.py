@@ -8,7 +8,7 @@ from webhook.pod.view import PodView
 from webhook.rules.base import Mutation
 from webhook.rules.context import ANY_FAMILY, EVERY_POD, Context
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.texts import COMPACT, shorten_json
+from webhook.texts import COMPACT, shorten_json, visible
 
 SHOWN = 80  # characters of a value
 
@@ -71,7 +71,8 @@ def describe(edits: Sequence[Edit]) -> str:
     path = field_path(first.path)
     what = f"{path} is removed"
     if first.value is not REMOVE:
-        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shorten_json(first.value, SHOWN, COMPACT)}"
+        shown = visible(shorten_json(first.value, SHOWN, COMPACT))
+        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shown}"
     twin = tuple("requests" if key == "limits" else key for key in first.path)
     if [edit.path for edit in more] == [twin]:
         return f"{what}, in requests too"

@@ -41,7 +41,7 @@ MOUNTS = "{who} mounts {path}, {problem}"
 REQUESTS_CARDS = "which the NVIDIA runtime can read as a request for cards of the node; remove the mount"
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
-_READ = {names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA}
+_READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA)  # a name may be unhashable
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
