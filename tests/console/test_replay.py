@@ -10,8 +10,8 @@ from tests.console.audit_lines import HOSTILE, LINES, console_client, get_page, 
 from tests.console.conftest import sample_parts
 from tests.console.pages import Page
 from webhook.audit.decision import read_decision
-from webhook.audit.inputs import try_out
 from webhook.audit.replay import Replayer
+from webhook.settings.trial import try_out
 
 API = "/api/v1/replay"
 OTHER_SCHEDULER = ["schedulerName=other", "schedulerNames=[other]"]

@@ -13,6 +13,7 @@ import click
 from webhook.cli.program import bad_usage
 from webhook.durations import format_duration, parse_duration, read_time
 from webhook.errors import ConfigError
+from webhook.volcano.target import parse_version
 
 PORT = click.IntRange(0, 65535)
 
@@ -117,6 +118,32 @@ def output_option(*formats: str, more: str = "") -> Decorator:
     """Add `-o`; the first format is the default."""
     return click.option(
         "-o", "--output", type=click.Choice(formats), default=formats[0], help=f"The format of the report.{more}"
+    )
+
+
+VERSIONS = ("volcano", "devicePlugin", "kubernetes")
+
+
+def _settings_of_target(text: str) -> tuple[str, ...]:
+    """The settings of the policy in `volcano=1.16.0,devicePlugin=1.13.0`."""
+    found = []
+    for each in text.split(","):
+        key, _, version = each.partition("=")
+        if key not in VERSIONS:
+            raise ValueError(f"{each!r} is not NAME=VERSION; the names are {', '.join(VERSIONS)}")
+        found.append(f'target.{key}="{".".join(map(str, parse_version(version)))}"')
+    return tuple(found)
+
+
+def target_option(more: str = "") -> Decorator:
+    """Add `--target`; the command gets settings of the policy."""
+    return click.option(
+        "--target",
+        type=Parsed("versions", _settings_of_target),
+        default=(),
+        show_default=False,
+        metavar="NAME=VERSION,...",
+        help=f"Rehearse other versions of volcano, devicePlugin and kubernetes.{more}",
     )
 
 

@@ -8,18 +8,17 @@ import click
 from webhook.audit.changes import Changes
 from webhook.audit.decision import Decision
 from webhook.audit.filters import Filter
-from webhook.audit.inputs import MAX_SPLIT, try_out
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.cli.audit import LogReading, filter_option, log_files_option
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
-from webhook.cli.options import Parsed, output_option
+from webhook.cli.options import Parsed, output_option, target_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.devices.node_changes import node_changes
 from webhook.render.replay import json_change, json_changes, json_rehearsal, show_changes, show_rehearsal
 from webhook.render.terminal import Terminal
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.trial import MAX_SPLIT, try_out
 from webhook.snapshot import Snapshot
-from webhook.volcano.target import parse_version
 from webhook.why.rehearsal import waiting_changes
 from webhook.why.waiting import FileSource, WaitingState, read_cluster
 
@@ -54,18 +53,6 @@ def _split(text: str) -> int:
 
 
 MAX_WAITING = 1_000  # pods that are rehearsed
-VERSIONS = ("volcano", "devicePlugin", "kubernetes")
-
-
-def _settings_of_target(text: str) -> tuple[str, ...]:
-    """The settings of the policy in `volcano=1.16.0,devicePlugin=1.13.0`."""
-    found = []
-    for each in text.split(","):
-        key, _, version = each.partition("=")
-        if key not in VERSIONS:
-            raise ValueError(f"{each!r} is not NAME=VERSION; the names are {', '.join(VERSIONS)}")
-        found.append(f'target.{key}="{".".join(map(str, parse_version(version)))}"')
-    return tuple(found)
 
 
 @click.command("replay", cls=Command, epilog=_EPILOG)
@@ -84,14 +71,7 @@ def _settings_of_target(text: str) -> tuple[str, ...]:
     type=Parsed("split=n", _split),
     help="Try out a fleet whose vGPU cards are split into N slices each.",
 )
-@click.option(
-    "--target",
-    type=Parsed("versions", _settings_of_target),
-    default=(),
-    show_default=False,
-    metavar="NAME=VERSION,...",
-    help="Rehearse other versions of volcano, devicePlugin and kubernetes. With --cluster it also reads all pods.",
-)
+@target_option(" With --cluster it also reads all pods.")
 @pods_option(
     "What `kubectl get pods,podgroups -A -o json` prints: which of the waiting pods would start; can be repeated."
 )

@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, Field, field_validator
 from werkzeug.exceptions import BadRequest
 
 from webhook.audit.filters import MAX_GLOB, Filter, exactly
-from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api import RequestModel
 from webhook.durations import read_time
 from webhook.outcome import WORDS
+from webhook.settings.trial import MAX_SPLIT
 from webhook.texts import matches
 
 MAX_GLOBS = 20

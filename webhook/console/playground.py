@@ -9,7 +9,6 @@ from typing import Any
 from flask import Response, render_template, request
 from werkzeug.exceptions import HTTPException, NotFound
 
-from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api import describe_error
 from webhook.console.explain import to_explanation
 from webhook.console.guard import computing
@@ -32,6 +31,7 @@ from webhook.render.listing import ListedLine
 from webhook.render.yaml import to_json
 from webhook.settings.files import SAMPLES
 from webhook.settings.table import MAX_SETTINGS_BYTES
+from webhook.settings.trial import MAX_SPLIT
 from webhook.suites.rulebook import REPAIR, rows
 
 MAX_DRAWINGS = 40  # on a page; other shapes are described in words

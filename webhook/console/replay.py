@@ -10,7 +10,6 @@ from werkzeug.exceptions import BadRequest, HTTPException
 from werkzeug.wrappers import Response
 
 from webhook.audit.decision import spell_time, to_record
-from webhook.audit.inputs import MAX_SPLIT
 from webhook.audit.pairs import content_after, is_id, repairs_before
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.console.api import ResponseModel, describe_error, operation
@@ -22,6 +21,7 @@ from webhook.errors import WebhookError
 from webhook.outcome import Violation
 from webhook.render.yaml import to_json, to_yaml
 from webhook.rules.settings import Level
+from webhook.settings.trial import MAX_SPLIT
 from webhook.suites.rulebook import rows
 from webhook.texts import shorten
 

@@ -6,12 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from webhook.audit.follower import DecisionSource
-from webhook.audit.inputs import try_out
 from webhook.console.examiner import Examiner
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.trial import try_out
 from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
 from webhook.why.waiting import WaitingSource

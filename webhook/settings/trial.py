@@ -1,4 +1,4 @@
-"""What a replay tries out on top of device config, policy and nodes."""
+"""What a command tries out on top of device config, policy and nodes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from webhook import names
+from webhook.devices.config import VgpuConfig
 from webhook.devices.nodes import HANDSHAKE, Node
 from webhook.errors import ConfigError
 from webhook.inputs.files import parse_document
@@ -31,7 +32,7 @@ def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) 
     if split is not None:
         if nodes is None:
             raise ConfigError("another split count needs the nodes: start this command with --fleet FILE")
-        nodes = [with_split(node, split, inputs.config.vgpu.number_name) for node in nodes]
+        nodes = [registered(node, inputs.config.vgpu, split=split) for node in nodes]
     document: Mapping[str, Any] = inputs.policy.document
     for setting in settings:
         document = with_setting(document, setting)
@@ -42,19 +43,30 @@ def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) 
     return replace(inputs, policy=policy, nodes=nodes)
 
 
-def with_split(node: Node, split: int, number_name: str) -> Node:
-    """The node as its device plugin would register it with another split count."""
+def registered(
+    node: Node, vgpu: VgpuConfig, *, split: int | None = None, factor: int | None = None, mode: str | None = None
+) -> Node:
+    """The node as its device plugin would register it with another split count, memory factor or sharing mode."""
     text = node.annotations.get(names.NODE_VGPU_REGISTER, "")
     entries = [entry.split(",") for entry in text.split(":")]
     cards = [entry for entry in entries if len(entry) > 1]
     if not cards:
         return node
+    offers: dict[str, int] = {}
     for entry in cards:
-        entry[1] = str(split)
-    counts = {number_name, names.VGPU_NUMBER}
+        if split is not None:
+            entry[1] = str(split)
+            offers |= dict.fromkeys((vgpu.number_name, names.VGPU_NUMBER), split * len(cards))
+        if factor is not None and entry[2:] and entry[2].isdecimal():
+            entry[2] = str(int(entry[2]) * vgpu.memory_factor // factor)
+        if mode is not None and entry[5:]:
+            entry[5] = mode
+    if factor is not None:
+        memory = sum(int(entry[2]) for entry in cards if entry[2:] and entry[2].isdecimal())
+        offers |= dict.fromkeys((vgpu.memory_name, names.VGPU_MEMORY), memory)
 
     def offered(amounts: Mapping[str, int]) -> dict[str, int]:
-        return {name: split * len(cards) if name in counts and amount else amount for name, amount in amounts.items()}
+        return {name: offers.get(name, amount) if amount else amount for name, amount in amounts.items()}
 
     register = ":".join([",".join(entry) for entry in entries])
     return replace(

@@ -7,13 +7,13 @@ import pytest
 from tests import strategies
 from tests.reviewing import ALL_FAMILIES, CONFIG, DATA, nodes_in
 from webhook import names
-from webhook.audit.inputs import try_out, with_setting, with_split
 from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.rules.settings import Level
 from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.trial import registered, try_out, with_setting
 
 FLEET = DATA / "fleets" / "every-family.yaml"
 NODES = nodes_in(*ALL_FAMILIES)
@@ -104,12 +104,12 @@ def test_a_node_with_a_split_count_equals_what_the_device_plugin_registers():
         CONFIG,
     )
     assert before is not None
-    assert with_split(before, 4, names.VGPU_NUMBER) == after
-    assert with_split(before, 10, names.VGPU_NUMBER) == before
+    assert registered(before, CONFIG.vgpu, split=4) == after
+    assert registered(before, CONFIG.vgpu, split=10) == before
 
 
 def test_a_split_count_changes_no_other_family():
-    split = [with_split(node, 3, CONFIG.vgpu.number_name) for node in NODES]
+    split = [registered(node, CONFIG.vgpu, split=3) for node in NODES]
     before, after = (SnapshotInputs(CONFIG, default_policy(), nodes).snapshot().fleet for nodes in (NODES, split))
     assert before is not None
     assert after is not None
