@@ -45,7 +45,7 @@ def test_json_has_every_rule_in_order(run):
 def test_markdown_of_one_rule_folds_an_example_below_the_table(run):
     header, line, row, empty, *folded = run("rules", "card-count", "-o", "markdown").out.splitlines()
     assert (header, line) == ("| id | level | what | why |", "|---|---|---|---|")
-    assert (row.partition(" | ")[0], empty) == ("| `card-count`", "")
+    assert (row.partition(" | ")[0], empty) == ('| <a id="card-count"></a>`card-count`', "")
     assert folded[:3] == ["<details>", "<summary><code>card-count</code> deny</summary>", ""]
     assert folded[-2:] == ["", "</details>"]
 

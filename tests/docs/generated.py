@@ -16,7 +16,7 @@ from webhook.render.policy import json_schema
 from webhook.render.rules import cell, markdown
 from webhook.render.yaml import to_json
 from webhook.server import metrics
-from webhook.suites.rulebook import rows
+from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -29,7 +29,7 @@ _MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(?P<text>.*?)(<!-- en
 def parts() -> dict[str, str]:
     """Every generated part by the name in its markers."""
     return {
-        "rules": "\n".join(markdown(list(rows()))) + "\n",
+        "rules": "\n".join(markdown([*rows(), *ENGINE_FINDINGS])) + "\n",
         "settings": _table(("key", "default", "what"), _settings()),
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),

@@ -87,11 +87,11 @@ def explain_finding(finding: EngineFinding, terminal: Terminal) -> None:
 
 
 def markdown(rows: Sequence[RuleEntry | EngineFinding]) -> Iterator[str]:
-    """The lines of the table."""
+    """The lines of the table; each rule is an anchor of the page, to which reports link."""
     yield "| id | level | what | why |"
     yield "|---|---|---|---|"
     for row in rows:
-        yield f"| `{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |"
+        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |'
 
 
 def markdown_in_full(rows: Sequence[RuleEntry]) -> Iterator[str]:
