@@ -26,6 +26,7 @@ CONTRACT = {
     "memoryAboveCard": "clamp",
     "enforcement": "enforce",
     "repairs": {},
+    "dialects": {},
     "workloads": "warn",
     "workloadKinds": [],
     "rules": {},
@@ -45,6 +46,7 @@ NOT_DEFAULT = {
     "memoryAboveCard": "deny",
     "enforcement": "audit",
     "repairs": {"toleration": False, "scheduler-name": "on"},
+    "dialects": {"hami": "translate", "kai": False},
     "workloads": "deny",
     "workloadKinds": [
         {
@@ -95,6 +97,9 @@ WRONG = [
     ({"repairs": {"toleration": "warn"}}, "repairs.toleration: "),
     ({"repairs": {"toleration": None}}, "repairs.toleration: "),
     ({"namespaces": [{"match": ["a"], "repairs": {"tolerations": "off"}}]}, "namespaces.0.repairs: no repair is called"),
+    ({"dialects": {"runai": "warn"}}, "dialects: 'runai' is no dialect; write hami, aliyun, kai"),
+    ({"dialects": {"hami": "on"}}, "dialects.hami: "),
+    ({"namespaces": [{"match": ["a"], "dialects": {"kai": None}}]}, "namespaces.0.dialects.kai: "),
     ({"enforcement": "deny"}, "enforcement: "),
     ({"enforcement": None}, "enforcement: "),
     ({"namespaces": [{"match": ["a"], "enforcement": "off"}]}, "namespaces.0.enforcement: "),

@@ -30,11 +30,14 @@ ASCEND["spec"]["containers"][0]["resources"]["limits"] = {
     "huawei.com/Ascend910B3": "1",
     "huawei.com/Ascend910B3-memory": "5000",
 }
+FOREIGN = sized_pod()
+FOREIGN["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}}
 OTHER = sized_pod()
 OTHER["spec"]["containers"].append({"name": "log", "image": "i"})
 
 # A pod that the repair changes, and the rules that report it if the repair is off; none if the pod runs anyway.
 SWITCHED_OFF = {
+    "translate-dialect": (FOREIGN, {"foreign-dialect"}),
     "limits-from-requests": (REQUESTED, {"limits-missing"}),
     "default-number": (pod(memory=3000, cores=10), {"count-missing"}),
     "percentage-to-memory": (pod(**{"number": 1, "cores": 10, "memory-percentage": 50}), {"percentage-unresolved"}),
@@ -50,7 +53,7 @@ SWITCHED_OFF = {
 
 def settings_with(**policy: Any) -> Snapshot:
     vgpu = replace(CONFIG.vgpu, default_number=1, default_memory=2000, default_cores=20, overwrite_env=True)
-    base = snapshot(*ALL_FAMILIES, **policy)
+    base = snapshot(*ALL_FAMILIES, dialects={"hami": "translate"}, **policy)
     return replace(base, config=replace(base.config, vgpu=vgpu))
 
 

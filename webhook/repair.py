@@ -33,11 +33,13 @@ class Repair:
         self.draft = Draft(received.raw)
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
-        requested = pod.requested  # no repair changes which families a pod requests
+        requested = pod.requested
         for rule in mutations:
             families = rule.families  # compared here, as a call for each rule would take longer
             if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
                 self._run(rule)
+                if families is EVERY_POD:  # no other repair changes which families a pod requests
+                    requested = self.pod.requested
 
     @property
     def pod(self) -> ReviewedPod:

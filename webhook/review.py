@@ -226,6 +226,7 @@ def _context(
         budget,
         snapshot.collections,
         reads_queue,
+        effective.dialects,
     )
 
 

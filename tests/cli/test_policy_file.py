@@ -81,7 +81,7 @@ def test_every_key_has_its_description():
     assert "\n# to the largest, with a warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
 
 
-@pytest.mark.parametrize("key", ["rules", "repairs", "namespaces", "declared"])
+@pytest.mark.parametrize("key", ["rules", "repairs", "dialects", "namespaces", "declared"])
 def test_commented_out_examples_are_valid(key):
     lines = commented_default().splitlines()
     start = next(number for number, line in enumerate(lines) if line.lstrip() in (f"{key}: {{}}", f"{key}: []"))

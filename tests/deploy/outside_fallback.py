@@ -23,7 +23,13 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "quota-memory",
     ),
     _SUM: ("status-too-large",),
-    _HARMLESS: ("annotation-misplaced", "annotation-unknown", "resource-as-annotation", "memory-tiny"),
+    _HARMLESS: (
+        "annotation-misplaced",
+        "annotation-unknown",
+        "resource-as-annotation",
+        "memory-tiny",
+        "foreign-dialect",
+    ),
     _FIELD: ("scheduling-group-ignored",),
     _API_SERVER: ("limits-missing", "requests-differ"),
 }
@@ -35,6 +41,7 @@ NOT_IN_FALLBACK: Mapping[str, str] = {
     "memory-above-card": _FLEET,
     "ascend-memory-template": _WARNS,
     "hide-devices": _WARNS,
+    "translate-dialect": _WARNS,
 }
 REPAIRS = frozenset(
     {

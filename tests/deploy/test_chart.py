@@ -213,6 +213,7 @@ def test_cert_manager_can_use_another_issuer():
 def test_the_failure_policy_ignore_applies_to_all_entries():
     default, ignoring = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
     assert {name for name, entry in default.items() if entry["failurePolicy"] == "Ignore"} == {
+        "dialects",
         "hide-devices",
         "pod-groups",
         "workloads",
@@ -292,8 +293,9 @@ POLICIES: Json = {
     "namespaces": [{"match": ["a"], "exempt": True}],
     "trustedUsers": ["joe"],
     "fleet": {"autoscaled": True},
+    "dialects": {"hami": "translate"},
 }
-FOLLOWED = {"percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
+FOLLOWED = {"dialects", "percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
 
 
 @pytest.mark.parametrize("key", sorted(json_schema()["properties"].keys() - {"enforcement"}))

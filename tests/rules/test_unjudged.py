@@ -31,7 +31,7 @@ def found(limits: dict[str, Any], settings: Snapshot, **resources: Any) -> list[
     ("resource", "fleet", "about"),
     [
         ("nvidia.com/gpu", None, f"whether a node offers it is not known{SLICE}"),
-        ("nvidia.com/gpumem", "mixed", f"no node offers it{SLICE}"),
+        ("nvidia.com/mig-1g.5gb", "mixed", f"no node offers it{SLICE}"),
         ("volcano.io/vgpu-number", "mixed", f"no node offers it{SLICE}"),
         ("amd.com/gpu", "mixed", f"no node offers it{SLICE}"),
         ("cambricon.com/mlu", "mixed", "no node offers it"),

@@ -170,7 +170,7 @@ class DeviceConfig:
         vgpu: the `nvidia:` section.
         ascend: the `vnpus:` section.
         roles: every resource name of every family, with its family and role.
-        resources: the names that some rule reads: those of the families, what resembles them, and NVIDIA's own.
+        resources: the names that some rule reads: those of the families, what resembles them, and those of other systems.
         node_annotations: those of a node that register devices.
         pod_annotations: those of a pod in which the scheduler records its devices and its node.
     """

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from webhook import names
 from webhook.devices import registry
 from webhook.devices.config import NULL_IS_EMPTY, AscendConfig, Chip, Count, DeviceConfig, ResourceNames, VgpuConfig
+from webhook.devices.dialects import RESOURCES
 from webhook.devices.families import Family, Role
 from webhook.errors import ConfigError, Mistakes, json_type
 from webhook.mistakes import mistake_at
@@ -112,7 +113,7 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
         vgpu=vgpu,
         ascend=ascend,
         roles=MappingProxyType(roles),
-        resources=ResourceNames(frozenset({*roles, names.NVIDIA_GPU}), _prefixes(roles)),
+        resources=ResourceNames(frozenset({*roles, *RESOURCES}), _prefixes(roles)),
         node_annotations=frozenset(key for family in registry.FAMILIES for key in family.annotations(ascend)),
         pod_annotations=frozenset(
             key for family in registry.FAMILIES for key in (*family.assignments(ascend), family.node_annotation) if key

@@ -31,10 +31,10 @@ _FALLBACK_HEADER = """\
 # evaluates what is written here.
 """
 _HEADER = """\
-# Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads, workloadKinds
-# or target of the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or cert-manager writes,
-# and the rules, which `python -m certs` copies from the annotations once the webhook answers. Without rules an entry is not
-# called.
+# Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads, workloadKinds,
+# dialects or target of the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or
+# cert-manager writes, and the rules, which `python -m certs` copies from the annotations once the webhook answers. Without
+# rules an entry is not called.
 """
 
 Object = dict[str, Any]
@@ -71,12 +71,12 @@ def configurations(
 
     Args:
         config: as the target version reads it; its resource names are in the conditions.
-        policy: its trusted users are in the conditions, and `workloads: off` leaves the workloads out.
+        policy: its trusted users and dialects are in the conditions, and `workloads: off` leaves the workloads out.
         all_pods: send every new pod to be repaired, for `overwriteEnv`.
         installation: names of its objects.
     """
     return [
-        _configuration("MutatingWebhookConfiguration", _mutating(config, all_pods=all_pods), installation),
+        _configuration("MutatingWebhookConfiguration", _mutating(config, policy, all_pods=all_pods), installation),
         _configuration("ValidatingWebhookConfiguration", _validating(config, policy), installation),
     ]
 
@@ -110,7 +110,7 @@ def hide_devices(config: DeviceConfig) -> Object:
     )
 
 
-def _mutating(config: DeviceConfig, *, all_pods: bool) -> Iterator[Object]:
+def _mutating(config: DeviceConfig, policy: Policy, *, all_pods: bool) -> Iterator[Object]:
     yield _entry(
         "repair",
         "/mutate",
@@ -118,6 +118,19 @@ def _mutating(config: DeviceConfig, *, all_pods: bool) -> Iterator[Object]:
         {"names-a-device": when.names_device(config), "is-no-mirror": when.is_no_mirror()},
         reinvocationPolicy="IfNeeded",
     )
+    if uses := when.uses_dialect(config, policy.levels, translated=True):
+        yield _entry(
+            "translate",
+            "/mutate",
+            [_rule(["CREATE"], ["pods"])],
+            {
+                "uses-a-dialect": uses,
+                "names-no-device": when.names_no_device(config),
+                "is-no-mirror": when.is_no_mirror(),
+            },
+            failurePolicy="Ignore",  # they are pods of another system
+            reinvocationPolicy="IfNeeded",
+        )
     if all_pods:
         yield hide_devices(config)
 
@@ -129,6 +142,10 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         [_rule(["CREATE"], ["pods"])],
         {"concerns-a-device": when.concerns_device(config), "is-no-mirror": when.is_no_mirror()},
     )
+    if uses := when.uses_dialect(config, policy.levels):
+        conditions = {"uses-a-dialect": uses, "concerns-no-device": when.concerns_no_device(config)}
+        conditions["is-no-mirror"] = when.is_no_mirror()
+        yield _entry("dialects", "/validate", [_rule(["CREATE"], ["pods"])], conditions, failurePolicy="Ignore")
     trusted = policy.settings.trusted_users
     is_not_trusted = {"is-not-trusted": when.is_not_trusted(trusted)} if trusted else {}
     yield _entry(
@@ -165,7 +182,7 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
             list(_workload_rules(kinds)),
             {
                 "changes-a-template": when.changes_template(kinds),
-                "concerns-a-device": when.template_concerns_device(config, kinds),
+                "concerns-a-device": when.template_concerns_device(config, kinds, policy.levels),
             },
             failurePolicy="Ignore",  # their pods are judged again
         )

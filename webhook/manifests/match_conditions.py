@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
+from webhook.devices.dialects import DIALECTS, Place
 from webhook.manifests.cel import any_of, block, exists, lines, list_of, text
 from webhook.pod.environment import SHOW_NO_DEVICE
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
+from webhook.rules.levels import LevelTable
+from webhook.rules.settings import DialectUse
 
 WIDTH = 100  # columns of the expression for a template path
 _ASSIGNING = frozenset({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS})
@@ -39,15 +42,33 @@ def ephemeral_concerns_device(config: DeviceConfig) -> str:
     return exists("[object]", "pod", any_of(_some_container(_requests_device(config)), shows))
 
 
-def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds) -> str:
-    """A workload of one of these kinds, with a template of a pod that `concerns_device`."""
+def concerns_no_device(config: DeviceConfig) -> str:
+    """Every pod that does not."""
+    return "!" + concerns_device(config)
+
+
+def uses_dialect(config: DeviceConfig, levels: LevelTable, *, translated: bool = False) -> str:
+    """A pod with the names of another system that the policy warns of or translates; empty if it does neither.
+
+    Args:
+        config: its own names are of no other system.
+        levels: of the policy.
+        translated: only the names that are translated in some namespace.
+    """
+    condition = _uses_dialect(config, levels, translated=translated)
+    return exists("[object]", "pod", condition) if condition else ""
+
+
+def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds, levels: LevelTable) -> str:
+    """A workload of one of these kinds, with a template of a pod that `concerns_device` or `uses_dialect`."""
     forms, paths = _pods(), dict[str, list[TemplatePath]]()
     for kind in kinds.values():
         for path in kind.templates:
             paths.setdefault(forms[path.form], []).append(path)
     pods = [_lists(each) + (f".map(parts, parts.map(part, {pod}))" if pod else "") for pod, each in paths.items()]
     every = block(" +\n".join(pods))
-    concerns = exists("pods", "pod", f"has(pod.spec) && ({block(_concerns(config))})")
+    read = any_of(_concerns(config), *filter(None, [_uses_dialect(config, levels)]))
+    concerns = exists("pods", "pod", f"has(pod.spec) && ({block(read)})")
     return exists("[has(object.spec) ? object.spec : object]", "spec", exists(f"({every})", "pods", concerns))
 
 
@@ -220,6 +241,39 @@ def _concerns(config: DeviceConfig) -> str:
     )
     annotated = f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(assigning)})"
     return any_of(_some_container(any_of(_requests_device(config), _exposes_device())), annotated)
+
+
+def _uses_dialect(config: DeviceConfig, levels: LevelTable, *, translated: bool = False) -> str:
+    resources: set[str] = set()
+    keys: set[str] = set()
+    conditions = []
+    for dialect in DIALECTS.values():
+        uses = levels.uses(dialect.id) - {DialectUse.OFF}
+        translates = DialectUse.TRANSLATE in uses
+        if not uses or (translated and not translates):
+            continue
+        resources |= {*dialect.sure(Place.RESOURCE)}
+        keys |= dialect.sizes
+        unsure = dialect.unsure(Place.RESOURCE), dialect.unsure(Place.ANNOTATION)
+        if translates:
+            resources |= {*unsure[0]}
+            keys |= {*unsure[1]}
+        elif named := _names_some(config, *unsure):
+            scheduler = f"has(pod.spec.schedulerName) && pod.spec.schedulerName in {list_of(dialect.schedulers)}"
+            beside = any_of(scheduler, _names_some(config, [], dialect.sure(Place.ANNOTATION)))
+            conditions.append(f"({block(named)}) &&\n({block(beside)})")
+    return any_of(*filter(None, [_names_some(config, resources, keys), *conditions]))
+
+
+def _names_some(config: DeviceConfig, resources: Iterable[str], keys: Iterable[str]) -> str:
+    """The pod requests one of some resources that are not its cluster's own, or has one of some annotations."""
+    foreign, found = [name for name in resources if name not in config.roles], []
+    if foreign:
+        found.append(_some_container(_requests(f"name in {list_of(foreign)}")))
+    if keys:
+        there = exists(list_of(keys), "key", "key in pod.metadata.annotations")
+        found.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
+    return any_of(*found)
 
 
 def _some_container(condition: str) -> str:

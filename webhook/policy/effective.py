@@ -9,6 +9,7 @@ from webhook.policy.policy import Policy
 from webhook.policy.schema import PolicyFile
 from webhook.rules.levels import LevelTable, Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.rules.settings import DialectUse
 from webhook.texts import shorten
 
 MAX_DEFAULT = 60  # characters of a default in a comment
@@ -99,14 +100,17 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
     holds = table.at(winner)
     document = _dumped(policy.document)
     entries = PolicyFile.model_validate(policy.document).model_dump(mode="json", by_alias=True, exclude_unset=True)
-    for key in ("namespaces", "rules", "repairs"):
+    for key in ("namespaces", "rules", "repairs", "dialects"):
         del document[key]
     comments = dict(_differences(document, _dumped({}), ""))
     comments["enforcement"] = _comment(table.enforced(winner), "enforce", winner)
     if holds.exempt:
         del document["enforcement"]
     else:
-        document |= {"enforcement": holds.enforcement.value, "repairs": {}, "rules": {}}
+        document |= {"enforcement": holds.enforcement.value, "dialects": {}, "repairs": {}, "rules": {}}
+        for dialect, used in table.used(winner).items():
+            document["dialects"][dialect] = used.value.value
+            comments[f"dialects.{dialect}"] = _comment(used, DialectUse.WARN, winner)
         for rule, written in table.written(winner).items():
             document["rules"][rule] = holds.levels[rule].value
             softened = "softened by fleet.autoscaled" if holds.levels[rule] is not written.value else ""

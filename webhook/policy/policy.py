@@ -94,13 +94,19 @@ def parse_policy(document: object, source: str) -> Policy:
         overrides=MappingProxyType(dict(model.rules)),
         namespaces=tuple(
             NamespaceRule(
-                tuple(n.match), MappingProxyType(dict(n.rules)), n.exempt, n.enforcement, _switches(n.repairs)
+                tuple(n.match),
+                MappingProxyType(dict(n.rules)),
+                n.exempt,
+                n.enforcement,
+                _switches(n.repairs),
+                MappingProxyType(dict(n.dialects)),
             )
             for n in model.namespaces
         ),
         autoscaled=model.fleet.autoscaled,
         enforcement=model.enforcement,
         repairs=_switches(model.repairs),
+        dialects=MappingProxyType(dict(model.dialects)),
     )
     digest = hashlib.sha256(model.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
     written = MappingProxyType(document if isinstance(document, dict) else {})

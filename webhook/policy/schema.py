@@ -20,10 +20,11 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from webhook import names
+from webhook.devices.dialects import DIALECTS
 from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import Enforcement, Level, MemoryAboveCard, MixedCards
+from webhook.rules.settings import DialectUse, Enforcement, Level, MemoryAboveCard, MixedCards
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_KUBERNETES, OLDEST_VOLCANO, Version, parse_version
 
 MAX_PATH = 200  # characters of the path of a pod template
@@ -82,6 +83,12 @@ def _known_repair(rule: str) -> str:
     raise ValueError(unknown_rule(rule, _REPAIRS, "repair"))
 
 
+def _known_dialect(dialect: str) -> str:
+    if dialect not in DIALECTS:
+        raise ValueError(f"{dialect!r} is no dialect; write {', '.join(DIALECTS)}")
+    return dialect
+
+
 def _off(value: Any) -> Any:
     return "off" if value is False else value
 
@@ -107,6 +114,18 @@ _SWITCHES = {
         for rule, what in _REPAIRS.items()
     },
 }
+_DIALECT_USES = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        dialect.id: {
+            "enum": [*DialectUse, False],
+            "default": DialectUse.WARN,
+            "description": f"the names of {dialect.title}",
+        }
+        for dialect in DIALECTS.values()
+    },
+}
 _NUMBER = r"(0|[1-9]\d{0,3})"
 
 
@@ -122,6 +141,10 @@ _Levels = Annotated[dict[Annotated[str, AfterValidator(_known_rule)], _Level], W
 _Switches = Annotated[
     dict[Annotated[str, AfterValidator(_known_repair)], Annotated[Literal["on", "off"], BeforeValidator(_switch)]],
     WithJsonSchema(_SWITCHES),
+]
+_Dialects = Annotated[
+    dict[Annotated[str, AfterValidator(_known_dialect)], Annotated[DialectUse, _OFF_IS_A_WORD]],
+    WithJsonSchema(_DIALECT_USES),
 ]
 _Workloads = Annotated[
     Literal["warn", "deny", "off"], _OFF_IS_A_WORD, WithJsonSchema({"enum": ["warn", "deny", "off", False]})
@@ -176,6 +199,7 @@ class _Namespaces(_Section):
         None, description="enforce, warn or audit, overriding `enforcement` above; null keeps that."
     )
     repairs: _Switches = Field({}, description="Repairs on or off, overriding `repairs` above.")
+    dialects: _Dialects = Field({}, description="As in `dialects` above, which they override.")
     exempt: StrictBool = Field(
         False, description="Whether pods and workloads pass without a review: not repaired, not checked."
     )
@@ -301,6 +325,11 @@ class PolicyFile(_Section):
         {},
         description="Repairs to leave out, by rule id, in every namespace: on or off. A pod that then could not "
         "run is refused with a sentence that says what to write.",
+    )
+    dialects: _Dialects = Field(
+        {},
+        description="What happens with pods that ask for a GPU in the names of another system: hami, aliyun or kai. warn, the "
+        "default, tells their author what to write here; translate writes it; off reads no such names.",
     )
     workloads: _Workloads = Field(
         "warn",

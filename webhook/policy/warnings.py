@@ -12,6 +12,7 @@ from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.rules.validate import (
     count_missing,
+    foreign_dialect,
     foreign_scheduler,
     memory_above_card,
     percentage_unresolved,
@@ -30,6 +31,7 @@ CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.in
     "percentage-to-memory": percentage_unresolved.RULE.id,
     "memory-above-card": memory_above_card.RULE.id,
     "scheduler-name": foreign_scheduler.RULE.id,
+    "translate-dialect": foreign_dialect.RULE.id,
 }
 _MILDER = list(Level)  # from deny to off
 _CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; its content is not read
@@ -53,7 +55,8 @@ def warnings_of(policy: Policy) -> list[PolicyWarning]:
         found += _impossible(entry, place)
         found += _softened(levels, f"{place}.rules", entry.levels)
         found += [] if entry.exempt else _unanswered(levels, index)
-        written = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
+        written: dict[str, object] = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
+        written["dialects"] = entry.dialects
         useless = next((key for key, value in written.items() if value), None)
         if entry.exempt and useless:
             found.append(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from webhook.devices.budget import SearchBudget
@@ -9,7 +10,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families
-from webhook.rules.settings import Level, Settings
+from webhook.rules.settings import DialectUse, Level, Settings
 from webhook.volcano.collections import Collections
 
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
@@ -32,6 +33,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
         collections: what else is known of the cluster.
         reads_queue: whether the annotations of a pod name its queue; not of a template whose controller makes PodGroups itself.
+        dialects: what happens with the names of other systems in this namespace; those that are left out are off.
     """
 
     namespace: str
@@ -45,6 +47,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     budget: SearchBudget | None = None
     collections: Collections = Collections()
     reads_queue: bool = True
+    dialects: Mapping[str, DialectUse] = MappingProxyType({})
 
     @property
     def known_fleet(self) -> Fleet | None:

@@ -15,10 +15,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from webhook.devices.dialects import DIALECTS
 from webhook.devices.requests import DevicePod
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.settings import DialectUse, Enforcement, Level
 from webhook.texts import matches
 
 Active = tuple[tuple[Validation, Level], ...]
@@ -34,6 +35,7 @@ class Source(StrEnum):
     RULES = "rules"
     REPAIRS = "repairs"
     ENFORCEMENT = "enforcement"
+    DIALECTS = "dialects"
     NAMESPACES = "namespaces"
 
 
@@ -55,6 +57,7 @@ class NamespaceRule:
         exempt: pods are not reviewed.
         enforcement: None leaves that of every namespace.
         repairs: whether some are on; the others are as in every namespace.
+        dialects: what happens with some; the others are as in every namespace.
     """
 
     match: tuple[str, ...]
@@ -62,6 +65,7 @@ class NamespaceRule:
     exempt: bool = False
     enforcement: Enforcement | None = None
     repairs: Mapping[str, bool] = field(default_factory=dict)
+    dialects: Mapping[str, DialectUse] = field(default_factory=dict)
 
     def covers(self, namespace: str) -> bool:
         """Whether a glob matches the namespace."""
@@ -83,6 +87,7 @@ class Effective:
         active: the validations that are not off, in order, with their levels.
         enforcement: whether denials refuse, and repairs are made.
         repairs_off: ids of the repairs that are switched off.
+        dialects: what happens with the names of each other system.
         for_workloads: those of `active` that read a workload as a whole: rule, level, check.
     """
 
@@ -91,6 +96,7 @@ class Effective:
     active: Active
     enforcement: Enforcement
     repairs_off: frozenset[str]
+    dialects: Mapping[str, DialectUse]
     for_workloads: tuple[tuple[str, Level, WorkloadCheck], ...] = field(init=False)
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -124,6 +130,7 @@ class LevelTable:
         autoscaled: rules that follow from the fleet warn instead of denying.
         enforcement: in every namespace whose entry has no other.
         repairs: whether some are on, in every namespace whose entry has no other; the others are on.
+        dialects: what happens with some, in every namespace whose entry has no other; the others are warned of.
     """
 
     overrides: Mapping[str, Level] = field(default_factory=dict)
@@ -131,6 +138,7 @@ class LevelTable:
     autoscaled: bool = False
     enforcement: Enforcement = Enforcement.ENFORCE
     repairs: Mapping[str, bool] = field(default_factory=dict)
+    dialects: Mapping[str, DialectUse] = field(default_factory=dict)
     _known: dict[str, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
     _by_winner: dict[int | None, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -166,6 +174,11 @@ class LevelTable:
         some = {} if winner is None else self.namespaces[winner].repairs
         return _layered(dict.fromkeys([rule.id for rule in MUTATIONS], True), (Source.REPAIRS, self.repairs), some)
 
+    def used(self, winner: int | None) -> dict[str, Sourced[DialectUse]]:
+        """What happens with each dialect, where one entry of `namespaces` decides or none."""
+        some = {} if winner is None else self.namespaces[winner].dialects
+        return _layered(dict.fromkeys(DIALECTS, DialectUse.WARN), (Source.DIALECTS, self.dialects), some)
+
     def enforced(self, winner: int | None) -> Sourced[Enforcement]:
         """The enforcement where one entry of `namespaces` decides or none."""
         some = None if winner is None else self.namespaces[winner].enforcement
@@ -178,6 +191,10 @@ class LevelTable:
         """Whether a validation runs in some namespace."""
         winners = [None, *range(len(self.namespaces))]
         return any(self.written(winner)[rule].value is not Level.OFF for winner in winners)
+
+    def uses(self, dialect: str) -> set[DialectUse]:
+        """What happens with a dialect in one namespace or another."""
+        return {self.used(winner)[dialect].value for winner in (None, *range(len(self.namespaces)))}
 
     @property
     def enforces(self) -> bool:
@@ -199,7 +216,8 @@ class LevelTable:
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
         exempt = winner is not None and self.namespaces[winner].exempt
         off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
-        return Effective(exempt, MappingProxyType(levels), active, self.enforced(winner).value, off)
+        dialects = MappingProxyType({dialect: used.value for dialect, used in self.used(winner).items()})
+        return Effective(exempt, MappingProxyType(levels), active, self.enforced(winner).value, off, dialects)
 
 
 def _layered(

@@ -11,6 +11,7 @@ from webhook.rules.mutate import (
     percentage_to_memory,
     scheduler_name,
     toleration,
+    translate_dialect,
 )
 from webhook.rules.mutate import memory_above_card as lower_memory
 from webhook.rules.validate import (
@@ -26,6 +27,7 @@ from webhook.rules.validate import (
     family_mixed,
     fits_no_node,
     fits_tightly,
+    foreign_dialect,
     foreign_scheduler,
     gang_fits_tightly,
     gang_never_complete,
@@ -74,6 +76,7 @@ from webhook.rules.validate import (
 
 # The order matters: each sees what the ones before it wrote.
 MUTATIONS: tuple[Mutation, ...] = (
+    translate_dialect.RULE,
     limits_from_requests.RULE,
     default_number.RULE,
     percentage_to_memory.RULE,
@@ -120,6 +123,7 @@ VALIDATIONS: tuple[Validation, ...] = (
     annotation_misplaced.RULE,
     annotation_unknown.RULE,
     resource_as_annotation.RULE,
+    foreign_dialect.RULE,
     memory_tiny.RULE,
     ascend_memory_oversize.RULE,
     ascend_partial_several.RULE,

@@ -59,6 +59,14 @@ class MemoryAboveCard(StrEnum):
     DENY = "deny"
 
 
+class DialectUse(StrEnum):
+    """What follows from the names of another system in a pod."""
+
+    WARN = "warn"
+    TRANSLATE = "translate"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class Toleration:
     """The toleration that a vgpu pod gets."""

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.devices import wording
 from webhook.pod import quantity
 from webhook.pod.view import Container
+from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.validate.quantity_invalid import unit_of
 
@@ -43,9 +44,14 @@ def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
 
 def _devices(pod: ReviewedPod) -> Iterator[UnjudgedDevice]:
     looks_like_device = pod.context.config.resources.looks_like_device
+    told = {word for _, steps in spoken(pod, pod.context) for step in steps for word in step.words} | pod.roles.keys()
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():
-            judged = resource in pod.roles or any(unknown.resource == resource for unknown in pod.unknown_names)
+            judged = (
+                resource in pod.roles
+                or resource in told
+                or any(unknown.resource == resource for unknown in pod.unknown_names)
+            )
             if not judged and looks_like_device(resource) and quantity.whole(amount) != 0:
                 shown = wording.quoted(resource)[1:-1]
                 yield UnjudgedDevice(container, shown, f"{_offered(resource, pod)}{_advice(resource, pod)}")

@@ -1,0 +1,174 @@
+"""What pods ask for in the names of other systems keeps its meaning, and only such pods are sent because of them."""
+
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.deploy.calling import called
+from tests.deploy.clusters import Cluster, assert_sent, cluster, request
+from webhook import names
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.dialects import DIALECTS
+from webhook.pod.excerpt import excerpt
+from webhook.pod.view import PodView
+from webhook.policy.policy import parse_policy
+from webhook.review import mutate
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.wire.codec import creation
+
+TRANSLATING = dict.fromkeys(DIALECTS, "translate")
+CARD = 24_000  # MiB
+
+few = st.integers(1, 8)
+mebibytes = st.integers(0, 40_000)
+percent = st.integers(0, 100)
+AMOUNTS = {
+    "nvidia.com/gpu": few,
+    "nvidia.com/gpumem": mebibytes,
+    "nvidia.com/gpumem-percentage": percent,
+    "nvidia.com/gpucores": percent,
+    "nvidia.com/priority": st.integers(0, 1),
+    "aliyun.com/gpu-mem": st.integers(0, 80),
+    "aliyun.com/gpu-core.percentage": percent,
+}
+NOTES = {
+    "gpu-fraction": st.decimals(0, 1, places=2).map(str),
+    "gpu-memory": mebibytes.map(str),
+    "gpu-fraction-num-devices": few.map(str),
+    "nvidia.com/vgpu-mode": st.sampled_from(["mig", "mps"]),
+    "nvidia.com/use-gpuuuid": st.just("GPU-1"),
+    "hami.io/gpu-scheduler-policy": st.just("spread"),
+}
+SCHEDULERS = st.sampled_from(["", "volcano", "default-scheduler", "hami-scheduler", "kai-scheduler", "mine"])
+
+
+def pod(limits: dict[str, Any], annotations: Any = None, labels: Any = None, scheduler: str = "") -> dict[str, Any]:
+    spec = {"containers": [{"name": "main", "image": "i", "resources": {"limits": limits}}]}
+    spec |= {"schedulerName": scheduler} if scheduler else {}
+    metadata = {"name": "pod", "annotations": annotations or {}, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+foreign_pods = st.builds(
+    pod,
+    st.fixed_dictionaries({}, optional={name: amounts.map(str) for name, amounts in AMOUNTS.items()}),
+    st.fixed_dictionaries({}, optional=NOTES),
+    st.fixed_dictionaries({}, optional={"aliyun.com/gpu-count": few.map(str)}),
+    SCHEDULERS,
+)
+
+
+def translated(raw: dict[str, Any], **nvidia: Any) -> dict[str, Any]:
+    config = parse_device_config({"nvidia": nvidia}, "config")
+    snapshot = SnapshotInputs(config, parse_policy({"dialects": TRANSLATING}, "policy"), None).snapshot()
+    return dict(mutate(creation("u", "v1", "Pod", "default", raw), snapshot).object)
+
+
+def slices(raw: dict[str, Any], factor: int) -> tuple[int, Fraction, int] | None:
+    """The number of slices, the memory of each in MiB and its cores, as Volcano reads them; None if there are none."""
+    limits = raw["spec"]["containers"][0]["resources"]["limits"]
+    if names.VGPU_NUMBER not in limits:
+        return None
+    number, memory, cores, share = (
+        int(limits.get(name, 0))
+        for name in (names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES, names.VGPU_MEMORY_PERCENTAGE)
+    )
+    return number, Fraction(CARD * share, 100) if share else Fraction(memory * factor or CARD), cores
+
+
+def of_hami(limits: dict[str, int]) -> tuple[int, Fraction, int]:
+    """What HAMi gives, by its GenerateResourceRequests, Fit and webhook with the defaults of its chart."""
+    memory, share = limits.get("nvidia.com/gpumem", 0), limits.get("nvidia.com/gpumem-percentage", 0)
+    size = Fraction(memory) if memory else Fraction(CARD * (share or 100), 100)
+    alone = "nvidia.com/gpumem" not in limits if "nvidia.com/gpumem-percentage" not in limits else share == 100
+    cores = limits.get("nvidia.com/gpucores", 100 if alone and "nvidia.com/gpumem" not in limits else 0)
+    return limits.get("nvidia.com/gpu", 1), size, cores
+
+
+@given(st.fixed_dictionaries({}, optional={name: each for name, each in AMOUNTS.items() if "nvidia" in name}), few)
+def test_amounts_of_hami_keep_their_meaning_or_are_left(limits: dict[str, int], factor: int):
+    sized = {name: amount for name, amount in limits.items() if name != "nvidia.com/priority"}
+    found = slices(translated(pod(limits), gpuMemoryFactor=factor), factor)
+    if found is None:
+        memory = limits.get("nvidia.com/gpumem", 0)
+        assert memory % factor or not any(sized.values())
+    else:
+        assert found == of_hami(limits)
+
+
+@given(st.integers(1, 80), few, few)
+def test_gibibytes_of_aliyun_keep_their_meaning_or_are_left(gibibytes: int, cards: int, factor: int):
+    raw = pod({"aliyun.com/gpu-mem": str(gibibytes)}, labels={"aliyun.com/gpu-count": str(cards)})
+    found = slices(translated(raw, gpuMemoryFactor=factor), factor)
+    if found is None:
+        assert gibibytes * 1024 % (cards * factor)
+    else:
+        assert found == (cards, Fraction(gibibytes * 1024, cards), 0)
+
+
+@given(st.decimals(0, 1, places=3, allow_nan=False), few)
+def test_fractions_of_kai_keep_their_meaning_or_are_left(fraction: Any, cards: int):
+    found = slices(translated(pod({}, {"gpu-fraction": str(fraction), "gpu-fraction-num-devices": str(cards)})), 1)
+    if found is None:
+        assert fraction in (0, 1) or fraction * 100 % 1
+    else:
+        assert found == (cards, CARD * Fraction(str(fraction)), 0)
+
+
+@given(foreign_pods)
+def test_a_second_translation_changes_nothing(raw: dict[str, Any]):
+    once = translated(raw)
+    assert translated(once) == once
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+def with_dialects(**dialects: str) -> Cluster:
+    entry = {"match": ["somewhere"], "dialects": dialects}
+    return cluster(policy=parse_policy({"dialects": dict.fromkeys(DIALECTS, "off"), "namespaces": [entry]}, "policy"))
+
+
+WARNING = cluster()
+POLICIES = [WARNING, with_dialects(), with_dialects(hami="translate"), with_dialects(kai="translate", aliyun="warn")]
+
+
+@given(foreign_pods, st.sampled_from(POLICIES), st.sampled_from(["default", "somewhere"]))
+def test_each_pod_that_is_told_or_translated_is_sent(raw: dict[str, Any], where: Cluster, namespace: str):
+    assert_sent(request(raw, namespace=namespace), where)
+
+
+def test_a_card_of_nvidias_own_plugin_is_sent_only_where_some_namespace_translates_it():
+    plain = request(pod({"nvidia.com/gpu": "1"}))
+    for where, paths in (
+        (WARNING, set()),
+        (with_dialects(kai="translate"), set()),
+        (with_dialects(hami="translate"), {"translate"}),
+    ):
+        assert called(where.entries, plain, "/mutate") == paths
+    assert called(WARNING.entries, plain, "/validate") == set()
+    beside = request(pod({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1"}))
+    assert called(WARNING.entries, beside, "/mutate") == set()
+    assert called(WARNING.entries, beside, "/validate") == {"dialects"}
+    assert called(with_dialects().entries, beside, "/validate") == set()
+
+
+def test_a_pod_that_names_both_is_sent_once():
+    both = request(pod({names.VGPU_NUMBER: "1", "nvidia.com/gpumem": "1"}))
+    where = with_dialects(hami="translate")
+    assert (called(where.entries, both, "/mutate"), called(where.entries, both, "/validate")) == ({"repair"}, {"pods"})
+
+
+def test_the_audit_log_keeps_every_name_of_a_dialect():
+    words = {place: {} for place in ("resource", "annotation", "label")}
+    for dialect in DIALECTS.values():
+        for word in dialect.words:
+            words[word.place][word.name] = "1"
+        if dialect.chooser:
+            words["annotation"][dialect.chooser] = "main"
+    raw = pod(words["resource"], words["annotation"], words["label"])
+    kept = excerpt(PodView(raw), WARNING.snapshot.config.resources.pick)
+    assert kept["spec"]["containers"][0]["resources"]["limits"] == words["resource"]
+    assert kept["metadata"] == {"annotations": words["annotation"], "labels": words["label"]}

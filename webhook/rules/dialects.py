@@ -1,0 +1,278 @@
+"""What a pod asks for in the names of another system, and what says the same in this cluster's names.
+
+A dialect is translated as a whole or not at all: a slice without one of its limits is another slice. A name that the device
+config or a DeviceClass gives a meaning is of no dialect here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from webhook import names
+from webhook.devices.dialects import ANNOTATIONS, DIALECTS, RESOURCES, Dialect, Place, Word
+from webhook.devices.families import Family, Role
+from webhook.devices.requests import DevicePod
+from webhook.pod import quantity
+from webhook.pod.patch import REMOVE, Edit
+from webhook.pod.view import Container, PodView
+from webhook.rules import wording
+from webhook.rules.context import Context
+from webhook.rules.settings import DialectUse
+
+_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
+_ALL_CORES = 100
+_ROLES = (Role.NUMBER, Role.MEMORY, Role.PERCENTAGE, Role.CORES)
+
+Asked = dict[Word, Any]  # what a pod has under each name
+
+
+class Step(NamedTuple):
+    """One container, annotation, label or schedulerName of a pod, and what says the same here.
+
+    Attributes:
+        path: the field.
+        words: the names that it is about.
+        who: the container, with a colon; empty if it is about the whole pod.
+        here: what to write instead; empty if nothing says the same.
+        why: why nothing does, or what changes.
+        edits: that translate it.
+        blocks: whether it cannot be translated, and so the whole dialect is not.
+    """
+
+    path: str
+    words: tuple[str, ...]
+    who: str = ""
+    here: str = ""
+    why: str = ""
+    edits: tuple[Edit, ...] = ()
+    blocks: bool = False
+
+    def advice(self, dialect: Dialect) -> str:
+        """The sentence for an author whose pod is not translated."""
+        subject = f"{self.who}Volcano does not read {dialect.title}'s {', '.join(self.words)}"
+        if self.blocks:
+            return f"{subject}, and it cannot be translated: {self.why}"
+        if not self.here:
+            return f"{subject}, and nothing says the same: {self.why}"
+        return f"{subject}; write {self.here}{self._remark}"
+
+    def report(self, dialect: Dialect) -> str:
+        """The sentence for an author whose pod was translated."""
+        subject = f"{self.who}{dialect.title}'s {', '.join(self.words)}"
+        if not self.here:
+            return f"{subject} {'is removed' if self.edits else 'is left'}, as nothing says the same: {self.why}"
+        return f"{subject} became {self.here}{self._remark}"
+
+    @property
+    def _remark(self) -> str:
+        return f" ({self.why})" if self.why else ""
+
+
+class _Untranslatable(Exception):
+    """Why an amount has no counterpart."""
+
+
+def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]:
+    """The dialects that a pod uses, of those that are not off in its namespace."""
+    if not _may_speak(pod.view):
+        return []
+    uses = context.dialects
+    on = [dialect for dialect in DIALECTS.values() if uses.get(dialect.id, DialectUse.OFF) is not DialectUse.OFF]
+    readers = [_Reader(pod, dialect, context) for dialect in on]
+    shares = pod.requests_family(Family.VGPU) or any(reader.asks for reader in readers)
+    found = [(dialect, reader.steps(shares=shares)) for dialect, reader in zip(on, readers, strict=True)]
+    return [(dialect, steps) for dialect, steps in found if steps]
+
+
+def _may_speak(view: PodView) -> bool:
+    """A fast test, False for almost every pod."""
+    if view.annotations and not ANNOTATIONS.isdisjoint(view.annotations):
+        return True
+    for container in view.containers + view.init_containers:
+        if not (RESOURCES.isdisjoint(container.limits) and RESOURCES.isdisjoint(container.requests)):
+            return True
+    return False
+
+
+class _Reader:
+    """Reads one dialect in a pod."""
+
+    def __init__(self, pod: DevicePod, dialect: Dialect, context: Context) -> None:
+        self._pod, self._dialect, self._context = pod, dialect, context
+        view = pod.view
+        classes = context.collections.classes
+        taken = {*pod.config.roles, *(classes.by_resource if classes is not None else ())}
+        words = [word for word in dialect.words if word.place is not Place.RESOURCE or word.name not in taken]
+        self._containers = {
+            container: asked
+            for container in view.init_containers + view.containers
+            if (asked := _asked(words, Place.RESOURCE, {**container.requests, **container.limits}))
+            and any(quantity.whole(raw) != 0 for raw in asked.values())
+        }
+        self._annotations = _asked(words, Place.ANNOTATION, view.annotations)
+        self._labels = _asked(words, Place.LABEL, view.labels)
+        self._of_pod = {word: raw for word, raw in (self._annotations | self._labels).items() if word.role is not None}
+
+        self._sizes = any(word.role in (Role.MEMORY, Role.PERCENTAGE) for word in self._of_pod)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the pod asks for cards in this dialect."""
+        return bool(self._sizes or self._containers) and self._is_certain()
+
+    def steps(self, *, shares: bool) -> list[Step]:
+        """What the pod says in this dialect; `shares` if it asks for cards, in whatever names."""
+        if not self.asks and not (shares and any(map(_is_foreign, self._annotations))):
+            return []
+        sizes = self._sizes
+        containers = self._containers
+        if not containers and sizes and (chosen := self._chosen()):
+            containers = {chosen: {}}
+        found = [step for container, asked in containers.items() for step in self._of_container(container, asked)]
+        if not containers and sizes:
+            found.append(
+                self._blocked(tuple(word.name for word in self._of_pod), "no container has the name that it gives")
+            )
+        found += [self._annotation(word, raw) for word, raw in self._annotations.items() if _is_foreign(word)]
+        found += [
+            Step(f"metadata.labels[{word.name}]", (f"label {word.name}",), why=word.note)
+            for word in self._labels
+            if word.role is None
+        ]
+        return [*found, *self._scheduler()]
+
+    def _is_certain(self) -> bool:
+        """Whether a name shows the dialect, the pod's scheduler does, or the policy says so."""
+        scheduler, dialect = self._pod.view.scheduler, self._dialect
+        words = {**self._annotations, **{word: 0 for asked in self._containers.values() for word in asked}}
+        if scheduler in dialect.schedulers or any(word.sign for word in words):
+            return True
+        ours = scheduler in ("", names.DEFAULT_SCHEDULER, *self._context.settings.scheduler_names)
+        return ours and self._context.dialects[dialect.id] is DialectUse.TRANSLATE
+
+    def _chosen(self) -> Container | None:
+        """The container that the annotations are about."""
+        view = self._pod.view
+        name = view.annotation(self._dialect.chooser) if self._dialect.chooser else None
+        if name is None:
+            return next(iter(view.containers), None)
+        return next((each for each in view.containers + view.init_containers if each.name == name), None)
+
+    def _of_container(self, container: Container, asked: Asked) -> Iterator[Step]:
+        who = f"{wording.container(container)}: "
+        sizes = {word: raw for word, raw in asked.items() if word.role is not None}
+        if sizes or self._of_pod:
+            yield self._sized(container, who, sizes)
+        for word in [word for word in asked if word.role is None]:
+            path = wording.resource_path(container, word.name)
+            edits = tuple(wording.remove_amount(container, word.name))
+            yield Step(path, (word.name,), who, why=word.note, edits=edits, blocks=word.blocks)
+
+    def _sized(self, container: Container, who: str, asked: Asked) -> Step:
+        everything = asked | self._of_pod
+        step = Step(
+            wording.resource_path(container, next(iter(asked)).name) if asked else container.where,
+            tuple(word.name for word in everything),
+            who,
+        )
+        try:
+            amounts = self._amounts(container, everything)
+        except _Untranslatable as reason:
+            return step._replace(why=str(reason), blocks=True)
+        edits = [edit for word in asked for edit in wording.remove_amount(container, word.name)]
+        keys = [word.name for word in self._annotations if word.role is not None]
+        keys += [self._dialect.chooser] if self._dialect.chooser in self._pod.view.annotations else []
+        edits += [Edit(("metadata", "annotations", key), REMOVE) for key in keys]
+        called = self._pod.config.vgpu.role_names
+        for role, amount in amounts.items():
+            edits += wording.set_amount(container, called[role], amount)
+        here = ", ".join(f"{called[role]}: {amount}" for role, amount in amounts.items())
+        return step._replace(here=here, why=self._dialect.note, edits=tuple(edits))
+
+    def _amounts(self, container: Container, asked: Asked) -> dict[Role, int]:
+        """The amounts of each of this cluster's names that say the same.
+
+        A dialect's memory wins over its percentage, and all memory of a card without a word about cores is a card for oneself.
+        """
+        config = self._pod.config.vgpu
+        own = {
+            amount.role
+            for amount in self._pod.amounts
+            if amount.container is container and amount.family == Family.VGPU
+        }
+        given = {word.role: _exact(word, raw, self._dialect) for word, raw in asked.items() if word.role is not None}
+        wanted: dict[Role, Fraction] = {} if Role.NUMBER in own else {Role.NUMBER: Fraction(1)}
+        wanted |= {role: amount for role, amount in given.items() if amount or role in (Role.NUMBER, Role.CORES)}
+        sizes = {Role.MEMORY, Role.PERCENTAGE}
+        if own & wanted.keys() or (own & sizes and wanted.keys() & sizes):
+            raise _Untranslatable("the container requests the same by this cluster's names, too; remove one of the two")
+        if Role.MEMORY in wanted:
+            wanted.pop(Role.PERCENTAGE, None)
+            cards = wanted.get(Role.NUMBER, Fraction(1))
+            wanted[Role.MEMORY] /= config.memory_factor * (cards or 1 if self._dialect.sums else 1)
+            if self._dialect.sums and cards > 1 and len(self._containers) > 1:
+                raise _Untranslatable("it is not known how several containers share several cards")
+        elif not own:
+            alone = Role.CORES not in given and Role.MEMORY not in given
+            if alone and given.get(Role.PERCENTAGE, Fraction(100)) == 100:
+                wanted[Role.CORES] = Fraction(_ALL_CORES)
+            if Role.PERCENTAGE not in wanted and config.default_memory:
+                wanted[Role.PERCENTAGE] = Fraction(100)
+        return {role: self._whole(role, wanted[role]) for role in _ROLES if role in wanted}
+
+    def _whole(self, role: Role, amount: Fraction) -> int:
+        if amount.denominator == 1:
+            return int(amount)
+        name, below = self._pod.config.vgpu.role_names[role], int(amount)
+        nearest = f"{below} or {below + 1}" if below else "1"
+        raise _Untranslatable(f"{name} would be {float(amount):.6g}, which is no whole number; write {nearest}")
+
+    def _annotation(self, word: Word, raw: Any) -> Step:
+        path, what = wording.annotation_path(word.name), f"annotation {word.name}"
+        remove = Edit(("metadata", "annotations", word.name), REMOVE)
+        if not word.here:
+            return Step(path, (what,), why=word.note, edits=(remove,))
+        if word.values and raw not in word.values:
+            allowed = " or ".join(word.values)
+            return Step(path, (what,), why=f"{word.here} may only be {allowed}, not {wording.quoted(raw)}", blocks=True)
+        if self._pod.view.annotations.get(word.here, raw) != raw:
+            return Step(path, (what,), why=f"{word.here} has another value; remove one of the two", blocks=True)
+        edits = (remove, Edit(("metadata", "annotations", word.here), raw))
+        return Step(path, (what,), here=f"{word.here}: {wording.quoted(raw)}", edits=edits)
+
+    def _scheduler(self) -> Iterator[Step]:
+        """The dialect's scheduler; left for the rule foreign-scheduler where the repair of schedulers is off."""
+        scheduler, settings = self._pod.view.scheduler, self._context.settings
+        if scheduler not in self._dialect.schedulers or scheduler in settings.scheduler_names:
+            return
+        if "scheduler-name" not in self._context.repairs_off:
+            edit = Edit(("spec", "schedulerName"), settings.scheduler_name)
+            here = f"schedulerName: {settings.scheduler_name}"
+            yield Step("spec.schedulerName", (f"schedulerName {scheduler}",), here=here, edits=(edit,))
+
+    def _blocked(self, words: tuple[str, ...], why: str) -> Step:
+        return Step(wording.annotation_path(words[0]), words, why=why, blocks=True)
+
+
+def _asked(words: Iterable[Word], place: Place, found: Mapping[str, Any]) -> Asked:
+    """The words of a place that a pod has."""
+    return {word: found[word.name] for word in words if word.place is place and word.name in found} if found else {}
+
+
+def _is_foreign(word: Word) -> bool:
+    """Whether it is an annotation without an amount that Volcano does not read."""
+    return word.place is Place.ANNOTATION and word.role is None and word.here != word.name and word.sign
+
+
+def _exact(word: Word, raw: Any, dialect: Dialect) -> Fraction:
+    """What is written, in MiB, cards or per cent."""
+    written = word.place is Place.RESOURCE or (isinstance(raw, str) and _NUMBER.fullmatch(raw))
+    try:
+        amount = Fraction(quantity.parse(raw if written else None)) * word.unit
+    except ValueError:
+        raise _Untranslatable(f"{word.name} {wording.quoted(raw)} is no number") from None
+    if word.place is not Place.RESOURCE and not (amount > 0 and (word.role is not Role.PERCENTAGE or amount < 100)):
+        between = "between 0 and 1" if word.role is Role.PERCENTAGE else "above 0"
+        raise _Untranslatable(f"{word.name} is {wording.quoted(raw)}, but {dialect.title} takes only what is {between}")
+    return amount

@@ -1,0 +1,38 @@
+"""What a pod asks for in the names of HAMi, aliyun's gpushare or KAI becomes the same in this cluster's names.
+
+Reads:    resources of the regular and init containers; annotations; labels; schedulerName; policy dialects, gpuMemoryFactor
+Writes:   the vgpu resources and annotations, the schedulerName of that system; removes the names of that system
+Why:      Volcano does not read them, so the pod stays pending or gets a whole card.
+
+A pod that uses the names of several systems, or one that has no counterpart though it changes the slice, is left as it is:
+the rule foreign-dialect says why.
+"""
+
+from collections.abc import Iterator
+
+from webhook.pod.patch import Edit
+from webhook.rules.base import Mutation
+from webhook.rules.context import EVERY_POD, Context, Notice
+from webhook.rules.dialects import spoken
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import DialectUse
+
+
+def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
+    """Translate the one dialect of a pod, wholly or not at all."""
+    found = spoken(pod, context)
+    if len(found) != 1:
+        return
+    dialect, steps = found[0]
+    if context.dialects[dialect.id] is DialectUse.TRANSLATE and not any(step.blocks for step in steps):
+        for step in steps:
+            yield from step.edits
+            yield Notice(step.report(dialect))
+
+
+RULE = Mutation(
+    id="translate-dialect",
+    summary="names of HAMi, aliyun or KAI become this cluster's, with a warning (policy `dialects: {hami: translate}`)",
+    propose=propose,
+    families=EVERY_POD,
+)

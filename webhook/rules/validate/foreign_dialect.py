@@ -1,0 +1,29 @@
+"""A pod asks for a GPU in the names of HAMi, aliyun's gpushare or KAI, which Volcano does not read.
+
+Reads:    resources of the regular and init containers; annotations; labels; schedulerName; policy dialects, gpuMemoryFactor
+Finds:    each name of such a system, after all repairs, with what to write instead, or why nothing says the same
+Why:      the pod stays pending, or gets a whole card where it means a share.
+"""
+
+from collections.abc import Iterable
+
+from webhook.rules.base import Validation
+from webhook.rules.context import EVERY_POD, Context, Finding
+from webhook.rules.dialects import spoken
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
+    """Find what is asked for in the names of another system."""
+    found = spoken(pod, context)
+    return [Finding(step.path, step.advice(dialect)) for dialect, steps in found for step in steps] if found else ()
+
+
+RULE = Validation(
+    id="foreign-dialect",
+    level=Level.WARN,
+    summary="names of HAMi, aliyun or KAI, with what to write instead (policy `dialects`)",
+    check=check,
+    families=EVERY_POD,
+)
