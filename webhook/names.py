@@ -202,6 +202,7 @@ DEVICE_CONFIG_KEY = "device-config.yaml"
 SCHEDULER_CONF_MAP = "volcano-scheduler-configmap"
 SCHEDULER_CONF_KEY = "volcano-scheduler.conf"
 POLICY_MAP = f"{WEBHOOK}-policy"
+EVENTS_LEASE = f"{WEBHOOK}-events"  # of the console that writes Events
 POLICY_KEY = "policy.yaml"
 RULES_ANNOTATION = "rules.vgpu-webhook/"  # of a webhook configuration; the name of an entry follows
 

@@ -25,6 +25,7 @@ VALUES: dict[str, Json] = {
     "cert-manager": {"certificates": {"source": "cert-manager"}},
     "client-ca": {"clientCA": "vgpu-webhook-client-ca"},
     "console": {"console": {"enabled": True}},
+    "events": {"events": True},
     "high-availability": {"highAvailability": True},
     "monitoring": {"monitoring": {"enabled": True}},
     "fallback": {"fallback": "isolation"},

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
+from webhook import names
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -56,8 +57,9 @@ def test_nothing_keeps_the_old_namespace_and_names(overlay: Path, tmp_path: Path
     assert {line.strip(" -") for line in plain} <= EXPECTED, plain
 
 
-# The container's name, the name in the certificate by which Prometheus verifies it, and the Secret that the user makes.
-EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook", "name: vgpu-webhook-store"}
+# The container's name, the name in the certificate by which Prometheus verifies it, and what is in no manifest: the Secret that
+# the user makes, and the Lease that the console makes.
+EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook", "name: vgpu-webhook-store", names.EVENTS_LEASE}
 
 
 def test_the_parts_agree(tmp_path: Path):

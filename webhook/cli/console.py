@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from gunicorn.util import parse_address
 
+from webhook import names
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
@@ -71,6 +72,11 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     "What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
     "cluster, with --cluster; can be repeated."
 )
+@click.option(
+    "--events",
+    is_flag=True,
+    help="Write an Event about each waiting pod when its verdict changes; with --cluster, and the right to create Events.",
+)
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
     bind: str,
@@ -81,9 +87,12 @@ def command(
     tls_cert: Path | None,
     doctor_from: Path | None,
     pod_files: tuple[Path, ...],
+    events: bool,
     settings: SettingsOptions,
 ) -> None:
     """Serve pages about the webhook: playground, fleet, decisions, rules, health; and an API for them."""
+    if events and (settings.cluster is None or pod_files):
+        raise bad_usage("--events is about the pods of a cluster: add --cluster, and leave out --pods")
     files, cluster = settings
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     watcher = SettingsWatcher(files, cluster, keep_inputs=True)
@@ -96,7 +105,7 @@ def command(
         if audit_log:
             decisions = follower = LogFollower(audit_log)
             follower.start()
-        waiting, usage = _pods(watcher, settings, pod_files)
+        waiting, usage = _pods(watcher, settings, pod_files, events=events)
         if usage is not None:
             usage.current(0)  # starts to compute
         found = ConsoleState(watcher, decisions, doctor, tls_cert, waiting, usage)
@@ -120,7 +129,7 @@ def command(
 
 
 def _pods(
-    watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]
+    watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...], *, events: bool
 ) -> tuple[WaitingSource | None, UsageWatcher | None]:
     """The pods that wait, and what the others hold: from files, else from the cluster; None if there is neither."""
     pod_files = settings.or_sample_pods(pod_files)
@@ -133,7 +142,18 @@ def _pods(
 
     followed = FollowedPods(settings.client, lambda: watcher.snapshot)
     usage = UsageWatcher(lambda: watcher.current, followed)
-    return ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning), usage
+    source = ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning)
+    if events:
+        _write_events(settings, source)
+    return source, usage
+
+
+def _write_events(settings: SettingsOptions, source: WaitingSource) -> None:
+    """Start to write Events about waiting pods; of several replicas, one writes them."""
+    from webhook.console.waiting_events import WaitingEvents  # noqa: PLC0415  # as above
+    from webhook.kube.lease import Lease  # noqa: PLC0415
+
+    WaitingEvents(settings.client, Lease(settings.webhook_namespace, names.EVENTS_LEASE), source).start()
 
 
 def _doctor(directory: Path | None, settings: SettingsOptions) -> Examiner | None:

@@ -1,0 +1,152 @@
+"""Events about waiting pods, on a real API server with 2,000 of them: no flood, and no double."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import Api
+from tests.e2e.changes import create_node
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import start_cluster
+from tests.e2e.objects import pods, service_account
+from tests.e2e.process import Daemon
+from tests.e2e.shipped import DEPLOY, is_configuration, render
+from tests.server.program import altered, free_port
+from tests.strategies import node_json, register
+from webhook import names
+from webhook.console.waiting_events import BURST, RATE
+
+NEVER, WAITS, GATED = 1000, 980, 20
+NAMESPACES = ("team-a", "team-b")
+CARD = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/vgpu-webhook/leases/vgpu-webhook-events"
+AT_ONCE = {"console.waiting_events.SETTLE_SECONDS": 0.0}
+SOON = AT_ONCE | {"console.waiting_events.TURN_SECONDS": 1.0, "console.waiting_events.ROUND_SECONDS": 1.0}
+FAST = SOON | {"console.waiting_events.RATE": 200.0, "console.waiting_events.ROUND": 5000}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A node whose cards are half full, and 2,000 pods for which no scheduler cares."""
+    with start_cluster(tmp_path_factory, "--max-mutating-requests-inflight=400") as cluster:
+        documents = render(cluster, DEPLOY / "overlays" / "events")
+        cluster.apply(*[each for each in documents if not is_configuration(each) and each["kind"] != "CronJob"])
+        for namespace in NAMESPACES:
+            cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            cluster.apply(service_account(namespace))
+        with cluster.api() as api:
+            create_node(api, node_json("gpu-a", register([CARD, CARD])))
+            api.merge("/api/v1/nodes/gpu-a", {"spec": {"taints": None}})
+            for number in range(2):
+                ids = {names.VGPU_IDS: f"GPU-{number},NVIDIA,40000,0:", names.VGPU_NODE: "gpu-a"}
+                create(api, f"holds-{number}", 40000, ids, nodeName="gpu-a")
+            for number in range(NEVER):
+                create(api, f"never-{number}", 90000)
+            for number in range(WAITS):
+                create(api, f"waits-{number}", 60000)
+            for number in range(GATED):
+                create(api, f"gated-{number}", 60000, schedulingGates=[{"name": "example.com/budget"}])
+        yield cluster
+
+
+def create(api: Api, name: str, memory: int, annotations: dict[str, str] | None = None, **spec: Any) -> None:
+    limits = {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: str(memory)}
+    container = {"name": "main", "image": "cuda", "resources": {"limits": limits}}
+    metadata = {"name": name, "annotations": annotations or {}}
+    whole = {"schedulerName": "volcano", "containers": [container], **spec}
+    namespace = NAMESPACES[len(name) % 2]
+    made = api.post(pods(namespace), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole})
+    assert made.status == 201, made.message
+
+
+@pytest.fixture
+def start(cluster: Cluster, tmp_path: Any) -> Iterator[Callable[..., Daemon]]:
+    """Start `vgpu-webhook console --events` with the account of deploy/; all processes end with the test."""
+    kubeconfig = cluster.kubeconfig_for_account("vgpu-webhook", "vgpu-webhook-events")
+    daemons: list[Daemon] = []
+
+    def run(constants: dict[str, object]) -> Daemon:
+        options = ["--bind", f"127.0.0.1:{free_port()}", "--kubeconfig", kubeconfig, "--events"]
+        daemons.append(Daemon([*altered("console", constants), *options], tmp_path / f"{len(daemons)}.log"))
+        return daemons[-1]
+
+    yield run
+    for daemon in daemons:
+        daemon.close()
+
+
+def events(cluster: Cluster) -> list[Any]:
+    with cluster.api() as api:
+        found = api.get("/apis/events.k8s.io/v1/events?limit=5000").body["items"]
+    return [each for each in found if each["reportingController"] == "vgpu-webhook"]
+
+
+def count(cluster: Cluster) -> int:
+    return len(events(cluster))
+
+
+def busiest_second(found: list[Any]) -> int:
+    """The most Events within a second."""
+    times = sorted(datetime.fromisoformat(each["eventTime"]).timestamp() for each in found)
+    return max(sum(1 for other in times[at : at + 500] if other - time < 1.0) for at, time in enumerate(times))
+
+
+def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_changes(
+    cluster: Cluster, start: Callable[..., Daemon]
+):
+    first = start(AT_ONCE)
+    first.wait(lambda: count(cluster) >= 400, 90)
+    second = start(FAST)
+    second.wait(lambda: "policy: " in second.tail() and count(cluster) >= 700, 60)
+    found = events(cluster)
+    assert busiest_second(found) <= RATE + BURST
+    with cluster.api() as api:
+        leader = api.get(LEASE).body["spec"]["holderIdentity"]
+        assert {each["reportingInstance"] for each in found} == {leader}, "one replica writes"
+        first.process.kill()
+        total = NEVER + WAITS + GATED
+        second.wait(lambda: count(cluster) == total, 90)
+        assert api.get(LEASE).body["spec"]["holderIdentity"] != leader
+
+    second.wait(lambda: "were there already" in second.tail(), 30)
+    assert re.search(r"events: \d+ written, [6-9]\d\d were there already", second.tail()), second.tail()
+    second.process.kill()
+    third = start(FAST | {"kube.lease.LEASE_SECONDS": 5})
+    third.wait(lambda: f"events: 0 written, {total} were there already" in third.tail(), 90)
+    found = events(cluster)
+    assert Counter(each["reason"] for each in found) == {"VGPUNeverFits": NEVER, "VGPUWaits": WAITS + GATED}
+    assert set(Counter(each["regarding"]["uid"] for each in found).values()) == {1}
+
+    with cluster.api() as api:
+        for number in range(GATED):
+            name = f"gated-{number}"
+            assert api.merge(pods(NAMESPACES[len(name) % 2], name), {"spec": {"schedulingGates": None}}).status == 200
+    third.wait(lambda: count(cluster) == total + GATED, 60)
+    again = Counter(each["regarding"]["name"] for each in events(cluster))
+    assert {name for name, times in again.items() if times == 2} == {f"gated-{number}" for number in range(GATED)}
+    assert_described(cluster)
+
+
+def assert_described(cluster: Cluster) -> None:
+    """What `kubectl describe pod` shows."""
+    texts = {
+        "never-0": r"Warning +VGPUNeverFits .* vgpu-webhook +container \"main\" requests volcano.sh/vgpu-memory 90000, but",
+        "waits-0": r"Normal +VGPUWaits .* vgpu-webhook +once team-[ab]/holds-[01] has ended it fits on gpu-a; with .*41920",
+        "gated-0": r"VGPUWaits .* no scheduler looks at the pod before its scheduling gates are removed: example.com/budget",
+    }
+    for name, text in texts.items():
+        described = cluster.kubectl("describe", "pod", name, "-n", NAMESPACES[len(name) % 2]).stdout
+        assert re.search(text, described), described
+
+
+def test_the_account_may_create_events_and_nothing_more(cluster: Cluster):
+    account = "system:serviceaccount:vgpu-webhook:vgpu-webhook-events"
+    allowed = {
+        verb: cluster.kubectl("auth", "can-i", verb, "events.events.k8s.io", "-A", "--as", account).stdout.strip()
+        for verb in ("create", "get", "list", "watch", "update", "patch", "delete")
+    }
+    assert allowed == dict.fromkeys(allowed, "no") | {"create": "yes"}
