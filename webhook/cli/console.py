@@ -138,22 +138,18 @@ def _pods(
         return files, UsageWatcher(lambda: watcher.current, files)
     if settings.cluster is None:
         return None, None
-    from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
+    from webhook.console.waiting_events import WaitingEvents  # noqa: PLC0415  # load the Kubernetes client, which takes a second
+    from webhook.kube.credentials import Credentials  # noqa: PLC0415
+    from webhook.kube.lease import Lease  # noqa: PLC0415
+    from webhook.settings.pods import FollowedPods  # noqa: PLC0415
 
     followed = FollowedPods(settings.client, lambda: watcher.snapshot)
     usage = UsageWatcher(lambda: watcher.current, followed)
     source = ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning)
     if events:
-        _write_events(settings, source)
+        namespace = Credentials(settings.cluster.kubeconfig, settings.cluster.context).webhook_namespace
+        WaitingEvents(settings.client, Lease(namespace, names.EVENTS_LEASE), source).start()
     return source, usage
-
-
-def _write_events(settings: SettingsOptions, source: WaitingSource) -> None:
-    """Start to write Events about waiting pods; of several replicas, one writes them."""
-    from webhook.console.waiting_events import WaitingEvents  # noqa: PLC0415  # as above
-    from webhook.kube.lease import Lease  # noqa: PLC0415
-
-    WaitingEvents(settings.client, Lease(settings.webhook_namespace, names.EVENTS_LEASE), source).start()
 
 
 def _doctor(directory: Path | None, settings: SettingsOptions) -> Examiner | None:

@@ -139,20 +139,6 @@ class SettingsOptions(NamedTuple):
 
         return Credentials(self.cluster.kubeconfig, self.cluster.context).namespace
 
-    @property
-    def webhook_namespace(self) -> str:
-        """The namespace of the webhook: as given, the pod's own, or the usual one.
-
-        Raises:
-            ConfigError: there are no credentials, or no cluster is read.
-        """
-        if self.cluster is None:
-            raise ConfigError("no cluster is read; add --cluster")
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
-        given = self.cluster.places[POLICY.part][0][0]
-        return given or Credentials(self.cluster.kubeconfig, self.cluster.context).webhook_namespace
-
     def client(self) -> "Client":
         """A client of the cluster.
 

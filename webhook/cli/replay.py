@@ -13,6 +13,7 @@ from webhook.cli.audit import LogReading, filter_option, log_files_option
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import Parsed, output_option, target_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_warning
+from webhook.cli.why import cluster_source
 from webhook.devices.node_changes import node_changes
 from webhook.render.replay import json_change, json_changes, json_rehearsal, show_changes, show_rehearsal
 from webhook.render.terminal import Terminal
@@ -20,7 +21,7 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import MAX_SPLIT, try_out
 from webhook.snapshot import Snapshot
 from webhook.why.rehearsal import waiting_changes
-from webhook.why.waiting import FileSource, WaitingState, read_cluster
+from webhook.why.waiting import FileSource, WaitingState
 
 _EPILOG = """
 Replaying with the original inputs changes nothing. Inputs that differ from the original are listed. Give the original
@@ -131,4 +132,4 @@ def _waiting(
     """The pods of files, or of the cluster."""
     if pod_files:
         return FileSource(pod_files, lambda: (inputs, snapshot), settings.raw_nodes).read(None)
-    return read_cluster(settings.client(), inputs, snapshot)
+    return cluster_source(settings, inputs).waiting()

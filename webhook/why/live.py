@@ -289,6 +289,11 @@ class LiveCluster:
         found.statuses = statuses
         return found
 
+    def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "LiveCluster":
+        """The same pods on the nodes of other inputs with the same device config."""
+        bound = [pod for pods in self._pods.values() for pod in pods]
+        return LiveCluster(inputs, snapshot, bound).with_statuses(self.statuses)
+
     @property
     def fleet(self) -> Fleet:
         """The empty nodes.

@@ -39,7 +39,7 @@ PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
 PODS_OF = "/api/v1/namespaces/{}/pods"
 PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
 STARTED = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
-PAGE = 500  # pods; of 5 KiB they make 2.5 MiB
+PAGE = 500  # objects; of 5 KiB they make 2.5 MiB
 MAX_READ = 200  # controllers that are read to find the pods of one
 KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions
 
@@ -120,8 +120,7 @@ class WaitingState(NamedTuple):
 
     def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "WaitingState":
         """The same pods on the nodes of other inputs with the same device config."""
-        live = LiveCluster(inputs, snapshot, self.objects.bound)
-        return WaitingState(live.with_statuses(self.live.statuses), self.objects)
+        return WaitingState(self.live.with_settings(inputs, snapshot), self.objects)
 
 
 class WaitingSource(Protocol):
@@ -270,7 +269,7 @@ class ClusterSource:
 
     def _pod_groups(self, client: "Client") -> Iterator[dict[str, Any]]:
         try:
-            yield from client.list(ALL_PODGROUPS)
+            yield from client.list(ALL_PODGROUPS, limit=PAGE)
         except ClusterError as error:
             if error.status == HTTPStatus.FORBIDDEN:
                 self._warn("PodGroups may not be listed, so gangs and queues are unknown")
@@ -299,20 +298,6 @@ def _first(client: "Client", paths: Iterable[str]) -> dict[str, Any] | None:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     return None
-
-
-def read_cluster(client: "Client", inputs: SnapshotInputs, snapshot: Snapshot) -> WaitingState:
-    """All pods and PodGroups of an API server.
-
-    Raises:
-        ClusterError: they cannot be read.
-    """
-    objects = LiveObjects(snapshot)
-    for path in (PODS, ALL_PODGROUPS):
-        for raw in client.list(path):
-            objects.add(raw)
-    live = LiveCluster(inputs, snapshot, objects.bound)
-    return WaitingState(live.with_statuses(statuses(client.list(NODES))), objects)
 
 
 def statuses(nodes: Iterable[Any]) -> dict[str, NodeStatus]:
