@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.bench import fleets
 from tests.bench.engine import DATA
-from tests.bench.processes import family, proportional
+from tests.bench.processes import cpu_seconds, family, proportional
 from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.client import Connection, context
 from tests.server.program import Authority, free_port, until
@@ -81,11 +81,7 @@ class _Webhook:
         return sum(proportional(pid) for pid in family(self._process.pid))
 
     def _cpu(self) -> float:
-        ticks = 0
-        for pid in family(self._process.pid):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self._process.pid)
 
 
 @contextmanager

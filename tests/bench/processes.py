@@ -1,5 +1,6 @@
 """Processes and their memory."""
 
+import os
 import re
 from pathlib import Path
 
@@ -14,3 +15,12 @@ def proportional(pid: int) -> int:
     """The proportional set size, in KiB."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1])
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time of a process and its descendants."""
+    ticks = 0
+    for one in family(pid):
+        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
