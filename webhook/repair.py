@@ -23,12 +23,13 @@ class Repair:
         notices: (rule, sentence) where the author's own words were changed.
     """
 
-    __slots__ = ("_context", "_pod", "draft", "edits", "notices", "received")
+    __slots__ = ("_context", "_pod", "_stale", "draft", "edits", "notices", "received")
 
     def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
         self._context = context
         pod = ReviewedPod(received, context)
-        self._pod: ReviewedPod | None = pod
+        self._pod = pod
+        self._stale = False  # whether the draft is another pod
         self.received = received
         self.draft = Draft(received.raw)
         self.edits: dict[str, list[Edit]] = {}
@@ -37,20 +38,24 @@ class Repair:
         for rule in mutations:
             families = rule.families  # compared here, as a call for each rule would take longer
             if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
-                self._run(rule)
-                if families is EVERY_POD:  # no other repair changes which families a pod requests
-                    requested = self.pod.requested
+                edited = self._run(rule, pod)
+                if edited and not rule.unread:
+                    pod = self.pod
+                    if families is EVERY_POD:  # no other repair changes which families a pod requests
+                        requested = pod.requested
 
     @property
     def pod(self) -> ReviewedPod:
         """The pod as it is now; read again only when it is needed."""
-        if self._pod is None:
+        if self._stale:
             self._pod = ReviewedPod(PodView(self.draft.object), self._context)
+            self._stale = False
         return self._pod
 
-    def _run(self, rule: Mutation) -> None:
+    def _run(self, rule: Mutation, pod: ReviewedPod) -> bool:
+        """Whether it changed something."""
         edits: list[Edit] = []
-        for proposed in rule.propose(self.pod, self._context):
+        for proposed in rule.propose(pod, self._context):
             if isinstance(proposed, Edit):
                 edits.append(proposed)
             elif len(self.notices) < MAX_FINDINGS:
@@ -58,7 +63,8 @@ class Repair:
         if edits:
             self.draft.apply(edits)
             self.edits[rule.id] = edits
-            self._pod = None
+            self._stale = True
+        return bool(edits)
 
     def proposals(self) -> Iterator[tuple[str, str]]:
         """(rule, sentence) of every change, not only of those to the author's own words."""

@@ -19,6 +19,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     also                  other rules that have findings; absent: none
 """
 
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def _check(rule: str, case: dict[str, Any]):
     assert {"patch", "finds"} & set(case), "a case that expects nothing cannot fail"
     request, snapshot = _request(case), _snapshot(case)
     repaired = mutate(request, snapshot)
+    assert repaired.operations == mutate(request, _reading_anew(snapshot)).operations, "a rule marked `unread` is read"
     if "patch" in case:
         _check_patch(rule, case, request, repaired)
     if "finds" in case:
@@ -99,6 +101,13 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     classes = DeviceClasses(starmap(DeviceClass, case["classes"].items())) if "classes" in case else None
     policy = parse_policy(case.get("policy"), "the case's policy")
     return SnapshotInputs(config, policy, nodes, conf, Collections(queues, quotas, classes)).snapshot()
+
+
+def _reading_anew(snapshot: Snapshot) -> Snapshot:
+    """The same, but the pod is read again after every repair."""
+    other = replace(snapshot)
+    object.__setattr__(other, "mutations", tuple([replace(rule, unread=False) for rule in snapshot.mutations]))
+    return other
 
 
 def _quota(index: int, hard: dict[str, Any]) -> Quota:

@@ -34,6 +34,7 @@ class Mutation:
         propose: the edits, and notices where the author's own words change.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy enable it at all.
+        unread: no other repair reads what it writes, so the next one need not read the pod again.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Mutation:
     propose: Callable[[ReviewedPod, Context], Iterable[Edit | Notice]]
     families: frozenset[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)

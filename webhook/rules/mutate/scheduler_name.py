@@ -25,4 +25,5 @@ RULE = Mutation(
     id="scheduler-name",
     summary="an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)",
     propose=propose,
+    unread=True,
 )

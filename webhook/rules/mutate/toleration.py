@@ -30,4 +30,5 @@ RULE = Mutation(
     propose=propose,
     enabled=lambda _, settings: settings.toleration is not None,
     families=VGPU_ONLY,
+    unread=True,
 )
