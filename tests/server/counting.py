@@ -10,7 +10,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-SIGNAL = signal.SIGUSR2
+SIGNAL = signal.SIGRTMIN + 1  # which gunicorn leaves alone, so the worker inherits its handler
 FILE = "COUNTED_OBJECTS"  # the environment variable with the path of the file for the counts
 CONSTANTS = {"gunicorn.settle_memory": "importlib.import_module('tests.server.counting').start"}
 

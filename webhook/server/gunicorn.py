@@ -66,7 +66,6 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         service = self.app.service
         # Called on the base class: on the subclass, gunicorn would lose the result and use its parser in Python.
         ASGIProtocol._check_h1c_protocol_available()  # noqa: SLF001
-        settle_memory()
         jobs = [self.loop.create_task(job()) for job in service.jobs]
         # New connections wait in the backlog meanwhile: without the cluster's settings, good pods would be refused.
         with contextlib.suppress(TimeoutError):
@@ -102,6 +101,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
                 if not connection.serving:
                     connection.drop()
             await asyncio.sleep(0.02)
+        self.app.service.admission.record()
 
 
 class Server(BaseApplication):  # type: ignore[misc]
@@ -138,7 +138,13 @@ def ignore_reloads(_: object) -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def before_fork(_arbiter: object, _worker: object) -> None:
+    """Keep the collector off what the worker shares with the master: where it writes, the kernel copies a page."""
+    settle_memory()
+
+
 SETTINGS: dict[str, Any] = {
+    "pre_fork": before_fork,
     "when_ready": ignore_reloads,  # in the master
     "post_worker_init": ignore_reloads,
     "worker_class": f"{__name__}.AdmissionWorker",
