@@ -149,6 +149,10 @@ class Program:
             if found == f"vgpu_webhook_{name}" and labels.items() <= has.items()
         )
 
+    def record(self) -> None:
+        """Wait until the decisions that were answered are in the audit log: a line is written after its answer."""
+        self.get("/metrics")
+
     def readyz(self) -> str:
         return self.get("/readyz").body.decode()
 

@@ -54,8 +54,10 @@ def _stuck(program: Program, reader: int) -> list[dict[str, Any]]:
         uids = send_reviews(connection, 300, "stuck")
         lost = until(lambda: program.metric("audit_write_failures_total"))
         uids += send_reviews(connection, 20, "more")
+        program.record()
         read = bytearray(_drain(reader))
         uids += send_reviews(connection, 5, "after")
+        program.record()
         read += _drain(reader)
     lines = [json.loads(line) for line in read.decode().splitlines()]
     assert read.endswith(b"\n")
@@ -134,8 +136,10 @@ def test_a_file_is_opened_again_and_bounded_without_losing_a_line(start: Start, 
     program = start("--audit-log", str(file), "--audit-max-bytes", "128Ki")
     with program.connect() as connection:
         uids = send_reviews(connection, 150, "first")
+        program.record()
         file.rename(tmp_path / "elsewhere.jsonl")  # as logrotate does
         uids += send_reviews(connection, 250, "second")
+        program.record()
     files = list(tmp_path.iterdir())
     assert sorted(one.name for one in files) == ["audit.jsonl", "audit.jsonl.1", "elsewhere.jsonl"]
     found = [json.loads(line)["uid"] for one in files for line in one.read_text().splitlines()]

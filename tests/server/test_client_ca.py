@@ -91,6 +91,7 @@ def post_review(connection: Connection, path: str, fields: dict[str, object]) ->
 def test_a_review_without_a_certificate_is_refused(
     server: Program, audit_file: Path, path: str, size: dict[str, object]
 ):
+    server.record()
     before = audit_file.read_bytes()
     with server.connect() as connection:
         message = refusal(post_review(connection, path, size), 403)
@@ -119,6 +120,7 @@ def test_with_a_certificate_reviews_are_answered(
 ):
     with connect(clients.pair()) as connection:
         admission_response(post_review(connection, path, size))
+        assert connection.request("GET", "/metrics").status == 200  # after the line is written
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is True
 
 
@@ -127,6 +129,7 @@ def test_without_client_ca_the_audit_line_reports_an_unverified_client(
 ):
     with connect_with(program, clients.pair(), tmp_path) as connection:
         admission_response(connection.post("/mutate", review()))
+    program.record()
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is False
 
 

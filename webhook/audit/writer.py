@@ -155,9 +155,9 @@ def _replace(name: str, target: str) -> None:
 class AuditLogWriter:
     """Appends lines to a file or to standard output, and never fails or blocks an admission.
 
-    If the reader of a pipe is stuck, the disk is full or the file is closed, the line is counted as lost and an error is
-    logged, at most once a minute. A line that was written in part is completed before the next one, so no line is torn,
-    not even when the file is rotated.
+    If the reader of a pipe is stuck, the disk is full or the file is closed, the lines are counted as lost and an error is
+    logged, at most once a minute. What was written in part is completed before the next lines, so no line is torn, not even
+    when the file is rotated.
     """
 
     def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES) -> None:
@@ -182,7 +182,7 @@ class AuditLogWriter:
         self._complained = float("-inf")
 
     def write(self, text: bytes) -> None:
-        """Append one line."""
+        """Append lines, all in one write."""
         try:
             if self._rest:
                 self._finish()
@@ -192,7 +192,7 @@ class AuditLogWriter:
             if written < len(text):
                 self._rest = text[written:]
         except OSError as error:
-            self._failed()
+            self._lose(text)
             stuck = isinstance(error, BlockingIOError)
             reason = "the reader does not keep up" if stuck else error.strerror or error
             self._complain(f"{reason}; admissions go on, lines are lost (audit_write_failures_total)")
@@ -221,12 +221,16 @@ class AuditLogWriter:
     def _finish(self) -> None:
         """Write what is left of the previous line, into the file where it began."""
         if self._file is not None and self._file.deleted:
+            self._lose(self._rest)
             self._rest = b""
-            self._failed()
             return
         self._rest = self._rest[os.write(self._descriptor, self._rest) :]
         if self._rest:
             raise BlockingIOError
+
+    def _lose(self, text: bytes) -> None:
+        for _ in range(text.count(b"\n")):
+            self._failed()
 
     def _complain(self, text: str) -> None:
         now = time.monotonic()

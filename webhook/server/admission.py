@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from webhook.audit import writer as audit
 from webhook.audit.writer import AuditLogWriter, Exchange
@@ -28,6 +28,7 @@ Headers = list[tuple[bytes, bytes]]
 
 DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
 MAX_WAITING = 8  # large bodies that are reviewed or wait for it
+MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
@@ -36,6 +37,15 @@ ENDPOINTS: Final[dict[str, tuple[str, Endpoint]]] = {"/mutate": ("mutate", mutat
 PAGES: Final = ("/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
+
+
+class Answered(NamedTuple):
+    """A review that was answered, with all that its audit line needs."""
+
+    exchange: Exchange
+    request: Request
+    outcome: Outcome
+    snapshot: Snapshot
 
 
 class UnverifiedClient(RequestError):
@@ -72,6 +82,7 @@ class Admission:
         self._thread = ThreadPoolExecutor(1, "large-reviews")  # starts with its first task
         self._recording = Lock()  # the event loop's thread and the thread of large reviews both record decisions
         self._waiting = 0
+        self._unrecorded: list[Answered] = []
 
     def answer(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
         """Review one body, and record the decision.
@@ -84,6 +95,12 @@ class Admission:
         Returns:
             The HTTP status and the response body: an AdmissionReview with 200, else a Kubernetes Status.
         """
+        status, response, decision = self._decide(path, body, client_verified)
+        if decision is not None:
+            self._record([decision])
+        return status, response
+
+    def _decide(self, path: str, body: bytes, client_verified: bool) -> tuple[int, bytes, Answered | None]:
         started = time.perf_counter_ns()
         endpoint, review = ENDPOINTS[path]
         snapshot = self._state.snapshot
@@ -92,24 +109,37 @@ class Admission:
             outcome = review(request, snapshot)
             response = codec.encode(request, outcome.answer())
         except RequestError as error:
-            return self.refuse(endpoint, error)
+            return *self.refuse(endpoint, error), None
         except Exception:
             log.exception("a bug: this review could not be answered; the webhook's failurePolicy decides")
             with self._recording:
                 self._metrics.refused_bytes(endpoint, 500)
-            return 500, codec.status(500, "InternalError", "vgpu-webhook: internal error, see the webhook's log")
-        duration = time.perf_counter_ns() - started
-        try:
-            line = audit.line(Exchange(endpoint, duration, client_verified), request, outcome, snapshot)
-            with self._recording:
-                self._metrics.reviewed(endpoint, request, outcome, duration)
+            message = codec.status(500, "InternalError", "vgpu-webhook: internal error, see the webhook's log")
+            return 500, message, None
+        exchange = Exchange(endpoint, time.perf_counter_ns() - started, client_verified)
+        return 200, response, Answered(exchange, request, outcome, snapshot)
+
+    def record(self) -> None:
+        """Record the decisions that were answered since the last time: all their lines in one write."""
+        if self._unrecorded:
+            decisions, self._unrecorded = self._unrecorded, []
+            self._record(decisions)
+
+    def _record(self, decisions: Sequence[Answered]) -> None:
+        lines = []
+        for decision in decisions:
+            try:
+                lines.append(audit.line(*decision))
+            except Exception:
+                log.exception("a bug: this decision could not be recorded; it is in force")
+                with self._recording:
+                    self._metrics.audit_failed()
+        with self._recording:
+            for exchange, request, outcome, _ in decisions:
+                self._metrics.reviewed(exchange.endpoint, request, outcome, exchange.duration)
+            if lines:
                 for audit_log in self._audit_logs:
-                    audit_log.write(line)
-        except Exception:
-            log.exception("a bug: this decision could not be recorded; it is in force")
-            with self._recording:
-                self._metrics.audit_failed()
-        return 200, response
+                    audit_log.write(b"".join(lines))
 
     def refuse(self, endpoint: str, error: RequestError) -> tuple[int, bytes]:
         """Answer a body that cannot be reviewed."""
@@ -154,7 +184,11 @@ class Admission:
     def answer_directly(
         self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, client_verified: bool
     ) -> tuple[int, bytes] | None:
-        """Review a complete body; None if the request must go through ASGI, which also answers its errors."""
+        """Review a complete body; None if the request must go through ASGI, which also answers its errors.
+
+        The decision is recorded later in this turn of the event loop, when the caller has sent the answer: the API server
+        does not wait for it.
+        """
         if path not in ENDPOINTS or self._state.draining:
             return None
         try:
@@ -162,7 +196,14 @@ class Admission:
             check_headers(headers)
         except RequestError:
             return None
-        return self.answer(path, body, client_verified=client_verified)
+        status, response, decision = self._decide(path, body, client_verified)
+        if decision is not None:
+            if not self._unrecorded:
+                asyncio.get_running_loop().call_soon(self.record)
+            self._unrecorded.append(decision)
+            if len(self._unrecorded) >= MAX_UNRECORDED:
+                self.record()
+        return status, response
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request (ASGI 3)."""
@@ -208,6 +249,7 @@ class Admission:
 
     async def _page(self, path: str, send: Send) -> None:
         if path == "/metrics":
+            self.record()
             with self._recording:
                 exposition = self._metrics.exposition()
             await self._send(send, 200, exposition, [(b"content-type", METRICS_TYPE)])

@@ -50,6 +50,8 @@ class TlsTransport(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Decrypt in pieces of one record, so that the buffers stay small."""
         now = self._worker.loop.time()
+        if self._protocol is not None:
+            self._protocol.may_answer = True
         for start in range(0, len(data), RECORD_BYTES):
             piece = data[start : start + RECORD_BYTES]
             self._budget.read(self.usage, len(piece), now)
@@ -192,14 +194,18 @@ class TlsTransport(asyncio.Protocol):
             self._budget.finish(self.usage, self._worker.loop.time())
             self._protocol = AdmissionProtocol(self._worker, self.usage)
             self._protocol.connection_made(self)
-        while self._incoming.pending or self._tls.pending():
-            data = self._tls.read(RECORD_BYTES)
-            if not data:  # the peer sent close_notify
-                self.close()
-                return
-            self._protocol.data_received(data)
-            if self.is_closing():
-                return
+        pieces = []  # handed over together: a client may send a request in several records
+        try:
+            while self._incoming.pending or self._tls.pending():
+                pieces.append(self._tls.read(RECORD_BYTES))
+                if not pieces[-1]:  # the peer sent close_notify
+                    break
+        finally:
+            if pieces and (data := b"".join(pieces)):
+                self._protocol.data_received(data)
+        if pieces and not pieces[-1]:
+            self.close()
+            return
         if self._outgoing.pending:
             self._flush()
 

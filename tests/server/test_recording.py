@@ -1,0 +1,55 @@
+"""Decisions are recorded after their answers, those of one turn of the event loop in one write; none is lost at the end."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from tests.server.conftest import SETTINGS, Start
+from tests.server.program import EXIT_SECONDS
+from tests.server.reviews import admission_response, review
+from tests.server.test_rule_that_raises import AuditLog
+from tests.test_review import USUAL
+from webhook.server.admission import MAX_UNRECORDED, Admission
+from webhook.server.metrics import Metrics
+from webhook.server.state import ServerState
+
+HEADERS = [(b"content-type", b"application/json")]
+
+
+def numbered(number: int) -> dict[str, object]:
+    document = review()
+    document["request"]["uid"] = f"u-{number}"
+    return document
+
+
+def test_the_lines_of_one_turn_are_written_together_after_the_answers():
+    log, metrics = AuditLog(), Metrics()
+    admission = Admission(ServerState(USUAL), [log], metrics)
+
+    async def turns(*sizes: int) -> None:
+        for size in sizes:
+            before = len(log.lines)
+            for number in range(size):
+                body = json.dumps(numbered(number)).encode()
+                status, _ = admission.answer_directly("/mutate", HEADERS, body, client_verified=False)
+                assert status == 200
+            assert len(log.lines) - before == size // MAX_UNRECORDED, "nothing is written before the answers are sent"
+            await asyncio.sleep(0)
+
+    asyncio.run(turns(3, MAX_UNRECORDED + 1))
+    uids = [[json.loads(line)["uid"] for line in lines.splitlines()] for lines in log.lines]
+    assert [len(found) for found in uids] == [3, MAX_UNRECORDED, 1]
+    assert uids[0] == ["u-0", "u-1", "u-2"]
+    total = MAX_UNRECORDED + 4
+    assert f'outcome="mutated"}} {total}.0' in metrics.exposition().decode()
+
+
+def test_sigterm_loses_no_line(start: Start, tmp_path: Path):
+    file = tmp_path / "audit.jsonl"
+    program = start(*SETTINGS, "--audit-log", str(file))
+    with program.connect() as connection:
+        for number in range(50):
+            admission_response(connection.post("/mutate", numbered(number)))
+        program.process.terminate()
+        assert program.process.wait(EXIT_SECONDS) == 0
+    assert [json.loads(line)["uid"] for line in file.read_text().splitlines()] == [f"u-{n}" for n in range(50)]
