@@ -180,7 +180,7 @@ PORT = "99999 is not in the range 0<=x<=65535"
         (["review", "x", "--fleet", "-"], "error: standard input cannot be read here; name a file\n"),
         (
             ["review", "x", "-o", "yml"],
-            "'-o' / '--output': 'yml' is not one of 'text', 'json', 'yaml', 'patch', 'sarif', 'junit', 'github'"
+            "'-o' / '--output': 'yml' is not one of 'text', 'json', 'yaml', 'patch', 'sarif', 'junit', 'github', 'html', 'csv'"
             + see_help("review"),
         ),
         (["rules", "a", "b"], "error: got unexpected extra argument (b)" + see_help("rules")),

@@ -1,13 +1,17 @@
 """`vgpu-webhook scan`: its input, output, PolicyReports and exit codes."""
 
+import csv
+import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -183,6 +187,45 @@ def test_json_has_one_line_per_row(run, write):
         ("StatefulSet", "db", 2, "db-0", "cores-range", "deny"),
     ]
     assert result.lines[2]["path"] == "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+
+
+@pytest.mark.parametrize("dump", [lambda value: json.dumps(value, indent=1), yaml.safe_dump])
+def test_reports_have_the_line_of_each_finding_and_name_unreadable_files(run, write, tmp_path, dump):
+    text = dump(pods_and_others())
+    path, missing = write("all.yaml", text), tmp_path / "none.yaml"
+    result = run("scan", *SETTINGS, "-o", "sarif", path, missing)
+    (log,) = json.loads(result.out)["runs"]
+    lines = {
+        found["ruleId"]: text.splitlines()[found["locations"][0]["physicalLocation"]["region"]["startLine"] - 1]
+        for found in log["results"]
+    }
+    assert "volcano.sh/vgpu-cores" in lines["cores-range"]
+    assert "schedulerName" in lines["scheduler-name"]
+    assert [found["properties"]["pods"] for found in log["results"] if "properties" in found] == [2]
+    notes = log["invocations"][0]["toolExecutionNotifications"]
+    assert [(note["level"], note["message"]["text"]) for note in notes] == [
+        ("error", f"{missing}: No such file or directory")
+    ]
+    cases = ET.fromstring(run("scan", *SETTINGS, "-o", "junit", path, missing).out).iter("testcase")
+    assert [(case.get("name"), [child.tag for child in case]) for case in cases] == [
+        ("other/Pod/loose", ["failure"]),
+        ("team/Pod/good", []),
+        ("team/StatefulSet/db", ["failure"]),
+        (f"{missing}: No such file or directory", ["error"]),
+    ]
+    rows = list(csv.DictReader(io.StringIO(run("scan", *SETTINGS, "-o", "csv", path).out)))
+    assert [(row["name"], row["pods"], row["level"], row["rule"], row["file"]) for row in rows] == [
+        ("loose", "0", "deny", "scheduler-name", str(path)),
+        ("good", "", "fine", "", str(path)),
+        ("db", "2", "deny", "cores-range", str(path)),
+    ]
+    assert "2 deny, 1 fine" in re.sub("<[^>]*>", "", run("scan", *SETTINGS, "-o", "html", path).out)
+
+
+def test_a_report_says_what_was_not_checked(run, write):
+    path = write("all", listed(session(), bound_pod("a")))
+    for output, found in (("sarif", "unknown kind Session"), ("junit", "<skipped"), ("html", "the fleet is unknown")):
+        assert found in run("scan", "-o", output, path).out
 
 
 def test_namespaces_can_be_chosen(run, write):
@@ -387,6 +430,16 @@ def test_a_cluster_is_scanned_with_its_own_settings(run, api, cluster):
     result = run("scan", *cluster, "-A")
     assert trimmed(result.out) == TABLE.replace("2 finished", "1 finished")
     assert (result.err, result.code) == ("", 1)
+
+
+def test_objects_of_a_cluster_are_in_no_file(run, api, cluster):
+    put_pods(api, bound_pod("a", 150))
+    (log,) = json.loads(run("scan", *cluster, "-A", "-o", "sarif").out)["runs"]
+    path = "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+    logical = {"name": "team/Pod/a", "kind": "resource", "fullyQualifiedName": f"team/Pod/a/{path}"}
+    assert [found["locations"] for found in log["results"]] == [[{"logicalLocations": [logical]}]]
+    (suite,) = ET.fromstring(run("scan", *cluster, "-A", "-o", "junit").out)
+    assert (suite.get("name"), suite.get("failures")) == ("team", "1")
 
 
 def test_the_namespace_of_the_context_is_the_default(run, api, cluster):

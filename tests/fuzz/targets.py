@@ -5,6 +5,7 @@ only a WebhookError a manifest. The first byte of a review selects the settings.
 """
 
 import base64
+import csv
 import io
 import json
 import time
@@ -22,10 +23,12 @@ from tests.reviewing import ALL_FAMILIES, CONFIG, snapshot
 from webhook.audit import writer as audit
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
-from webhook.inputs.documents import parse_documents
+from webhook.inputs.documents import Document, parse_documents
 from webhook.inputs.objects import ItemStream
 from webhook.inputs.parse import parse_stream
 from webhook.outcome import MAX_WARNING, Outcome
+from webhook.render.ci import scanned
+from webhook.render.report import WRITERS
 from webhook.render.review import FORMATS
 from webhook.rules.settings import ENFORCE
 from webhook.scan.judge import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
@@ -172,7 +175,7 @@ def manifests(data: bytes) -> None:
     """Every report of every document can be read, every place is in the file, and a printed object reads back the same."""
     with suppress(ConfigError):
         for raw in ItemStream(io.BytesIO(data), "stream"):
-            _scanned(raw)
+            _scanned(Document("", raw))
     try:
         documents = parse_documents(data, "fuzz.yaml")
     except ConfigError as error:
@@ -181,7 +184,7 @@ def manifests(data: bytes) -> None:
     lines = len(data.splitlines()) + 1
     reviews: list[Reviewed] = []
     for document in documents:
-        _scanned(document.value)
+        _scanned(document)
         try:
             reviewed = review_document(document, settings()[0])
         except WebhookError as error:
@@ -196,20 +199,26 @@ def manifests(data: bytes) -> None:
     _reported(reviews)
 
 
-def _scanned(raw: Any) -> None:
+def _scanned(document: Document) -> None:
+    raw = document.value
     if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
         return
     chosen = settings()[0]
     tally = Tally()
     with suppress(WebhookError):
         subject_of(raw)
-        BoundPods(chosen, None).add(raw)
+        BoundPods(chosen, []).add(document)
         if why_left_out(raw, chosen) or not is_scanned(raw, chosen.settings.workload_kinds):
             return
         if judged := judge(raw, chosen):
-            tally.add(judged)
-    for row in tally.rows():
-        assert row.finding is None or row.finding.message
+            tally.add(judged, document)
+    stream = io.StringIO()
+    page = WRITERS["html"](stream)
+    for one in scanned(tally.rows()):
+        assert all(found.message for _, found in one.findings)
+        page.add(one)
+    page.finish(0)
+    assert stream.getvalue().replace("\n", "").isprintable()
 
 
 def _reported(reviews: list[Reviewed]) -> None:
@@ -227,6 +236,8 @@ def _reported(reviews: list[Reviewed]) -> None:
     json.loads(texts["sarif"])
     ET.fromstring(texts["junit"])
     assert all(line.startswith("::") for line in texts["github"].split("\n")[:-1])
+    cells = [cell for row in csv.reader(io.StringIO(texts["csv"])) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
     kept = [each.outcome.object for each in reviews if each.outcome.allowed and each.outcome.object]
     assert parse_stream(texts["yaml"].encode(), "printed") == [json.loads(orjson.dumps(each)) for each in kept]
 

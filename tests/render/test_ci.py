@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -69,7 +70,7 @@ def array(items: Any) -> dict[str, Any]:
 
 
 STRING = {"type": "string"}
-RULE = closed("id", id=STRING, shortDescription=TEXT, fullDescription=TEXT)
+RULE = closed("id", id=STRING, shortDescription=TEXT, fullDescription=TEXT, help=TEXT, helpUri=STRING)
 PHYSICAL = closed(
     artifactLocation=closed(uri={"type": "string", "pattern": r"^[\w.~!$&'()*+,;=:@/%-]+$"}),
     region=closed(startLine=POSITIVE, startColumn=POSITIVE),
@@ -82,6 +83,7 @@ RESULT = closed(
     level=LEVEL,
     message=TEXT,
     locations=array(closed(physicalLocation=PHYSICAL, logicalLocations=array(LOGICAL))),
+    properties={"type": "object"},
 )
 INVOCATION = closed(
     "executionSuccessful",
@@ -122,6 +124,8 @@ def test_sarif_has_every_finding_with_its_position():
     (run,) = report["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in rules)
+    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
+    assert all(f'<a id="{rule["helpUri"].partition("/docs/rules.md#")[2]}"></a>' in page for rule in rules)
     assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
         each["ruleId"] for each in run["results"]
     ]
@@ -142,6 +146,24 @@ def test_sarif_has_every_finding_with_its_position():
 def test_unreadable_documents_are_reported(form: str):
     assert "2 files or documents could not be read" in render(form, unread=2)
     assert "could not be read" not in render(form)
+
+
+@pytest.mark.parametrize("form", ["sarif", "junit", "github", "html"])
+def test_reports_name_what_could_not_be_read(form: str):
+    stream = io.StringIO()
+    FORMATS[form](stream).finish(3, ["a.yaml: not YAML", "<b>.yaml: no such file"])
+    text = stream.getvalue()
+    assert "a.yaml: not YAML" in text
+    assert "<b>" not in text or form in ("sarif", "github")
+    assert "1 file or document could not be read" in text
+
+
+def test_junit_has_an_errored_case_for_each_file_that_could_not_be_read():
+    stream = io.StringIO()
+    FORMATS["junit"](stream).finish(1, ["<b>\x00.yaml: no such file"])
+    ((case,),) = ET.fromstring(stream.getvalue())
+    assert case.get("name") == "<b>\\x00.yaml: no such file"
+    assert [child.tag for child in case] == ["error"]
 
 
 def test_a_sarif_run_with_unreadable_documents_is_unsuccessful():

@@ -13,6 +13,7 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.errors import Malformed
+from webhook.inputs.documents import Document
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate
@@ -223,7 +224,7 @@ def test_pods_of_one_owner_with_the_same_finding_are_one_row():
         raw = owned("StatefulSet", "db")
         raw["metadata"]["name"] = f"db-{name}"
         raw["spec"]["schedulerName"] = "volcano" if name == "c" else "other"
-        tally.add(judged(raw))
+        tally.add(judged(raw), Document("", raw))
     for number in range(scan.MAX_REASONS + 2):
         tally.leave(f"namespace n{number} is exempt")
     assert [(row.finding and row.finding.rule, row.pods, row.example) for row in tally.rows()] == [
@@ -240,8 +241,10 @@ def test_many_warnings_do_not_hide_a_denial(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(scan, "MAX_ROWS", 2)
     tally = Tally()
     for number in range(5):
-        tally.add(judged(placed(tolerations=[], metadata={"name": f"p{number}", "annotations": dict(ASSIGNED)})))
-    tally.add(judged(placed(schedulerName="other", metadata={"name": "z", "annotations": dict(ASSIGNED)})))
+        raw = placed(tolerations=[], metadata={"name": f"p{number}", "annotations": dict(ASSIGNED)})
+        tally.add(judged(raw), Document("", raw))
+    raw = placed(schedulerName="other", metadata={"name": "z", "annotations": dict(ASSIGNED)})
+    tally.add(judged(raw), Document("", raw))
     assert [row.subject.name for row in tally.rows()] == ["p0", "p1", "z"]
     assert tally.left_out == 3
     assert tally.findings == {"warn": 5, "deny": 1}

@@ -12,6 +12,8 @@ import click
 
 from webhook.texts import visible
 
+MAX_COMPLAINTS = 1_000  # that reports repeat
+
 
 class ExitCode(IntEnum):
     """How a command ended; a code means the same in every command."""
@@ -45,14 +47,18 @@ class Complaints:
 
     Attributes:
         count: of the errors so far.
+        texts: the first of them.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self.texts: list[str] = []
 
     def __call__(self, text: str) -> None:
         """Report one error."""
         self.count += 1
+        if len(self.texts) < MAX_COMPLAINTS:
+            self.texts.append(text)
         report_error(text)
 
 

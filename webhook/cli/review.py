@@ -41,8 +41,8 @@ class Report(Protocol):
     def add(self, reviewed: Reviewed, explained: ObjectExplanation | None) -> None:
         """Write one outcome."""
 
-    def finish(self, unread: int) -> None:
-        """End; so many documents could not be read."""
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
+        """End; so many documents could not be read, and this was wrong with the first of them."""
 
 
 @click.command("review", cls=Command, epilog=_EPILOG)
@@ -108,7 +108,7 @@ def command(
         report_warning(
             f"passed over, without apiVersion and kind: {len(passed_over)}, {', '.join(passed_over[:MAX_NAMED])}{more}"
         )
-    report.finish(complain.count)
+    report.finish(complain.count, complain.texts)
     return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 
 

@@ -15,11 +15,14 @@ from webhook.cli.inputs import (
     settings_option,
 )
 from webhook.cli.options import output_option, refuse_both, warnings_as_errors_option
-from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
+from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import WebhookError
+from webhook.inputs.documents import Document
 from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.inputs.objects import ClusterObjects, ObjectFiles, ObjectSource
+from webhook.render.ci import scanned
+from webhook.render.report import WRITERS
 from webhook.render.scan import json_lines, not_reviewed, show_table, unchecked
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_yaml
@@ -52,7 +55,9 @@ exit codes:
 @selector_option
 @exempt_namespaces_option
 @click.option("--all", "finished", is_flag=True, help="Finished pods, too.")
-@output_option("table", "json", "yaml", more=" json is one line for each finding; yaml, with --report, PolicyReports.")
+@output_option(
+    "table", "json", "yaml", *WRITERS, more=" json is one line for each finding; yaml, with --report, PolicyReports."
+)
 @click.option("--findings-only", is_flag=True, help="Leave out objects that request devices and have no findings.")
 @click.option(
     "--report", is_flag=True, help="Write a PolicyReport into each namespace; with -o yaml print them instead."
@@ -83,7 +88,7 @@ def command(
     inputs = settings.read()
     scan = Scan(inputs, namespaces, selector, exempt_namespaces, finished=finished, fine=not findings_only)
     if settings.cluster is None:
-        scan.read(ObjectFiles(given.files, scan.complain))
+        scan.read(ObjectFiles(given.files, scan.complain, positions=output in WRITERS))
         scan.report(output)
         return scan.exit_code(strict=warnings_as_errors)
     client = settings.client()
@@ -93,9 +98,9 @@ def command(
     scan.report(output)
     if writes:
         wanted = policy_reports(scan.tally.rows(), datetime.now(UTC))
-        done = write_reports(client, wanted, before, scan.complain, remove=not scan.complaints)
+        done = write_reports(client, wanted, before, scan.complain, remove=not scan.complaints.count)
         counts = ", ".join(f"{count} {what}" for what, count in done._asdict().items())
-        print(f"PolicyReports: {counts}", file=sys.stderr if output == "json" else sys.stdout)
+        print(f"PolicyReports: {counts}", file=sys.stdout if output == "table" else sys.stderr)
     return scan.exit_code(strict=warnings_as_errors)
 
 
@@ -104,7 +109,7 @@ class Scan:
 
     Attributes:
         tally: what was found.
-        complaints: how much could not be read or written.
+        complaints: what could not be read or written.
     """
 
     def __init__(
@@ -136,34 +141,35 @@ class Scan:
         self._passed_over = 0
         self._progress: Progress | None = None
         self.tally = Tally(fine=fine)
-        self.complaints = 0
+        self.complaints = Complaints()
 
     def read(self, source: ObjectSource) -> None:
         """Judge every object."""
         self._progress = Progress(sys.stderr, lambda: source.share)
-        for place, raw in source:
+        for document in source:
             self._progress.step()
             try:
-                self._judge(raw)
+                self._judge(document)
             except WebhookError as error:
-                self.complain(f"{place}: {error}")
+                self.complain(f"{document.place}: {error}")
         self._bound.examine(self.tally)
         self._progress.clear()
 
-    def _judge(self, raw: object) -> None:
+    def _judge(self, document: Document) -> None:
+        raw = document.value
         if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
             raise WebhookError("this is not a Kubernetes object: it has no kind")
         other = self._namespaces and subject_of(raw).namespace not in self._namespaces
         if other or not selects(self._selector, raw):
             self._passed_over += 1
             return
-        self._bound.add(raw)
+        self._bound.add(document)
         if why := why_left_out(raw, self._snapshot, self._exempt):
             self.tally.leave(why)
         elif is_scanned(raw, self._snapshot.settings.workload_kinds, finished=self._finished) and (
             judged := judge(raw, self._snapshot)
         ):
-            self.tally.add(judged)
+            self.tally.add(judged, document)
         else:
             self._passed_over += 1
 
@@ -176,26 +182,31 @@ class Scan:
         if output == "yaml":
             reports = policy_reports(self.tally.rows(), datetime.now(UTC))
             print("---\n".join(to_yaml(report) for report in reports.values()), end="")
-        else:
+        notes = [*not_reviewed(self.tally), *unchecked(self.tally, nodes_known=nodes_known)]
+        if self.tally.left_out:
+            notes.append(f"{self.tally.left_out} findings are counted, but left out")
+        if output == "json":
             for line in json_lines(self.tally):
                 print(line)
-        for line in (*not_reviewed(self.tally), *unchecked(self.tally, nodes_known=nodes_known)):
+        elif output in WRITERS:
+            writer = WRITERS[output](sys.stdout)
+            for one in scanned(self.tally.rows()):
+                writer.add(one)
+            writer.finish(self.complaints.count, self.complaints.texts, notes)
+        for line in notes:
             report_warning(line)
-        if self.tally.left_out:
-            report_warning(f"{self.tally.left_out} findings are counted, but left out")
 
     def exit_code(self, *, strict: bool) -> ExitCode:
         """What the findings come to; `strict` makes warnings count."""
         findings = self.tally.findings
         return exit_code(
-            unread=self.complaints > 0,
+            unread=self.complaints.count > 0,
             found=findings[Level.DENY] > 0,
             warned=strict and findings[Level.WARN] > 0,
         )
 
     def complain(self, text: str) -> None:
         """Report what could not be read or written."""
-        self.complaints += 1
         if self._progress is not None:
             self._progress.clear()
-        report_error(text)
+        self.complaints(text)

@@ -48,7 +48,7 @@ def command(given: FileArguments, output: str, update: bool) -> int:
         for result in _results(suite, complain):
             failed |= not result.passed
             report.add(result)
-    report.finish(complain.count)
+    report.finish(complain.count, complain.texts)
     return exit_code(unread=complain.count > 0, found=failed)
 
 

@@ -155,8 +155,9 @@ class UsageCommand:
         source = ObjectFiles([str(path) for path in paths], self.complain)
         progress = Progress(sys.stderr, lambda: source.share)
         found, seen = [], 0
-        for _, raw in source:
+        for document in source:
             progress.step()
+            raw = document.value
             if isinstance(raw, dict) and raw.get("kind") == "Pod":
                 seen += 1
                 pod = read_bound_pod(raw, config, rule_labels)

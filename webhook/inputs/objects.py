@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from http import HTTPStatus
 from io import BufferedReader
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import orjson
 
 from webhook.errors import ClusterError, ConfigError
+from webhook.inputs.documents import Document
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
 from webhook.inputs.manifests import with_kind
 from webhook.inputs.parse import parse_stream
+from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_file
 from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
 
@@ -153,13 +156,13 @@ Complain = Callable[[str], None]
 
 
 class ObjectSource(Protocol):
-    """Objects, each with its place."""
+    """Objects, each with its place; those of a cluster are in no file."""
 
     @property
     def share(self) -> float | None:
         """How much has been read, from 0 to 1; None if that is not known."""
 
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
+    def __iter__(self) -> Iterator[Document]:
         """The objects."""
 
 
@@ -169,10 +172,17 @@ class ObjectFiles:
     A file that cannot be read is reported, and the next one is read.
     """
 
-    def __init__(self, paths: Sequence[str], complain: Complain) -> None:
-        """Take the files: YAML or JSON; `-` is standard input."""
+    def __init__(self, paths: Sequence[str], complain: Complain, *, positions: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            paths: YAML or JSON; `-` is standard input.
+            complain: called with an error message.
+            positions: keep the texts of files that are read as a whole, for the positions of fields.
+        """
         self._paths = paths
         self._complain = complain
+        self._positions = positions
         self._stream: BufferedReader | None = None
         self._done = 0
         self._sizes = [_size(path) for path in paths]
@@ -185,7 +195,7 @@ class ObjectFiles:
         here = self._stream.tell() if self._stream else 0
         return (sum(self._sizes[: self._done]) + here) / sum(self._sizes)
 
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
+    def __iter__(self) -> Iterator[Document]:
         """The objects."""
         for path in self._paths:
             try:
@@ -194,18 +204,18 @@ class ObjectFiles:
                 self._complain(str(error))
             self._done += 1
 
-    def _objects(self, path: str) -> Iterator[tuple[str, Any]]:
+    def _objects(self, path: str) -> Iterator[Document]:
         name = source_name(path)
         try:
             with _opened(path) as stream:
                 large = path == STANDARD_INPUT or _size(path) > MAX_MANIFEST_BYTES
                 if large and stream.peek(1)[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
                     self._stream = stream
-                    found: Iterator[Any] = iter(ItemStream(stream, name))
+                    found: Iterator[Document] = (Document("", one, name) for one in ItemStream(stream, name))
                 else:
-                    found = _manifests(path)
+                    found = _manifests(path, positions=self._positions)
                 for number, one in enumerate(found, 1):
-                    yield f"{name}: object {number}", one
+                    yield replace(one, place=f"{name}: object {number}")
         except OSError as error:
             raise ConfigError(f"{name}: {mistake_in_file(error)}") from error
         finally:
@@ -240,7 +250,7 @@ class ClusterObjects:
         """How much of the current collection has been read; None if the API server does not report it."""
         return self._share
 
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
+    def __iter__(self) -> Iterator[Document]:
         """The objects."""
         for kind in self._kinds:
             for version in kind.versions:
@@ -250,7 +260,7 @@ class ClusterObjects:
                     continue
                 break
 
-    def _of_version(self, kind: WorkloadKind, version: str) -> Iterator[tuple[str, Any]]:
+    def _of_version(self, kind: WorkloadKind, version: str) -> Iterator[Document]:
         """The objects of all namespaces.
 
         Raises:
@@ -265,13 +275,13 @@ class ClusterObjects:
                     raise _NotServed from error
                 self._complain(str(error))
 
-    def _objects(self, path: str) -> Iterator[tuple[str, Any]]:
+    def _objects(self, path: str) -> Iterator[Document]:
         read = 0
         for page in self._client.pages(path, limit=PAGE):
             read += len(page.items)
             self._share = read / (read + page.remaining) if page.remaining else None
             for number, found in enumerate(page.items, read - len(page.items) + 1):
-                yield f"{path}: object {number}", found
+                yield Document(f"{path}: object {number}", found)
 
 
 def _opened(path: str) -> Any:
@@ -279,18 +289,22 @@ def _opened(path: str) -> Any:
     return nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb")
 
 
-def _manifests(path: str) -> Iterator[Any]:
+def _manifests(path: str, *, positions: bool) -> Iterator[Document]:
+    name = source_name(path)
     try:
-        documents = parse_stream(read_input(path, MAX_MANIFEST_BYTES), source_name(path))
+        data = read_input(path, MAX_MANIFEST_BYTES)
+        documents = parse_stream(data, name)
     except ConfigError as error:
         hint = "; print it with -o json, which is read piece by piece" if "larger than" in str(error) else ""
         raise ConfigError(f"{error}{hint}") from error
-    for document in documents:
-        items = document.get("items") if isinstance(document, dict) else None
+    text = SourceText(data) if positions else None
+    for number, value in enumerate(documents, 1):
+        items = value.get("items") if isinstance(value, dict) else None
         if isinstance(items, list):
-            yield from (with_kind(item, document) for item in items)
+            for index, item in enumerate(items):
+                yield Document("", with_kind(item, value), name, number, ("items", str(index)), text)
         else:
-            yield document
+            yield Document("", value, name, number, text=text)
 
 
 def _size(path: str) -> int:

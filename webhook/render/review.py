@@ -1,13 +1,14 @@
 """The outcome of a review: for people with the verdict, the changes, the findings and what to do next; as JSON, YAML, patch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
 
 from webhook.document_review import LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
 from webhook.render import explanation
-from webhook.render.ci import GitHub, JUnit, Sarif
+from webhook.render.ci import Writer, reported
 from webhook.render.explanation import ObjectExplanation, gang_value, to_value
+from webhook.render.report import WRITERS
 from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import as_value, difference, to_json, to_yaml
 from webhook.review import POD_TOO_LARGE
@@ -89,7 +90,7 @@ class TextReport:
         if explained.gang is not None:
             explanation.show_gang(explained.gang, self.terminal)
 
-    def finish(self, unread: int) -> None:
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:  # noqa: ARG002  # standard error has them
         """Write the summary of several documents, and what could not be checked."""
         if self._fleet_missed:
             self.terminal.line()
@@ -313,8 +314,25 @@ class Format:
         """Write one outcome."""
         print(self._render(reviewed, explained), file=self._stream)
 
-    def finish(self, unread: int) -> None:
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
         """Write nothing: standard error has what could not be read."""
+
+
+class Findings:
+    """Writes the findings of outcomes in a format that scans have, too."""
+
+    def __init__(self, writer: Writer) -> None:
+        """Take the writer of the format."""
+        self._writer = writer
+
+    def add(self, reviewed: Reviewed, _: object = None) -> None:
+        """Add one outcome; there is nothing to report of an object without pods."""
+        if reviewed.has_pods:
+            self._writer.add(reported(reviewed))
+
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
+        """Write what could not be read."""
+        self._writer.finish(unread, texts)
 
 
 def _json(reviewed: Reviewed, explained: ObjectExplanation | None) -> str:
@@ -344,11 +362,12 @@ def _yaml(reviewed: Reviewed, _: object) -> str:
     return "\n".join(["---", *lines, body])
 
 
-FORMATS: Mapping[str, Callable[[TextIO], Format | Sarif | JUnit | GitHub]] = {
+def _of_findings(make: Callable[[TextIO], Writer]) -> Callable[[TextIO], Findings]:
+    return lambda stream: Findings(make(stream))
+
+
+FORMATS: Mapping[str, Callable[[TextIO], Format | Findings]] = {
     "json": lambda stream: Format(stream, _json),
     "yaml": lambda stream: Format(stream, _yaml),
     "patch": lambda stream: Format(stream, _patch),
-    "sarif": Sarif,
-    "junit": JUnit,
-    "github": GitHub,
-}
+} | {name: _of_findings(make) for name, make in WRITERS.items()}

@@ -1,6 +1,6 @@
 """Results of policy tests: for the terminal, as JSON, as JUnit XML and as commands of GitHub workflows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 from xml.etree import ElementTree as ET
 
@@ -44,7 +44,7 @@ class TextResults:
         for line in result_difference(result):
             self._terminal.line(INDENT * 4, (line.style, line.shown))
 
-    def finish(self, unread: int) -> None:
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:  # noqa: ARG002  # standard error has them
         """Write the sum."""
         total = self._passed + self._failed
         parts = [f"{self._passed} passed", f"{self._failed} failed" if self._failed else ""]
@@ -73,7 +73,7 @@ class JsonResults:
         }
         print(to_json(value), file=self._stream)
 
-    def finish(self, unread: int) -> None:
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
         """Write nothing: standard error has what could not be read."""
 
 
@@ -91,9 +91,9 @@ class JUnitResults:
             failure = ET.SubElement(case, "failure", message=_problem(result))
             failure.text = "\n".join(visible(line.shown) for line in result_difference(result))
 
-    def finish(self, unread: int) -> None:
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
         """Write the test suites."""
-        self._junit.finish(unread)
+        self._junit.finish(unread, texts)
 
 
 class GitHubResults:
@@ -110,9 +110,9 @@ class GitHubResults:
             lines = [line.shown for line in result_difference(result)]
             self._github.command("error", place, "\n".join([_problem(result), *(lines if result.expected else ())]))
 
-    def finish(self, unread: int) -> None:
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
         """Write a command for what could not be read."""
-        self._github.finish(unread)
+        self._github.finish(unread, texts)
 
 
 def _problem(result: CaseResult) -> str:

@@ -15,7 +15,15 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import Node
 from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.requests import DevicePod
-from webhook.document_review import is_reviewed_kind, templates_by_shape, unknown_kind, why_not_reviewed
+from webhook.document_review import (
+    LocatedFinding,
+    is_reviewed_kind,
+    locate,
+    templates_by_shape,
+    unknown_kind,
+    why_not_reviewed,
+)
+from webhook.inputs.documents import Document
 from webhook.lenient import objs, text
 from webhook.outcome import Violation
 from webhook.pod.patch import field_path
@@ -231,12 +239,14 @@ class ScanRow:
         finding: None if it requests devices and there is nothing to report.
         pods: how many of the workload's pods have it; 0 if it is the subject itself.
         example: the name of one of them.
+        file: that has it, or one of them; empty if it is of a cluster.
     """
 
     subject: Subject
-    finding: Violation | None
+    finding: LocatedFinding | None
     pods: int = 0
     example: str = ""
+    file: str = ""
 
 
 @dataclass(slots=True)
@@ -272,8 +282,8 @@ class Tally:
         """Count an object that has pods but is not reviewed."""
         _count(self.left, why)
 
-    def add(self, judged: Judged) -> None:
-        """Add an object."""
+    def add(self, judged: Judged, source: Document) -> None:
+        """Add an object, which is from this document."""
         if judged.is_pod:
             self.pods += 1
         else:
@@ -287,32 +297,33 @@ class Tally:
             self.objects.update({finding.level for finding in judged.findings})
             for finding in judged.findings:
                 self.findings[finding.level] += 1
-                self._add(judged, finding)
+                self._add(judged, finding, source)
         elif judged.requests_devices and self.fine:
-            self._add(judged, None)
+            self._add(judged, None, source)
 
-    def add_findings(self, subject: Subject, found: Iterable[Violation], example: str = "") -> None:
+    def add_findings(self, subject: Subject, found: Iterable[Violation], source: Document, example: str = "") -> None:
         """Add what was found of an object beside its review.
 
         Args:
             subject: under which it is reported.
             found: the findings.
+            source: the document of the object.
             example: the name of the pod if it is one of the subject's; else empty.
         """
         for finding in found:
             self.objects[finding.level] += 1
             self.findings[finding.level] += 1
-            self._add_row(subject, finding, example)
+            self._add_row(subject, finding, source, example)
 
     def rows(self) -> list[ScanRow]:
         """All rows: by namespace, kind and name, the worst first."""
         return sorted(self._rows.values(), key=_place)
 
-    def _add(self, judged: Judged, finding: Violation | None) -> None:
+    def _add(self, judged: Judged, finding: Violation | None, source: Document) -> None:
         owned = judged.is_pod and judged.subject.kind != "Pod"
-        self._add_row(judged.subject, finding, judged.name if owned else "")
+        self._add_row(judged.subject, finding, source, judged.name if owned else "")
 
-    def _add_row(self, subject: Subject, finding: Violation | None, example: str) -> None:
+    def _add_row(self, subject: Subject, finding: Violation | None, source: Document, example: str) -> None:
         key = subject, finding, bool(example)
         row = self._rows.get(key)
         if row is None:
@@ -321,7 +332,8 @@ class Tally:
                 self.left_out += 1
                 return
             self._kept[level] += 1
-            row = self._rows[key] = ScanRow(subject, finding, example=example)
+            located = locate(source, finding) if finding else None
+            row = self._rows[key] = ScanRow(subject, located, example=example, file=source.file)
         row.pods += bool(example)
 
 
@@ -332,30 +344,31 @@ class BoundPods:
         """Take the settings, and the nodes of the fleet in the same order; None if they are not known."""
         self._snapshot = snapshot
         self._nodes = nodes
-        self._found: list[tuple[BoundPod, Subject]] = []
+        self._found: list[tuple[BoundPod, Subject, Document]] = []
 
-    def add(self, raw: Mapping[str, Any]) -> None:
+    def add(self, document: Document) -> None:
         """Keep what is needed of a pod."""
+        raw = document.value
         if self._nodes is not None and raw.get("kind") == "Pod":
             pod = read_bound_pod(raw, self._snapshot.config)
             if pod is not None:
-                self._found.append((pod, subject_of(raw)))
+                self._found.append((pod, subject_of(raw), replace(document, value=None)))
 
     def examine(self, tally: Tally) -> None:
         """Add what is wrong with the assignments of devices, as warnings."""
         snapshot = self._snapshot
         if self._nodes is None or snapshot.fleet is None:
             return
-        pods = [pod for pod, _ in self._found]
-        subjects = {(pod.node, pod.key): (subject, pod.name) for pod, subject in self._found}
+        pods = [pod for pod, _, _ in self._found]
+        places = {(pod.node, pod.key): (subject, document, pod.name) for pod, subject, document in self._found}
         found = occupancy(self._nodes, pods, snapshot.fleet)
         for one in found.findings:
             violation = Violation(str(one.rule), Level.WARN, "", f"{one.message}; {one.remedy}")
             if one.pod:
-                subject, name = subjects[one.node, one.pod]
-                tally.add_findings(subject, [violation], "" if subject.kind == "Pod" else name)
+                subject, document, name = places[one.node, one.pod]
+                tally.add_findings(subject, [violation], document, "" if subject.kind == "Pod" else name)
             else:
-                tally.add_findings(Subject("", "v1", "Node", one.node, ""), [violation])
+                tally.add_findings(Subject("", "v1", "Node", one.node, ""), [violation], Document("", None))
 
 
 def _count(counter: Counter[str], reason: str, rest: str = OTHER_REASONS) -> None:

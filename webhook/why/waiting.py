@@ -183,9 +183,9 @@ class FileSource:
         objects = LiveObjects(snapshot, wanted={wanted.object_key: None} if wanted else {})
         complaints: list[str] = []
         self._source = ObjectFiles(self._paths, complaints.append)
-        for _, raw in self._source:
+        for document in self._source:
             step()
-            objects.add(raw)
+            objects.add(document.value)
         if complaints:
             raise ConfigError("; ".join(complaints))
         return objects
