@@ -1,0 +1,83 @@
+"""Pods that ask other systems for a GPU: translated in one namespace, told in the others, and never blocked."""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.e2e.api import Api
+from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import Serve
+from tests.e2e.objects import Object, namespace_objects, pod, pods
+from tests.e2e.test_live import POLICY, SECONDS
+from tests.server.program import Authority, Program, until
+from webhook.devices.config_file import parse_device_config
+from webhook.manifests.configurations import as_yaml, configurations
+from webhook.policy.policy import parse_policy
+
+TRANSLATED, TOLD = "dialects-translated", "dialects-told"
+MOVING = {"namespaces": [{"match": [TRANSLATED], "dialects": {"hami": "translate", "kai": "translate"}}]}
+HAMI = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}
+SLICE = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3k"}
+
+
+def fraction(name: str) -> Object:
+    made = pod(name)
+    made["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    made["spec"]["schedulerName"] = "kai-scheduler"
+    return made
+
+
+@pytest.fixture(scope="module")
+def moving(cluster: Cluster, serve: Serve, authority: Authority) -> Iterator[Program]:
+    """The webhook with this policy, and the configurations that are printed for it."""
+    config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
+    printed = as_yaml(configurations(config, parse_policy(MOVING, "policy")))
+    program = serve("--audit-log", "")
+    attach(cluster, program.port, authority.ca.certificate, program, documents=[*yaml.safe_load_all(printed)])
+    for namespace in (TRANSLATED, TOLD):
+        cluster.apply(*namespace_objects(namespace))
+    with cluster.api() as api, changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(MOVING)):
+        until(
+            lambda: "translate-dialect" in "".join(api.post(f"{pods(TRANSLATED)}?dryRun=All", pod("p", HAMI)).warnings),
+            SECONDS,
+        )
+        yield program
+
+
+@pytest.mark.usefixtures("moving")
+def test_a_pod_is_translated_in_one_namespace_and_told_in_another(api: Api):
+    translated, told = (api.post(pods(namespace), pod("a", HAMI)) for namespace in (TRANSLATED, TOLD))
+    here = "volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 3000"
+    names = "nvidia.com/gpu, nvidia.com/gpumem"
+    assert translated.warnings == (f'translate-dialect: container "main": HAMi\'s {names} became {here}',)
+    assert told.warnings == (f'foreign-dialect: container "main": Volcano does not read HAMi\'s {names}; write {here}',)
+    spec = api.get(pods(TRANSLATED, "a")).body["spec"]
+    assert spec["containers"][0]["resources"] == {"limits": SLICE, "requests": SLICE}
+    assert spec["schedulerName"] == "volcano"
+    assert api.get(pods(TOLD, "a")).body["spec"]["containers"][0]["resources"]["limits"] == HAMI | {
+        "nvidia.com/gpumem": "3k"
+    }
+
+
+@pytest.mark.usefixtures("moving")
+def test_a_fraction_becomes_memory_of_a_card_under_volcano(api: Api):
+    assert api.post(pods(TRANSLATED), fraction("half")).status == 201
+    stored = api.get(pods(TRANSLATED, "half")).body
+    assert stored["spec"]["schedulerName"] == "volcano"
+    assert stored["spec"]["containers"][0]["resources"]["limits"]["volcano.sh/vgpu-memory"] == "7680"
+    assert "gpu-fraction" not in stored["metadata"].get("annotations", {})
+
+
+def test_only_pods_in_other_names_are_sent_and_they_start_without_the_webhook(moving: Program, api: Api):
+    def calls() -> float:
+        return moving.metric("requests_total")
+
+    before = calls()
+    assert api.post(pods(TOLD), pod("plain")).status == 201
+    assert calls() == before
+    moving.process.terminate()
+    moving.process.wait()
+    assert api.post(pods(TOLD), pod("late", HAMI)).status == 201
+    assert api.post(pods(TOLD), pod("slice", SLICE)).status == 500
