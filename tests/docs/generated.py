@@ -11,6 +11,8 @@ import click
 from webhook.cli.main import program
 from webhook.console.api import PREFIX, openapi_document
 from webhook.console.app import OPERATIONS
+from webhook.devices.config import VgpuConfig
+from webhook.devices.dialects import DIALECTS, Dialect
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.render.policy import json_schema
 from webhook.render.rules import cell, markdown
@@ -34,6 +36,7 @@ def parts() -> dict[str, str]:
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),
         "workloads": _table(("API group", "kind", "pod templates"), _workloads()),
+        **{dialect.id: _table(("name", "where", "here"), _dialect(dialect)) for dialect in DIALECTS.values()},
         "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
     }
 
@@ -131,6 +134,23 @@ def _workloads() -> Iterator[tuple[str, str, str]]:
     for kind in WORKLOAD_KINDS.values():
         paths = ", ".join(f"`{template.templates}`" for template in kind.templates)
         yield f"`{kind.group}`" if kind.group else "core", kind.kind, paths if kind.is_whole else f"{paths} (in part)"
+
+
+def _dialect(dialect: Dialect) -> Iterator[tuple[str, str, str]]:
+    """Every name of another system, and what says the same in a cluster with the default names."""
+    called = VgpuConfig().role_names
+    for word in dialect.words:
+        here = f"nothing: {word.note}"
+        if word.role is not None:
+            here = f"`{called[word.role]}`{f', times {word.unit}' if word.unit > 1 else ''}"
+        elif word.here:
+            here = "the same" if word.here == word.name else f"`{word.here}`"
+            here += f": {' or '.join(f'`{value}`' for value in word.values)}" if word.values else ""
+        yield f"`{word.name}`", word.place, here
+    if dialect.chooser:
+        yield f"`{dialect.chooser}`", "annotation", "the container that requests them; by default the first"
+    for scheduler in dialect.schedulers:
+        yield f"`{scheduler}`", "schedulerName", "`volcano`, or what the policy's `schedulerName` is"
 
 
 def _metrics() -> Iterator[tuple[str, str, str, str]]:
