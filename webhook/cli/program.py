@@ -133,5 +133,5 @@ class LazyGroup(Group):
         """Import the command that is called."""
         name, found, rest = super().resolve_command(ctx, args)
         if name is not None and found is not None:
-            found = import_module(f"{self._package}.{name}").command
+            found = import_module(f"{self._package}.{name.replace('-', '_')}").command
         return name, found, rest

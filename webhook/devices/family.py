@@ -382,6 +382,14 @@ class DeviceFamily(ABC, Generic[Requested, D]):
     def assign(self, _pod: BoundPod, _ledger: NodeLedger, _shape: NodeShape[D]) -> None:
         """Note in the ledger what a live pod holds of the devices of a node."""
 
+    def assignment(self, _taken: Sequence[Taken], _node: OccupiedNode) -> Mapping[str, str]:
+        """The annotation by which the scheduler would assign what a pod takes of a node in use; empty if it is not read."""
+        return {}
+
+    def cards_as_judged(self, node: OccupiedNode) -> Sequence[OccupiedCard]:
+        """The devices of a node in use, in the order in which `remaining` has them."""
+        return node.cards if self.ordered else sorted(node.cards, key=lambda card: card.state.content)
+
     @abstractmethod
     def free(self, shape: NodeShape[D], device: D) -> Amounts:
         """What one more pod can get of a device in use: the largest slice."""
@@ -421,10 +429,8 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         found: Grouping[D] = Grouping()
         known: Known[D] = Known()
         for node in nodes:
-            states: list[Any] = [card.state for card in node.cards]
+            states: list[Any] = [card.state for card in self.cards_as_judged(node)]
             devices = [known.one(state) for state in states]
-            if not self.ordered:
-                devices.sort(key=lambda device: device.content)
             idle = {resource: max(amount, 0) for resource, amount in node.idle.items()}
             found.add(node.number, node.name, NodeState.of(tuple(devices), idle, node.shape.mode))
         return FleetPart(tuple(found.shapes()), part.index)

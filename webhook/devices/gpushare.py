@@ -11,7 +11,7 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (NewG
 (getUnhealthyGPUs, GetGPUIndex, getDevicesIdleGPUMemory, isIdleGPU).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from webhook import names
@@ -19,7 +19,7 @@ from webhook.devices.budget import SearchBudget
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
-from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, shown
+from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, OccupiedNode, shown
 from webhook.devices.model import MAX_DEVICES, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.nodes import Node
@@ -160,6 +160,11 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         for index in dict.fromkeys(indexes):
             accounted = Amounts(1, served.memory) if ledger.counts(pod) else None
             ledger.assign(pod, str(index), "card", Assigned(Amounts(1, served.memory or all_memory), accounted))
+
+    def assignment(self, taken: Sequence[Taken], node: OccupiedNode) -> dict[str, str]:
+        """The numbers of the cards."""
+        cards = self.cards_as_judged(node)
+        return {names.GPU_INDEX: ",".join([cards[each.device].id for each in taken])}
 
     def free(self, _shape: AnyShape, device: Device) -> Amounts:
         """The card, if no pod has it, and its memory."""

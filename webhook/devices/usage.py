@@ -112,7 +112,7 @@ def _totals(family: AnyFamily, every: Iterable[OccupiedNode], size: int) -> Fami
         assigned=total(card.assigned for card in cards),
         free=total(card.free for card in cards),
         unusable=sum(unaccounted(card) for card in cards if card.free.memory < size) if size else None,
-        largest=tuple(_largest(family, nodes)),
+        largest=tuple(largest_pods(family, nodes)),
     )
 
 
@@ -131,7 +131,7 @@ def unaccounted(card: OccupiedCard) -> int:
     return max((card.memory or 0) - card.accounted.memory, 0)
 
 
-def _largest(family: AnyFamily, nodes: Sequence[OccupiedNode]) -> Iterator[LargestPod]:
+def largest_pods(family: AnyFamily, nodes: Sequence[OccupiedNode]) -> Iterator[LargestPod]:
     """For each number of devices the largest pod."""
     for number in NUMBERS if family.gives_several else NUMBERS[:1]:
         found = [one for node in nodes if (one := _largest_on(node, number, family)) is not None]

@@ -174,7 +174,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     answers = [PodAnswer(path, pod, live) for path, pod in pods[:MAX_PODS]]
     reasons = [reason for answer in answers for reason in answer.reasons]
     verdict = max([answer.verdict for answer in answers], key=rank)
-    gates = [*_gates(subject), *_queue(subject, [pod for _, pod in pods], live)]
+    gates = [*gate_reasons(subject), *queue_reasons(subject, [pod for _, pod in pods], live)]
     gang, together = _gang(subject, reviewed, answers, live)
     never_starts = () if exists else outcome.never_starts
     others = [*gates, *(_found_by(never_starts, outcome) or together)]
@@ -255,7 +255,7 @@ def _pods(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list
 
 def _unlike(found: Sequence[tuple[str, ReviewedPod]]) -> list[tuple[str, ReviewedPod]]:
     """The pods that request devices; of equal ones the first."""
-    unlike = {_content(pod): (path, pod) for path, pod in reversed(found) if pod.requested}
+    unlike = {request_content(pod): (path, pod) for path, pod in reversed(found) if pod.requested}
     return list(reversed(unlike.values()))
 
 
@@ -277,14 +277,15 @@ def _members(waiting: Iterable[dict[str, Any]], context: Context) -> Iterator[tu
             continue
 
 
-def _content(pod: ReviewedPod) -> object:
+def request_content(pod: ReviewedPod) -> object:
     """Equal for pods that get the same verdict from every engine."""
     amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
     author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
     return amounts, author, pod.view.selector, repr(pod.view.spec.get("tolerations"))
 
 
-def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
+def gate_reasons(subject: WaitingObject) -> Iterator[WaitReason]:
+    """The scheduling gates of a pod that exists."""
     gates = objs(subject.document.value, "spec", "schedulingGates")
     if subject.exists and gates:
         found = [text(gate, "name") for gate in gates]
@@ -301,7 +302,7 @@ def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
         yield WaitReason(reason="scheduling gate", message=message, verdict=WaitVerdict.NOT_NOW)
 
 
-def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
+def queue_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
     """What the queue of the PodGroup has against it, where that is certain."""
     queues, group = live.snapshot.collections.queues, subject.group
     if queues is None or group is None or not group.queue:
@@ -452,8 +453,8 @@ def _counts(
 ) -> list[int]:
     """How many waiting pods are like each of the explained ones."""
     context = context_of(reviewed.request, live.snapshot)._replace(levels={})
-    found = Counter(_content(pod) for _, pod in _members(waiting[:MAX_MEMBERS], context) if pod.requested)
-    return [found[_content(answer.pod)] for answer in answers]
+    found = Counter(request_content(pod) for _, pod in _members(waiting[:MAX_MEMBERS], context) if pod.requested)
+    return [found[request_content(answer.pod)] for answer in answers]
 
 
 def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: LiveCluster) -> Iterator[WaitReason]:

@@ -159,6 +159,8 @@ class LiveObjects:
         snapshot: the settings.
         bound: the pods that hold devices, or may.
         waiting: pods without a node, as they are, by namespace and name, at most 20,000.
+        running: the same of bound pods that request devices, if they are kept.
+        keeps_running: whether they are.
         wanted: objects that are kept whatever their state is.
         owners: the controller of objects that are controllers of pods, or of others.
         groups: the PodGroups.
@@ -169,6 +171,8 @@ class LiveObjects:
     snapshot: Snapshot
     bound: list[BoundPod] = field(default_factory=list)
     waiting: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    running: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    keeps_running: bool = False
     wanted: dict[ObjectKey, dict[str, Any] | None] = field(default_factory=dict)
     owners: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
     groups: dict[Key, PodGroup] = field(default_factory=dict)
@@ -202,6 +206,8 @@ class LiveObjects:
             pod = read_bound_pod(raw, self.snapshot.config, self.snapshot.settings.target.rule_labels)
             if pod is not None:
                 self.bound.append(pod)
+                if self.keeps_running and pod.live and pod.requested and len(self.running) < MAX_WAITING:
+                    self.running[key] = raw
             return
         ends = finished or at(raw, "metadata", "deletionTimestamp")
         if not ends and len(self.waiting) < MAX_WAITING and (own or self.requests_devices(raw)):
@@ -278,15 +284,20 @@ class LiveCluster:
         self.snapshot = snapshot
         self._nodes: Sequence[Node] = inputs.nodes or ()
         self.statuses: Mapping[str, NodeStatus] = {}
-        by_node: dict[str, dict[str, BoundPod]] = {}
-        for pod in bound:
-            by_node.setdefault(pod.node, {}).setdefault(pod.key, pod)
-        self._pods = {node: tuple(pods.values()) for node, pods in by_node.items()}
+        self._pods = _by_node(bound)
 
     def with_statuses(self, statuses: Mapping[str, NodeStatus]) -> "LiveCluster":
         """The same, with these statuses of the nodes."""
         found = copy(self)
         found.statuses = statuses
+        return found
+
+    def with_bound(self, bound: Iterable[BoundPod]) -> "LiveCluster":
+        """The same nodes with these pods."""
+        found = copy(self)
+        for computed in ("occupancy", "occupied"):
+            found.__dict__.pop(computed, None)
+        found.__dict__["_pods"] = _by_node(bound)
         return found
 
     def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "LiveCluster":
@@ -330,15 +341,49 @@ class LiveCluster:
         """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
         return self.statuses.get(node, _FREE).obstacle(pod)
 
+    def takes_pods(self, node: str) -> bool:
+        """Whether a node is ready and not cordoned."""
+        status = self.statuses.get(node, _FREE)
+        return status.ready and not status.cordoned
+
     def remaining(self, family: AnyFamily, nodes: Iterable[OccupiedNode]) -> AnyPart | None:
         """What live pods leave of some nodes; None if the family's engine cannot compute it."""
         return family.remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
+
+    def holding(self, pod: BoundPod) -> "LiveCluster":
+        """The same with one more pod on its node."""
+        return self._with_pods(pod.node, (*self._pods.get(pod.node, ()), pod))
+
+    def lacking(self, pod: BoundPod) -> "LiveCluster":
+        """The same without one of the pods."""
+        return self._with_pods(pod.node, tuple(one for one in self._pods.get(pod.node, ()) if one.key != pod.key))
+
+    def _with_pods(self, name: str, pods: tuple[BoundPod, ...]) -> "LiveCluster":
+        """The same with these pods on one node."""
+        devices = self._devices.get(name)
+        changed = occupy_node(devices, pods, self.fleet.families)[0] if devices is not None else []
+        by_shape = {id(one.shape): one for one in changed}
+        occupied = {
+            family: [by_shape.get(id(node.shape), node) if node.name == name else node for node in nodes]
+            for family, nodes in self.occupied.items()
+        }
+        found = copy(self)
+        found.__dict__.pop("occupancy", None)
+        found.__dict__ |= {"_pods": {**self._pods, name: pods}, "occupied": occupied}
+        return found
 
     def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
         occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families)
         return next(one for one in occupied if one.shape is node.shape)
+
+
+def _by_node(bound: Iterable[BoundPod]) -> dict[str, tuple[BoundPod, ...]]:
+    found: dict[str, dict[str, BoundPod]] = {}
+    for pod in bound:
+        found.setdefault(pod.node, {}).setdefault(pod.key, pod)
+    return {node: tuple(pods.values()) for node, pods in found.items()}
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------

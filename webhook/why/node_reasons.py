@@ -248,7 +248,7 @@ class _FamilyAnswer:
         able = [node for node in nodes if not self._live.obstacle(node.name, self._pod.view)]
         if self._live.remaining(self._family, able) is None:
             return None
-        found = self._explained(sorted(able, key=_free, reverse=True)[:share])
+        found = self._explained(sorted(able, key=free_of, reverse=True)[:share])
         return min([each.change for _, each in found], key=lambda one: loss(one, self._pod), default=None)
 
     def _others(self, explained: PodExplanation) -> WaitReason:
@@ -291,7 +291,7 @@ class _FamilyAnswer:
         verdict = self._judge(left)
         if isinstance(verdict, Fits):
             return self._fitting(able, about)
-        able.sort(key=_free, reverse=True)
+        able.sort(key=free_of, reverse=True)
         return self._refusing(able[:share], verdict, about)
 
     def _judge(self, part: AnyPart) -> Verdict:
@@ -396,7 +396,7 @@ def _words(explained: ShapeExplanation) -> str:
     return "; ".join(sentence.text for sentence in explained.sentences if not sentence.mark)
 
 
-def _free(node: OccupiedNode) -> tuple[int, int, int]:
+def free_of(node: OccupiedNode) -> tuple[int, int, int]:
     """How much a node has left."""
     free = [card.free for card in node.cards]
     return sum(one.memory for one in free), sum(one.cores for one in free), sum(one.slices for one in free)

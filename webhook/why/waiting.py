@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -140,6 +141,13 @@ class WaitingSource(Protocol):
             WebhookError: it cannot be read.
         """
 
+    def whole(self) -> WaitingState:
+        """The cluster as it is now, with all pods that wait for devices or hold some, as they are.
+
+        Raises:
+            WebhookError: it cannot be read.
+        """
+
 
 class FileSource:
     """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them.
@@ -170,17 +178,28 @@ class FileSource:
         """The cluster of the files."""
         return self.read(None)
 
-    def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> WaitingState:
+    def read(
+        self, wanted: Wanted | None, step: Callable[[], None] = lambda: None, *, keeps_running: bool = False
+    ) -> WaitingState:
         """The cluster of the files; `step` is called for each object."""
         inputs, snapshot = self._settings()
-        objects = self._objects(snapshot, wanted, step)
+        objects = self._objects(snapshot, wanted, step, keeps_running=keeps_running)
         live = LiveCluster(inputs, snapshot, objects.bound)
         return WaitingState(live.with_statuses(statuses(self._nodes())), objects)
 
+    def whole(self) -> WaitingState:
+        """The cluster of the files."""
+        return self.read(None, keeps_running=True)
+
     def _objects(
-        self, snapshot: Snapshot, wanted: Wanted | None, step: Callable[[], None] = lambda: None
+        self,
+        snapshot: Snapshot,
+        wanted: Wanted | None,
+        step: Callable[[], None] = lambda: None,
+        *,
+        keeps_running: bool = False,
     ) -> LiveObjects:
-        objects = LiveObjects(snapshot, wanted={wanted.object_key: None} if wanted else {})
+        objects = LiveObjects(snapshot, wanted={wanted.object_key: None} if wanted else {}, keeps_running=keeps_running)
         complaints: list[str] = []
         self._source = ObjectFiles(self._paths, complaints.append)
         for document in self._source:
@@ -223,6 +242,14 @@ class ClusterSource:
         if wanted is not None:
             self._read_object(client, objects, wanted)
         return self._state(client, live, objects)
+
+    def whole(self) -> WaitingState:
+        """The cluster as it is now, with all its pods."""
+        live, client = self._live(), self._connect()
+        objects = LiveObjects(live.snapshot, keeps_running=True)
+        for raw in chain(client.list(PODS, limit=PAGE), self._pod_groups(client)):
+            objects.add(raw)
+        return self._state(client, live.with_bound(objects.bound), objects)
 
     def _state(self, client: "Client", live: LiveCluster, objects: LiveObjects) -> WaitingState:
         if self._statuses is None or time.monotonic() - self._statuses[0] > KEEP_SECONDS:

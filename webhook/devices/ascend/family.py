@@ -31,7 +31,7 @@ from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import AI_CORES, MIB, PERCENT
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal, SkippedDevices
-from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, shown
+from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, OccupiedNode, shown
 from webhook.devices.model import NOTHING, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
 from webhook.devices.nodes import Node
@@ -300,6 +300,12 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
                 seen.add(fields[0])
             container = containers[segment] if 0 <= segment < len(containers) else ""
             ledger.assign(pod, fields[0], "NPU", Assigned(amounts, amounts if counts else None, container))
+
+    def assignment(self, taken: Sequence[Taken], node: OccupiedNode) -> dict[str, str]:
+        """An entry for each NPU; all are in one segment, since a cycle of the scheduler counts those of every container."""
+        cards, word = self.cards_as_judged(node), word_of(node.shape)
+        entries = [f"{cards[each.device].id},{word},{each.memory},{each.cores}:" for each in taken]
+        return {_annotation(word): "".join(entries)}
 
     def free(self, shape: AnyShape, device: Device) -> Amounts:
         """What is not accounted, if parts and memory are left."""

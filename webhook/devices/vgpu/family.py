@@ -29,7 +29,7 @@ from webhook.devices.vgpu.fleet import (
     decode_register,
     owned,
 )
-from webhook.devices.vgpu.ledger import CardLedger, free
+from webhook.devices.vgpu.ledger import CardLedger, format_entries, free
 from webhook.volcano.target import Target
 
 
@@ -192,6 +192,10 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
                 card.reserved = self.target.rules_in(reserved)
             card.state, card.free = state, self.free(shape, state)
         return ledger
+
+    def assignment(self, taken: Sequence[Taken], node: OccupiedNode) -> dict[str, str]:
+        """The slices."""
+        return {names.VGPU_IDS: format_entries(taken, node)}
 
     def free(self, _shape: VgpuShape, device: Card) -> Amounts:
         """The largest slice."""

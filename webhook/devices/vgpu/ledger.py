@@ -6,15 +6,27 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (DecodePodDevic
 `hamicore.go` and `mig.go` (AddPod).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, cast
 
 from webhook import names
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.families import Family
-from webhook.devices.ledger import MAKE_ANOTHER, MAX_ENTRIES, Assigned, BoundPod, LedgerRule, NodeLedger, shown
-from webhook.devices.model import CARD_CORES, NOTHING, Amounts
+from webhook.devices.ledger import (
+    MAKE_ANOTHER,
+    MAX_ENTRIES,
+    Assigned,
+    BoundPod,
+    Holder,
+    LedgerRule,
+    NodeLedger,
+    OccupiedCard,
+    OccupiedNode,
+    shown,
+)
+from webhook.devices.model import CARD_CORES, NOTHING, Amounts, Taken
 from webhook.devices.vgpu.fleet import Card, VgpuShape
 from webhook.devices.vgpu.slices import Need, takes
 from webhook.volcano.target import Target
@@ -219,6 +231,33 @@ def _position(uuid: str) -> tuple[str, int] | None:
     parts = uuid[start + 1 : end].split("-")
     plain = len(parts) == 2 and parts[1].isascii() and parts[1].isdigit() and len(parts[1]) < 10
     return (parts[0], int(parts[1])) if plain else None
+
+
+def format_entries(taken: Iterable[Taken], node: OccupiedNode) -> str:
+    """The annotation with which the scheduler gives a pod slices of a node in use."""
+    containers = [
+        "".join([_format_entry(each, node.cards[each.device]) for each in some])
+        for _, some in groupby(taken, key=lambda each: each.container)
+    ]
+    return ";".join(containers)
+
+
+def _format_entry(taken: Taken, card: OccupiedCard) -> str:
+    empty, state = cast("Card", card.device), cast("Card", card.state)
+    memory = taken.memory // empty.factor
+    part = "" if empty.geometries is None else f"[{_open_instance(empty, state, memory, card.pods)}]"
+    return f"{card.id}{part},NVIDIA,{memory},{taken.cores}:"
+
+
+def _open_instance(empty: Card, state: Card, memory: int, holders: Iterable[Holder]) -> str:
+    """Group and position of the next instance of this memory: that of the first open group."""
+    group = next(g.group for g in state.geometries or () if any(i.memory == memory for i in g.instances))
+    instances = next(g.instances for g in empty.geometries or () if g.group == group)
+    positions = [
+        position for position, i in enumerate([i for i in instances for _ in range(i.count)]) if i.memory == memory
+    ]
+    used = {holder.part for holder in holders}
+    return next((place for at in positions if (place := f"{group}-{at}") not in used), f"{group}-{positions[0]}")
 
 
 def free(card: Card) -> Amounts:
