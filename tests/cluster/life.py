@@ -27,6 +27,7 @@ from tests.e2e.objects import Object, namespace_objects, pods
 SCENARIOS = Path(__file__).with_name("scenarios.yaml")
 PAST = "past"  # the webhook
 REVIEWED = "reviewed"
+MOVING = "moving"  # the same, with HAMi's names translated
 STRICT = "strict"  # the same, with the repairs off that a scenario needs
 STARTS = 12.0  # seconds; most pods need two
 MAX_SHOWN = 600  # characters of a difference
@@ -39,7 +40,8 @@ POLICY = {
                 ["default-number", "percentage-to-memory", "limits-from-requests", "memory-above-card", "toleration"],
                 False,
             ),
-        }
+        },
+        {"match": [MOVING], "dialects": {"hami": "translate"}},
     ]
 }
 HEAD = ["| pod | without the webhook | the webhook | then |", "|---|---|---|---|"]
@@ -203,7 +205,7 @@ def play(api: Api, scenario: dict[str, Any]) -> tuple[Seen, Seen, list[str]]:
 
 def namespaces() -> list[Object]:
     """The namespaces of the scenarios."""
-    return [each for name in (PAST, REVIEWED, STRICT) for each in namespace_objects(name)]
+    return [each for name in (PAST, REVIEWED, MOVING, STRICT) for each in namespace_objects(name)]
 
 
 def row(scenario: dict[str, Any], without: Seen, with_webhook: Seen) -> str:
