@@ -1,5 +1,9 @@
 """When the certificate changes on disk, new connections get the new one, no request fails, and a bad pair is not used."""
 
+import asyncio
+import contextlib
+import os
+import resource
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,6 +17,8 @@ from certs.pki import Pair, replace
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import admission_response, review
+from webhook.server.tls import ServingTls
+from webhook.settings.file_watcher import WatchedFiles, signature
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +129,36 @@ def test_a_lasting_problem_is_logged_once(reloading: Program, authority: Authori
     until(lambda: "last good" in reloading.readyz())
     time.sleep(0.5)
     assert reloading.log().count("ERROR") == logged + 1
+
+
+@pytest.mark.parametrize("left", range(3))
+def test_a_pair_is_read_again_if_too_few_files_could_be_opened(authority: Authority, left: int):
+    pair = (authority.certificate, authority.key)
+    tls = ServingTls(*pair)
+    watched = WatchedFiles("certificate", pair, tls.load_pair, lambda _: None, signature(()))
+    asyncio.run(watched.reload())
+    authority.renew()
+
+    async def reload_without_files() -> None:
+        limit, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
+        await asyncio.to_thread(bool)  # the executor has its thread
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, limit[1]))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(os.open(os.devnull, os.O_RDONLY))
+            for _ in range(left):
+                os.close(taken.pop())
+            await watched.reload()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+            for descriptor in taken:
+                os.close(descriptor)
+
+    asyncio.run(reload_without_files())
+    assert "Too many open files" in (watched.problem or "")
+    asyncio.run(watched.reload())
+    assert watched.problem is None
 
 
 def test_the_type_of_the_key_may_change(reloading: Program, authority: Authority):

@@ -117,16 +117,18 @@ class ServingTls:
         context.client_ca = client_ca
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        # OpenSSL gets the bytes that were read, even if the files have changed since.
-        with _in_memory(pair.certificate) as certificate_file, _in_memory(pair.key) as key_file:
-            try:
+        try:
+            # OpenSSL gets the bytes that were read, even if the files have changed since.
+            with _in_memory(pair.certificate) as certificate_file, _in_memory(pair.key) as key_file:
                 context.load_cert_chain(certificate_file, key_file, password=_no_password)
-            except (ssl.SSLError, ValueError) as error:
-                mismatch = getattr(error, "reason", None) == "KEY_VALUES_MISMATCH"
-                reason = "the key is another certificate's" if mismatch else "one is not PEM, or the key has a password"
-                raise ConfigError(
-                    f"{self.certificate_path} and {self.key_path} cannot be served as a pair: {reason}"
-                ) from error
+        except (ssl.SSLError, ValueError) as error:
+            mismatch = getattr(error, "reason", None) == "KEY_VALUES_MISMATCH"
+            reason = "the key is another certificate's" if mismatch else "one is not PEM, or the key has a password"
+            raise ConfigError(
+                f"{self.certificate_path} and {self.key_path} cannot be served as a pair: {reason}"
+            ) from error
+        except OSError as error:  # as when too many files are open
+            raise ConfigError(f"{self.certificate_path}: {mistake_in_file(error)}") from error
         if client_ca is not None:
             _verify_clients(context, client_ca)
         return context
