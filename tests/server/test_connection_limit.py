@@ -79,3 +79,11 @@ def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority:
     assert len(program.log()) < 20_000, "the log is not flooded"
     assert "last good" not in program.readyz()
     assert "Traceback" not in program.log()
+
+
+def test_a_connection_that_an_api_server_keeps_in_reserve_stays(start: Start):
+    program = start("--audit-log", "", constants={"connection.HEAD_SECONDS": 0.2, "gunicorn.SWEEP_SECONDS": 0.05})
+    with program.connect() as spare, program.connect() as begun:
+        begun.send(BODY[:20])
+        assert begun.ended(), "a head must arrive in time"
+        admission_response(spare.post("/validate", review()))

@@ -24,6 +24,7 @@ QUICK = {
     "transport.SHUTDOWN_SECONDS": 0.1,
     "gunicorn.SWEEP_SECONDS": 0.05,
     "connection.HEAD_SECONDS": 1.0,
+    "connection.UNUSED_SECONDS": 1.0,
 }
 HALF_A_BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
 CLOSE = {"Connection": "close"}

@@ -15,7 +15,10 @@ from webhook.server.budget import PIECE_BYTES, ConnectionUsage
 from webhook.server.framing import ChunkedBody, HeadLines
 from webhook.server.tls import VerifiedClient, verified_client
 
-HEAD_SECONDS = 10.0  # until a new connection sends a request, and for each head from its first byte
+HEAD_SECONDS = 10.0  # for each head from its first byte
+# For a connection without a request. API servers keep spare ones and close them after 90 s: if the webhook closed one first, a
+# review could choose it at that moment, and would fail.
+UNUSED_SECONDS = 120.0
 HEAD_BYTES = 64 << 10  # of a head
 IDLE_SECONDS = 600.0  # API servers keep idle connections for minutes, and a handshake costs more than a review
 SMALL_PIECE_BYTES = 1 << 10  # a smaller piece of a body takes noticeably more memory than its bytes
@@ -257,5 +260,5 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
             return False  # the application limits the time for the body
         if self._client_outdated:
             return True
-        idle = self.req_count > 1 and not self._head_bytes
-        return now - self._usage.since > (IDLE_SECONDS if idle else HEAD_SECONDS)
+        idle = IDLE_SECONDS if self.req_count > 1 else UNUSED_SECONDS
+        return now - self._usage.since > (HEAD_SECONDS if self._head_bytes else idle)
