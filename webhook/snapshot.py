@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
+from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.registry import Families, bind
 from webhook.rules.base import Mutation
 from webhook.rules.levels import Effective, LevelTable
@@ -44,6 +45,11 @@ class Snapshot:
     def knows_nodes(self) -> bool:
         """Whether the real nodes are known, so that what none of them has can be ruled out."""
         return self.fleet is not None and self.fleet.complete
+
+    @property
+    def bound_pods(self) -> BoundPodReader:
+        """Reads the pods that are bound to nodes."""
+        return BoundPodReader(self.config, self.settings.target.rule_labels)
 
     def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
         """The mutations that the policy enables in a namespace, in order."""

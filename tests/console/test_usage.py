@@ -14,7 +14,6 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import read_bound_pod
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
 
@@ -124,7 +123,7 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
         "metadata": {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)},
         "spec": {"nodeName": "gpu-b"},
     }
-    hostile = read_bound_pod(raw, settings.snapshot.config)
+    hostile = settings.snapshot.bound_pods.read(raw)
     assert hostile is not None
     pods.replace([hostile])
     response = client.get("/fleet").text

@@ -26,7 +26,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import Amounts
-from webhook.devices.occupancy import Occupancy, occupancy, read_bound_pod
+from webhook.devices.occupancy import BoundPodReader, Occupancy, occupancy
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
@@ -59,7 +59,7 @@ def assigned(name, node, ids, **more):
 def occupied(nodes, pods, version=TODAY, config=CONFIG):
     target = Target(volcano=version)
     known = read_nodes(nodes, config)
-    kept = [pod for raw in pods if (pod := read_bound_pod(raw, config)) is not None]
+    kept = [pod for raw in pods if (pod := BoundPodReader(config).read(raw)) is not None]
     return occupancy(known, kept, build_fleet(known, config, target))
 
 
@@ -377,5 +377,5 @@ def test_a_consistent_assignment_has_no_finding(pod):
 
 def test_no_card_is_missing_if_the_nodes_are_unknown():
     target = Target()
-    pod = read_bound_pod(assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:"), CONFIG)
+    pod = BoundPodReader(CONFIG).read(assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:"))
     assert occupancy([], [pod], build_fleet(None, CONFIG, target)) == Occupancy((), ())

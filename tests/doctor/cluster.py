@@ -9,7 +9,7 @@ from pathlib import Path
 
 from certs.pki import make_ca, make_leaf
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.occupancy import read_bound_pod
+from webhook.devices.occupancy import BoundPodReader
 from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
 from webhook.doctor.registry import results_of
 from webhook.doctor.setup import device_config_in, put_together
@@ -110,8 +110,8 @@ def facts_of(objects, **changes):
         readiness=HttpResponse(200, READY),
         metrics=HttpResponse(200, METRICS),
     )
-    config = device_config_in(facts)
-    bound = [pod for raw in by_kind[ObjectKind.POD] if (pod := read_bound_pod(raw, config)) is not None]
+    reader = BoundPodReader(device_config_in(facts))
+    bound = [pod for raw in by_kind[ObjectKind.POD] if (pod := reader.read(raw)) is not None]
     return replace(facts, bound_pods=tuple(bound), **changes)
 
 

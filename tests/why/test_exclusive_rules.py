@@ -15,7 +15,7 @@ from tests.why.test_why import CONFIG, gpu_node, pod
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.devices.budget import SearchBudget
 from webhook.devices.nodes import read_node
-from webhook.devices.occupancy import occupancy, read_bound_pod
+from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.vgpu.cycle import GangRequest, lay_out
 from webhook.devices.vgpu.feasibility import judge
 from webhook.devices.vgpu.gang import Starts, judge_gang
@@ -154,7 +154,8 @@ def test_the_cards_that_rules_reserve_are_shown():
     snapshot = inputs.snapshot()
     kept = snapshot.settings.target.rule_labels
     pods = [
-        read_bound_pod(raw, CONFIG, kept) for raw in (held(FIRST, TRAIN), held(FIRST, GOLD, "b"), held(SECOND, OTHER))
+        BoundPodReader(CONFIG, kept).read(raw)
+        for raw in (held(FIRST, TRAIN), held(FIRST, GOLD, "b"), held(SECOND, OTHER))
     ]
     found = occupancy(inputs.nodes, pods, snapshot.fleet)
     assert [card.reserved for card in found.nodes[0].cards] == [["app=train", "tier=gold,team=a"], []]
@@ -167,7 +168,7 @@ def test_the_instances_of_a_card_are_shared_whatever_the_rules_are():
         inputs = replace(settings([gpu_node("gpu-a", cards=1, split=7, mode=mode)]), config=config)
         snapshot = inputs.snapshot()
         raw = labelled(TRAIN, "old", "gpu-a", f"{FIRST}[group1-0],NVIDIA,1000,0:")
-        bound = read_bound_pod(raw, config, snapshot.settings.target.rule_labels)
+        bound = snapshot.bound_pods.read(raw)
         (node,) = occupancy(inputs.nodes, [bound], snapshot.fleet).nodes
         assert (node.shape.mode, [card.reserved for card in node.cards]) == (mode, [reserved])
 

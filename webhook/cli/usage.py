@@ -19,10 +19,9 @@ from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import output_option, refuse_both
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
-from webhook.devices.config import DeviceConfig
 from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import read_node
-from webhook.devices.occupancy import occupancy, read_bound_pod
+from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import UsageReport, report
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.objects import ObjectFiles
@@ -115,12 +114,6 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _read_by(inputs: SnapshotInputs) -> tuple[DeviceConfig, frozenset[str]]:
-    """What is kept of pods: the device config and the labels that the scheduler's rules read."""
-    snapshot = inputs.snapshot()
-    return snapshot.config, snapshot.settings.target.rule_labels
-
-
 class UsageSelection(NamedTuple):
     """What to show.
 
@@ -151,7 +144,7 @@ class UsageCommand:
 
     def read_files(self, paths: Sequence[Path], inputs: SnapshotInputs) -> list[BoundPod]:
         """Read the bound pods of files; whatever else they hold is left out."""
-        config, rule_labels = _read_by(inputs)
+        reader = inputs.snapshot().bound_pods
         source = ObjectFiles([str(path) for path in paths], self.complain)
         progress = Progress(sys.stderr, lambda: source.share)
         found, seen = [], 0
@@ -160,7 +153,7 @@ class UsageCommand:
             raw = document.value
             if isinstance(raw, dict) and raw.get("kind") == "Pod":
                 seen += 1
-                pod = read_bound_pod(raw, config, rule_labels)
+                pod = reader.read(raw)
                 if pod is not None:
                     found.append(pod)
         progress.clear()
@@ -182,7 +175,7 @@ class UsageCommand:
 
         found = []
         try:
-            for pod in list_bound_pods(settings.client(), *_read_by(inputs), note):
+            for pod in list_bound_pods(settings.client(), inputs.snapshot().bound_pods, note):
                 progress.step()
                 found.append(pod)
         except ClusterError as error:
@@ -199,9 +192,9 @@ class UsageCommand:
         from webhook.settings.pods import bound_pods_reflector  # noqa: PLC0415
 
         inputs = settings.read()
-        config, rule_labels = _read_by(inputs)
-        nodes = Reflector("nodes", NODES, settings.client, partial(read_node, config=config))
-        pods = bound_pods_reflector(settings.client, config, rule_labels)
+        reader = inputs.snapshot().bound_pods
+        nodes = Reflector("nodes", NODES, settings.client, partial(read_node, config=reader.config))
+        pods = bound_pods_reflector(settings.client, reader)
         shown: tuple[int, int] | None = None
         problem = ""
         for one in (nodes, pods):

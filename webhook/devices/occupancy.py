@@ -44,54 +44,54 @@ class Occupancy:
     findings: tuple[LedgerFinding, ...]
 
 
-def read_bound_pod(
-    raw: Mapping[str, Any], config: DeviceConfig, rule_labels: frozenset[str] = frozenset()
-) -> BoundPod | None:
-    """Keep what occupancy needs of a pod's JSON.
+@dataclass(frozen=True, slots=True)
+class BoundPodReader:
+    """Keeps what occupancy needs of a pod's JSON.
 
-    Args:
-        raw: the pod.
+    Attributes:
         config: the device config.
         rule_labels: the keys of the labels that the scheduler's rules read.
-
-    Returns:
-        None if the pod is not bound to a node, has finished, or has nothing to do with devices.
     """
-    metadata, spec, status = (obj(raw, key) for key in ("metadata", "spec", "status"))
-    node, phase = text(spec, "nodeName"), text(status, "phase")
-    rejected = phase == "Failed" and status.get("reason") == REJECTED
-    if not node or (phase in FINISHED and not rejected):
-        return None
-    annotations = {
-        key: value
-        for key, value in obj(metadata, "annotations").items()
-        if key in config.pod_annotations and isinstance(value, str) and 0 < len(value) <= MAX_ANNOTATION
-    }
-    requested, totals = _requested(raw, config)
-    if not annotations and not requested:
-        return None
-    return BoundPod(
-        namespace=sys.intern(text(metadata, "namespace")),
-        name=text(metadata, "name"),
-        uid=text(metadata, "uid"),
-        node=sys.intern(node),
-        since=_bound_at(raw) or text(metadata, "creationTimestamp"),
-        live=phase not in FINISHED,
-        terminating=bool(metadata.get("deletionTimestamp")),
-        rejected=rejected,
-        annotations=annotations,
-        labels=_labels(metadata, rule_labels) if rule_labels else _NO_LABELS,
-        totals=totals,
-        requested=requested,
-    )
+
+    config: DeviceConfig
+    rule_labels: frozenset[str] = frozenset()
+
+    def read(self, raw: Mapping[str, Any]) -> BoundPod | None:
+        """The pod; None if it is not bound to a node, has finished, or has nothing to do with devices."""
+        metadata, spec, status = (obj(raw, key) for key in ("metadata", "spec", "status"))
+        node, phase = text(spec, "nodeName"), text(status, "phase")
+        rejected = phase == "Failed" and status.get("reason") == REJECTED
+        if not node or (phase in FINISHED and not rejected):
+            return None
+        annotations = {
+            key: value
+            for key, value in obj(metadata, "annotations").items()
+            if key in self.config.pod_annotations and isinstance(value, str) and 0 < len(value) <= MAX_ANNOTATION
+        }
+        requested, totals = _requested(raw, self.config)
+        if not annotations and not requested:
+            return None
+        return BoundPod(
+            namespace=sys.intern(text(metadata, "namespace")),
+            name=text(metadata, "name"),
+            uid=text(metadata, "uid"),
+            node=sys.intern(node),
+            since=_bound_at(raw) or text(metadata, "creationTimestamp"),
+            live=phase not in FINISHED,
+            terminating=bool(metadata.get("deletionTimestamp")),
+            rejected=rejected,
+            annotations=annotations,
+            labels=self._labels(metadata) if self.rule_labels else _NO_LABELS,
+            totals=totals,
+            requested=requested,
+        )
+
+    def _labels(self, metadata: Mapping[str, Any]) -> dict[str, str]:
+        labels = obj(metadata, "labels")
+        return {key: value for key in self.rule_labels if isinstance(value := labels.get(key), str)}
 
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
-
-
-def _labels(metadata: Mapping[str, Any], kept: frozenset[str]) -> dict[str, str]:
-    found = obj(metadata, "labels")
-    return {key: value for key in kept if isinstance(value := found.get(key), str)}
 
 
 def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, Any], dict[str, int]]:

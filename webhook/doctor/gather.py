@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from webhook import names
 from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import read_bound_pod
+from webhook.devices.occupancy import BoundPodReader
 from webhook.doctor.facts import (
     EVERYWHERE,
     Facts,
@@ -157,8 +157,8 @@ class _Collection:
         pods = facts.all(ObjectKind.POD)
         if not pods:
             return facts
-        config = device_config_in(facts)
-        bound = [pod for raw in pods if (pod := read_bound_pod(raw, config)) is not None]
+        reader = BoundPodReader(device_config_in(facts))
+        bound = [pod for raw in pods if (pod := reader.read(raw)) is not None]
         return replace(facts, bound_pods=tuple(bound))
 
 
@@ -271,7 +271,7 @@ class _Gathering:
         from webhook.settings.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
 
         try:
-            return tuple(list_bound_pods(self._client, device_config_in(self._facts)))
+            return tuple(list_bound_pods(self._client, BoundPodReader(device_config_in(self._facts))))
         except ClusterError as error:
             return Unread("pods with devices", _why(error), "list on pods")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import Node
-from webhook.devices.occupancy import occupancy, read_bound_pod
+from webhook.devices.occupancy import occupancy
 from webhook.devices.requests import DevicePod
 from webhook.document_review import (
     LocatedFinding,
@@ -343,6 +343,7 @@ class BoundPods:
     def __init__(self, snapshot: Snapshot, nodes: Sequence[Node] | None) -> None:
         """Take the settings, and the nodes of the fleet in the same order; None if they are not known."""
         self._snapshot = snapshot
+        self._reader = snapshot.bound_pods
         self._nodes = nodes
         self._found: list[tuple[BoundPod, Subject, Document]] = []
 
@@ -350,7 +351,7 @@ class BoundPods:
         """Keep what is needed of a pod."""
         raw = document.value
         if self._nodes is not None and raw.get("kind") == "Pod":
-            pod = read_bound_pod(raw, self._snapshot.config)
+            pod = self._reader.read(raw)
             if pod is not None:
                 self._found.append((pod, subject_of(raw), replace(document, value=None)))
 

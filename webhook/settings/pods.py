@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any
 
-from webhook.devices.config import DeviceConfig
 from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import read_bound_pod
+from webhook.devices.occupancy import BoundPodReader
 from webhook.kube.client import Client, Page
 from webhook.kube.reflector import Reflector
 from webhook.settings.table import PODS
@@ -19,16 +16,14 @@ PAGE = 500  # pods; of 5 KiB they make 2.5 MiB
 
 def list_bound_pods(
     client: Client,
-    config: DeviceConfig,
-    rule_labels: frozenset[str] = frozenset(),
+    reader: BoundPodReader,
     progress: Callable[[int, int], None] = lambda _read, _left: None,
 ) -> Iterator[BoundPod]:
     """The pods of all namespaces that have or request devices, and are bound to a node.
 
     Args:
         client: of the API server.
-        config: the device config.
-        rule_labels: the keys of the labels that the scheduler's rules read.
+        reader: keeps what is needed of a pod.
         progress: called after each page, with how many pods have been read and how many are left.
 
     Raises:
@@ -37,7 +32,7 @@ def list_bound_pods(
     read = 0
     for page in _read_ahead(client.pages(PODS, BOUND, PAGE)):
         for raw in page.items:
-            pod = read_bound_pod(raw, config, rule_labels)
+            pod = reader.read(raw)
             if pod is not None:
                 yield pod
         read += len(page.items)
@@ -53,12 +48,9 @@ def _read_ahead(pages: Iterator[Page]) -> Iterator[Page]:
             yield page
 
 
-def bound_pods_reflector(
-    connect: Callable[[], Client], config: DeviceConfig, rule_labels: frozenset[str] = frozenset()
-) -> Reflector[BoundPod]:
+def bound_pods_reflector(connect: Callable[[], Client], reader: BoundPodReader) -> Reflector[BoundPod]:
     """Follows the pods of all namespaces that have or request devices, and are bound to a node."""
-    keep: Callable[[dict[str, Any]], BoundPod | None] = partial(read_bound_pod, config=config, rule_labels=rule_labels)
-    return Reflector("pods", PODS, connect, keep, BOUND)
+    return Reflector("pods", PODS, connect, reader.read, BOUND)
 
 
 class FollowedPods:
@@ -72,19 +64,15 @@ class FollowedPods:
         self._follow()
 
     def _follow(self) -> None:
-        self._followed = self._kept()
-        self._reflector = bound_pods_reflector(self._connect, *self._followed)
+        self._reader = self._snapshot().bound_pods
+        self._reflector = bound_pods_reflector(self._connect, self._reader)
         self._reflector.optional = True  # the right to list pods is the operator's to give
         self._reflector.start()
-
-    def _kept(self) -> tuple[DeviceConfig, frozenset[str]]:
-        snapshot = self._snapshot()
-        return snapshot.config, snapshot.settings.target.rule_labels
 
     @property
     def version(self) -> tuple[int, int] | None:
         """Another one after each change; None while the pods are not known."""
-        if self._kept() != self._followed:  # other annotations or labels are needed: read all pods again
+        if self._snapshot().bound_pods != self._reader:  # other annotations or labels are needed: read all pods again
             self._reflector.stop()
             self._generation += 1
             self._follow()

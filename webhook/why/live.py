@@ -18,7 +18,6 @@ from webhook.devices.occupancy import (
     nodes_with_devices,
     occupancy,
     occupy_node,
-    read_bound_pod,
 )
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart
@@ -203,7 +202,7 @@ class LiveObjects:
                 self.started[key[0], own] += 1
             if owner is not None and not finished:
                 self.started_by[owner] += 1
-            pod = read_bound_pod(raw, self.snapshot.config, self.snapshot.settings.target.rule_labels)
+            pod = self.snapshot.bound_pods.read(raw)
             if pod is not None:
                 self.bound.append(pod)
                 if self.keeps_running and pod.live and pod.requested and len(self.running) < MAX_WAITING:

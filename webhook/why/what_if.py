@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
 from webhook.devices.model import NOTHING, JsonAmounts
-from webhook.devices.occupancy import read_bound_pod
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
 from webhook.devices.verdict import Fits, Unknown, Verdict
 from webhook.errors import Malformed
@@ -403,8 +402,7 @@ class _Judged:
             "metadata": {**obj(self._raw, "metadata"), "annotations": annotations},
             "spec": {**obj(self._raw, "spec"), "nodeName": nodes[0].name},
         }
-        snapshot = live.snapshot
-        return read_bound_pod(raw, snapshot.config, snapshot.settings.target.rule_labels)
+        return live.snapshot.bound_pods.read(raw)
 
     def _assignments(
         self, live: LiveCluster, family: AnyFamily, request: Any, nodes: Sequence[OccupiedNode]
