@@ -20,7 +20,7 @@ import yaml
 from tests.cluster.assets import MissingError, find_assets
 from tests.cluster.cluster import GpuCluster
 from tests.cluster.images import BUSYBOX
-from tests.cluster.page import write_part
+from tests.docs.measured import write_part
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, namespace_objects, pods
 

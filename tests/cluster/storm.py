@@ -22,8 +22,8 @@ from typing import Any
 from tests.cluster.assets import MissingError, find_assets
 from tests.cluster.cluster import NAME, WAIT, GpuCluster
 from tests.cluster.images import BUSYBOX
-from tests.cluster.page import write_part
 from tests.deploy.files import CHART
+from tests.docs.measured import write_part
 from tests.e2e.objects import Object, namespace_objects
 from tests.e2e.objects import pods as pods_path
 

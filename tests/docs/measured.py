@@ -1,8 +1,8 @@
-"""Tables of measurements in the documentation: a run adds its row, or replaces the one that it wrote before."""
+"""Measurements in the documentation, between the markers of a part."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tests.docs.generated import set_part, shown
+from tests.docs.generated import DOCS, set_part, shown
 from tests.docs.markdown import tables
 
 
@@ -27,3 +27,9 @@ def add_row(page: str, part: str, key: Mapping[str, str], counts: Mapping[str, i
         [row.get(name, "0") for name in head] for row in sorted(rows, key=lambda row: [row[name] for name in key])
     ]
     return set_part(page, part, "".join(f"| {' | '.join(line)} |\n" for line in lines))
+
+
+def write_part(part: str, lines: Sequence[str]) -> None:
+    """Replace a part of docs/proof.md."""
+    page = DOCS / "proof.md"
+    page.write_text(set_part(page.read_text(), part, "".join(f"{line}\n" for line in lines)))
