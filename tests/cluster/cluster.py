@@ -77,12 +77,10 @@ class GpuCluster:
             self.volcano = Volcano(self.cluster, _made(directory / "volcano"), scheduler_conf, assets, token)
             stack.callback(self.volcano.close)
             self.nodes: list[Node] = []
-            for number, profile in enumerate(profiles, 1):
-                self.nodes.append(Node(number, profile, assets, self.cluster, directory))
-                stack.callback(self.nodes[-1].close)
-            with self.cluster.api() as api:
-                touch_nodes(api)  # until the next event of a node, the scheduler does not see its cards
-            time.sleep(2 * PERIOD)
+            self._stack = stack
+            for profile in profiles:
+                self.add_node(profile)
+            self.show_cards()
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -90,6 +88,19 @@ class GpuCluster:
 
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
+
+    def add_node(self, profile: str) -> Node:
+        """Start one more node, and wait until it offers its cards."""
+        node = Node(len(self.nodes) + 1, profile, self._assets, self.cluster, self._directory)
+        self.nodes.append(node)
+        self._stack.callback(node.close)
+        return node
+
+    def show_cards(self) -> None:
+        """Let the scheduler see the cards of all nodes: it does not before the next event of a node."""
+        with self.cluster.api() as api:
+            touch_nodes(api)
+        time.sleep(2 * PERIOD)
 
     def install_webhook(self, **values: Any) -> None:
         """Build the webhook's image, install its chart, and wait until the API server depends on it.
