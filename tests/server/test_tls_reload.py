@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -138,11 +139,12 @@ def test_a_pair_is_read_again_if_too_few_files_could_be_opened(authority: Author
     watched = WatchedFiles("certificate", pair, tls.load_pair, lambda _: None, signature(()))
     asyncio.run(watched.reload())
     authority.renew()
+    opened = max(int(each.name) for each in Path("/dev/fd").iterdir())
 
     async def reload_without_files() -> None:
         limit, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
         await asyncio.to_thread(bool)  # the executor has its thread
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, limit[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, limit[1]))
         try:
             with contextlib.suppress(OSError):
                 while True:
