@@ -25,6 +25,7 @@ CONTRACT = {
     "percentage": {"mixedCards": "smallest"},
     "memoryAboveCard": "clamp",
     "enforcement": "enforce",
+    "helpURL": None,
     "repairs": {},
     "dialects": {},
     "workloads": "warn",
@@ -45,6 +46,7 @@ NOT_DEFAULT = {
     "percentage": {"mixedCards": "deny"},
     "memoryAboveCard": "deny",
     "enforcement": "audit",
+    "helpURL": "https://[::1]:8443/help?rule={rule}#gpu",
     "repairs": {"toleration": False, "scheduler-name": "on"},
     "dialects": {"hami": "translate", "kai": False},
     "workloads": "deny",
@@ -103,6 +105,11 @@ WRONG = [
     ({"enforcement": "deny"}, "enforcement: "),
     ({"enforcement": None}, "enforcement: "),
     ({"namespaces": [{"match": ["a"], "enforcement": "off"}]}, "namespaces.0.enforcement: "),
+    *[({"helpURL": url}, f"helpURL: {url[:9]!r}"[:18]) for url in
+      ("ftp://gpu.example.org", "https://", "gpu.example.org/help", "https://gpu.example.org/a b", "https://a/{rules}",
+       "https://{rule}.example.org", "https://a\n", "https://a/\x1b[31m", f"https://a/{'a' * 200}")],
+    ({"helpURL": "wiki"}, "helpURL: 'wiki' is no link; write http:// or https://, a host and a path, at most 200 characters"),
+    ({"helpURL": ["https://a"]}, "helpURL: "),
     ({"rules": {"card-count": "block"}}, "rules.card-count: "),
     ({"rules": {"card-count": True}}, "rules.card-count: "),
     ({"rules": {"card-count": None}}, "rules.card-count: "),
@@ -195,6 +202,7 @@ def test_every_setting_is_read():
     assert settings.trusted_users == {"me"}
     assert (settings.whole_cards, settings.allocators) == (Level.DENY, Level.OFF)
     assert settings.autoscaled
+    assert settings.help_url == NOT_DEFAULT["helpURL"]
     assert policy.stale_after == 60
     assert policy.digest != default_policy().digest
 

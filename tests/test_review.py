@@ -284,6 +284,24 @@ def test_all_findings_are_reported_in_the_order_of_the_registry():
     assert lines[-1] == f"(decision {outcome.id})"
 
 
+@pytest.mark.parametrize(
+    ("url", "links"),
+    [
+        ("https://gpu.example.org/help", ["help: https://gpu.example.org/help"]),
+        (
+            "https://a/?{rule}#{rule}",
+            ["help: https://a/?number-zero#number-zero", "help: https://a/?privileged-device#privileged-device"],
+        ),
+    ],
+)
+def test_a_refusal_ends_with_each_link_of_the_policy_once(url, links):
+    pod = {"spec": {"containers": PRIVILEGED["spec"]["containers"] * 2}}
+    outcome = validate(request(pod), snapshot("mixed", helpURL=url, rules={"foreign-scheduler": "warn"}))
+    assert outcome.message().split("\n")[-1 - len(links) :] == [f"(decision {outcome.id})", *links]
+    large = validate(request({"spec": {"containers": [{}] * (MAX_CONTAINERS + 1)}}), snapshot(helpURL=url))
+    assert large.message().endswith(f"\nhelp: {url.replace('{rule}', 'pod-too-large')}")
+
+
 def test_the_rules_of_a_review_begin_with_the_repairs():
     limits = {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "50"}
     pod = {"spec": {"nodeName": "n", "containers": [{"name": "c", "resources": {"limits": limits}}]}}

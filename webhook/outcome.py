@@ -54,6 +54,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         pods_refused: rules that let a workload pass, but will refuse its pods.
         never_starts: rules that let a workload and each of its pods pass, although the pods can never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
+        help_url: the policy's link for refusals; empty if it has none.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     pods_refused: tuple[str, ...] = ()
     never_starts: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE
+    help_url: str = ""
 
     @property
     def changed_or_found(self) -> bool:
@@ -121,12 +123,13 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         return [violation for violation in self.violations if violation.level is Level.DENY]
 
     def message(self) -> str:
-        """The refusal, for people: every finding with its id, and the id of the decision."""
+        """The refusal, for people: every finding with its id, the id of the decision, and each link of the policy once."""
         denials = self.denials
         lines = [f"{v.rule}: {v.message}" for v in denials[:MAX_SHOWN]]
         if len(denials) > MAX_SHOWN:
             lines.append(f"and {len(denials) - MAX_SHOWN} more")
-        return "\n".join([*lines, f"(decision {self.id})"])
+        links = dict.fromkeys([self.help_url.replace("{rule}", v.rule) for v in denials[:MAX_SHOWN]])
+        return "\n".join([*lines, f"(decision {self.id})", *[f"help: {link}" for link in links if link]])
 
     def answer(self) -> Answer:
         """What the AdmissionReview answers."""

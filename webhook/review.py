@@ -241,7 +241,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     elif request.sub_resource:
         return _not_reviewed(request, "validate")
     if excess := _excess(request):
-        return _too_large(request, effective, excess)
+        return _too_large(request, snapshot, effective, excess)
     raw = _object(request)
     context = _context(request, snapshot, effective)
     view = PodView(raw)
@@ -257,6 +257,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not ENFORCE,
+        help_url=snapshot.settings.help_url,
         violations=tuple(violations.kept),
         object=view.raw,
         pods=(("", pod),),
@@ -297,6 +298,7 @@ def _validate_workload(
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not ENFORCE,
+        help_url=snapshot.settings.help_url,
         violations=tuple(violations.kept),
         notices=tuple(notices),
         object=request.object or {},
@@ -312,7 +314,7 @@ def _validate_workload(
 def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
     """Judge the queue of a PodGroup: however pods get into a queue, it is by one."""
     if request.unread:
-        return _too_large(request, effective, request.unread)
+        return _too_large(request, snapshot, effective, request.unread)
     raw = _object(request)
     if request.old_object is not None and text(request.old_object, "spec", "queue") == text(raw, "spec", "queue"):
         return _not_reviewed(request, "validate")
@@ -322,6 +324,7 @@ def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effecti
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not ENFORCE,
+        help_url=snapshot.settings.help_url,
         violations=tuple(violations.kept),
         object=raw,
         enforcement=effective.enforcement,
@@ -367,13 +370,14 @@ def _excess(request: Request) -> str:
     return request.unread
 
 
-def _too_large(request: Request, effective: Effective, excess: str) -> Outcome:
+def _too_large(request: Request, snapshot: Snapshot, effective: Effective, excess: str) -> Outcome:
     """Refuse an object unread: reviewing a part of it could miss what a rule refuses."""
     what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
     message = f"the {what} is too large: {excess}{remedy}"
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=effective.enforcement is not ENFORCE,
+        help_url=snapshot.settings.help_url,
         violations=(Violation(POD_TOO_LARGE, Level.DENY, "spec", message),),
         object=request.object or {},
         enforcement=effective.enforcement,

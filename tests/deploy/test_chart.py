@@ -294,8 +294,9 @@ POLICIES: Json = {
     "trustedUsers": ["joe"],
     "fleet": {"autoscaled": True},
     "dialects": {"hami": "translate"},
+    "helpURL": "https://gpu.example.org",
 }
-FOLLOWED = {"dialects", "percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
+FOLLOWED = {"dialects", "helpURL", "percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
 
 
 @pytest.mark.parametrize("key", sorted(json_schema()["properties"].keys() - {"enforcement"}))

@@ -89,6 +89,7 @@ def parse_policy(document: object, source: str) -> Policy:
         autoscaled=model.fleet.autoscaled,
         whole_cards=model.isolation_env.whole_cards,
         allocators=model.isolation_env.allocators,
+        help_url=model.help_url or "",
     )
     levels = LevelTable(
         overrides=MappingProxyType(dict(model.rules)),

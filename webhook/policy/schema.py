@@ -25,9 +25,12 @@ from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import DialectUse, Enforcement, Level, MemoryAboveCard, MixedCards
+from webhook.texts import shorten
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_KUBERNETES, OLDEST_VOLCANO, Version, parse_version
 
 MAX_PATH = 200  # characters of the path of a pod template
+MAX_LINK = 200  # characters of helpURL
+MAX_SHOWN_LINK = 60
 # The accounts in the manifests of Volcano and of the device plugins: tests/data/upstream-accounts.yaml.
 DEFAULT_TRUSTED_USERS = tuple(
     f"{names.SERVICE_ACCOUNT}{account}"
@@ -276,6 +279,26 @@ class _IsolationEnv(_Section):
     )
 
 
+# ASCII only, and no braces but those of {rule}: what a terminal shows is what it opens.
+_LINK = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+([/?#]([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]|\{rule\})*)?")
+
+
+def _link(text: str) -> str:
+    if len(text) > MAX_LINK or not _LINK.fullmatch(text):
+        raise ValueError(
+            f"{shorten(text, MAX_SHOWN_LINK)!r} is no link; write http:// or https://, a host and a path, at most {MAX_LINK} "
+            "characters, spaces and other special characters as %20; {rule} becomes the id of the rule"
+        )
+    return text
+
+
+_Link = Annotated[
+    str,
+    AfterValidator(_link),
+    WithJsonSchema({"type": "string", "pattern": f"^{_LINK.pattern}$", "maxLength": MAX_LINK}),
+]
+
+
 class _Fleet(_Section):
     autoscaled: StrictBool = Field(
         False, description="Whether larger nodes may come: what the fleet cannot run is then warned of, not refused."
@@ -320,6 +343,12 @@ class PolicyFile(_Section):
         Enforcement.ENFORCE,
         description="Whether the webhook acts on what it finds: enforce refuses and repairs; warn admits pods unchanged and "
         "warns their author of what would be refused and repaired; audit admits them unchanged and only records that.",
+    )
+    help_url: _Link | None = Field(
+        None,
+        alias="helpURL",
+        description="A link at the end of each refusal, such as `https://gpu.example.org/help#{rule}`, where `{rule}` becomes "
+        "the id of the rule that refuses; null: no link.",
     )
     repairs: _Switches = Field(
         {},

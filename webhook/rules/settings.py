@@ -107,3 +107,4 @@ class Settings:
     autoscaled: bool = False
     whole_cards: Level = Level.WARN
     allocators: Level = Level.WARN
+    help_url: str = ""
