@@ -1,0 +1,59 @@
+"""What docs/upstream.md names exists: scenarios, tests and cases that show a finding, rules and checks that report it."""
+
+import ast
+import re
+
+import yaml
+
+from tests.cases import each_case
+from tests.docs.commands import ROOT
+from tests.docs.generated import DOCS
+from tests.docs.markdown import slug, spans, tables
+from webhook.devices.ledger import LedgerRule
+from webhook.doctor.registry import CHECKS
+from webhook.suites.rulebook import rows
+
+FINDINGS = [
+    dict(zip(table[0], row, strict=True))
+    for table in tables((DOCS / "upstream.md").read_text())
+    if table[0][0] == "found"
+    for row in table[1:]
+]
+TITLES = {scenario["title"] for scenario in yaml.safe_load((ROOT / "tests/cluster/scenarios.yaml").read_text())}
+TOLD = {row.id for row in rows()} | set(LedgerRule) | CHECKS.keys() | {"usage", "why", "target", "replay --target"}
+TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def exists(named: str) -> bool:
+    """Whether a target of make, a file, or a test or class in a file (`FILE::NAME`) exists."""
+    if named.startswith("make "):
+        return named.removeprefix("make ") in TARGETS
+    file, _, name = named.partition("::")
+    if not name or not (ROOT / file).is_file():
+        return (ROOT / file).is_file()
+    defined = ast.parse((ROOT / file).read_text()).body
+    return name in {each.name for each in defined if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+
+
+@each_case("finding", FINDINGS, ids=lambda finding: slug(finding["found"])[:60])
+def test_what_shows_a_finding_exists(finding: dict[str, str]):
+    cell = finding["reproduce"]
+    named = [span for span in spans(cell) if span.startswith(("make ", "tests/"))]
+    titles = set(re.findall(r"\*([^*]+)\*", cell)) - {"read:"}
+    assert named
+    assert [each for each in named if not exists(each)] == []
+    assert titles <= TITLES
+    assert ("make life" in named) == bool(titles)
+
+
+def test_what_tells_of_a_finding_exists():
+    told = {
+        span for finding in FINDINGS for span in spans(finding["here"]) if not re.search(r"[.:]|^vgpu-number$", span)
+    }
+    assert told <= TOLD
+    assert len(told) > 40
+
+
+def test_every_finding_says_which_versions_have_it_and_what_comes_of_it():
+    assert len(FINDINGS) > 40
+    assert [finding for finding in FINDINGS if not all(finding.values())] == []
