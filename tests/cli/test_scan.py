@@ -303,7 +303,14 @@ def test_a_large_yaml_file_is_refused_with_advice(run, write, monkeypatch):
 
 @pytest.mark.parametrize(
     "argv",
-    [[], ["--cluster", "file"], ["--kubeconfig", "x", "file"], ["-o", "yaml", "file"], ["--report", "file"]],
+    [
+        [],
+        ["--cluster", "file"],
+        ["--kubeconfig", "x", "file"],
+        ["-o", "yaml", "file"],
+        ["--report", "file"],
+        ["--exit-zero", "--warnings-as-errors", "file"],
+    ],
 )
 def test_contradictory_options_are_refused(run, argv):
     assert run("scan", *argv).code == 2
@@ -502,7 +509,9 @@ def test_a_kind_is_read_in_the_version_that_the_cluster_serves(run, api, cluster
 
 def test_a_forbidden_kind_is_reported_and_the_rest_scanned(run, api, cluster):
     put_pods(api, bound_pod("a", 150))
+    assert run("scan", *cluster, "-A", "--exit-zero").code == 0
     api.fail(".*/cronjobs", lambda handler: handler.refuse(403, "cronjobs is forbidden"))
+    assert run("scan", *cluster, "-A", "--exit-zero").code == 2
     result = run("scan", *cluster, "-A")
     assert result.code == 2
     assert "cores-range" in result.out
@@ -514,7 +523,7 @@ def test_reports_are_created_replaced_and_deleted(run, api, cluster):
     result = run("scan", *cluster, "-A", "--report")
     assert "PolicyReports: 2 created, 0 replaced, 0 deleted, 0 unchanged" in result.out
     assert result.code == 1
-    report = api.get(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook")
+    report = api.get(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook-scan")
     assert report["summary"]["fail"] == 1
 
     result = run("scan", *cluster, "-A", "--report", "-o", "json")
@@ -528,8 +537,8 @@ def test_reports_are_created_replaced_and_deleted(run, api, cluster):
     put_pods(api, bound_pod("a", 160), bound_pod("b", namespace="other"))
     assert "0 created, 1 replaced, 1 deleted, 0 unchanged" in run("scan", *cluster, "-A", "--report").out
     assert api.writes == [
-        ("PUT", f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook"),
-        ("DELETE", f"{REPORTS}/namespaces/other/policyreports/vgpu-webhook"),
+        ("PUT", f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook-scan"),
+        ("DELETE", f"{REPORTS}/namespaces/other/policyreports/vgpu-webhook-scan"),
     ]
     selected = [request.query.get("labelSelector") for request in api.requests_for(f"{REPORTS}/policyreports")]
     assert set(selected) == {"app.kubernetes.io/managed-by=vgpu-webhook"}

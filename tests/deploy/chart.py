@@ -31,6 +31,7 @@ VALUES: dict[str, Json] = {
     "fallback": {"fallback": "isolation"},
     "fallback-static": {"fallback": "static"},
     "fallback-repair": {"fallback": "static", "fallbackRepair": True},
+    "reports": {"reports": {"enabled": True}},
     "store": {"store": {"enabled": True}},
     "store-pods": {"store": {"enabled": True, "readPods": True}},
 }

@@ -199,7 +199,8 @@ def test_a_secret_of_the_user_replaces_the_managed_certificate():
     assert one(found, "ServiceMonitor")["spec"]["endpoints"][0]["tlsConfig"]["ca"]["secret"]["name"] == "team-tls"
     bundles = {entry["clientConfig"]["caBundle"] for entry in entries(found).values()}
     assert bundles == {"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCuKApgo="}
-    assert {pod_specs(found)[kind]["containers"][0]["args"][0] for kind in ("Job", "CronJob")} == {"bind"}
+    jobs = [pod_specs([one(found, kind, "vgpu-webhook-certs")])[kind] for kind in ("Job", "CronJob")]
+    assert {job["containers"][0]["args"][0] for job in jobs} == {"bind"}
     assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
 
 

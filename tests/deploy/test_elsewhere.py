@@ -11,6 +11,7 @@ import yaml
 
 from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from webhook import names
+from webhook.scan.policy_reports import NAME as REPORT
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -58,8 +59,8 @@ def test_nothing_keeps_the_old_namespace_and_names(overlay: Path, tmp_path: Path
 
 
 # The container's name, the name in the certificate by which Prometheus verifies it, and what is in no manifest: the Secret that
-# the user makes, and the Lease that the console makes.
-EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook", "name: vgpu-webhook-store", names.EVENTS_LEASE}
+# the user makes, the Lease that the console makes, and the PolicyReports of `scan`.
+EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook", "name: vgpu-webhook-store", names.EVENTS_LEASE, REPORT}
 
 
 def test_the_parts_agree(tmp_path: Path):

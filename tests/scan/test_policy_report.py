@@ -27,7 +27,7 @@ def test_a_report_has_a_result_for_each_object_and_rule():
         "apiVersion": "wgpolicyk8s.io/v1alpha2",
         "kind": "PolicyReport",
         "metadata": {
-            "name": "vgpu-webhook",
+            "name": "vgpu-webhook-scan",
             "namespace": "team",
             "labels": {"app.kubernetes.io/managed-by": "vgpu-webhook"},
             "annotations": {},

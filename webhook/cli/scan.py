@@ -38,7 +38,7 @@ repair, at their level. Finished pods are skipped, and so are workloads that ano
   kubectl get pods,deployments,jobs -A -o json | vgpu-webhook scan --fleet fleet.yaml -
 
 exit codes:
-  0  nothing is denied
+  0  nothing is denied, or --exit-zero is given
   1  something would be refused today
   2  something could not be read or written; the rest is reported all the same
   3  nothing is denied, but there are warnings, under --warnings-as-errors
@@ -63,6 +63,7 @@ exit codes:
     "--report", is_flag=True, help="Write a PolicyReport into each namespace; with -o yaml print them instead."
 )
 @warnings_as_errors_option
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 also if there are findings; still with 2 after an error.")
 def command(
     given: FileArguments,
     settings: SettingsOptions,
@@ -75,11 +76,14 @@ def command(
     findings_only: bool,
     report: bool,
     warnings_as_errors: bool,
+    exit_zero: bool,
 ) -> int:
     """Show what the webhook would refuse, repair or warn about among existing pods and workloads."""
     if (settings.cluster is None) == (not given.paths):
         raise bad_usage("name files, or the cluster with --cluster, --kubeconfig or --context")
     refuse_both(namespaces, all_namespaces)
+    if exit_zero and warnings_as_errors:
+        raise bad_usage("--exit-zero and --warnings-as-errors exclude each other: leave out one")
     if output == "yaml" and not report:
         raise bad_usage("-o yaml prints PolicyReports: add --report")
     writes = report and output != "yaml"
@@ -90,7 +94,7 @@ def command(
     if settings.cluster is None:
         scan.read(ObjectFiles(given.files, scan.complain, positions=output in WRITERS))
         scan.report(output)
-        return scan.exit_code(strict=warnings_as_errors)
+        return scan.exit_code(strict=warnings_as_errors, zero=exit_zero)
     client = settings.client()
     places = [] if all_namespaces else namespaces or [settings.namespace]
     before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read
@@ -101,7 +105,7 @@ def command(
         done = write_reports(client, wanted, before, scan.complain, remove=not scan.complaints.count)
         counts = ", ".join(f"{count} {what}" for what, count in done._asdict().items())
         print(f"PolicyReports: {counts}", file=sys.stdout if output == "table" else sys.stderr)
-    return scan.exit_code(strict=warnings_as_errors)
+    return scan.exit_code(strict=warnings_as_errors, zero=exit_zero)
 
 
 class Scan:
@@ -196,12 +200,12 @@ class Scan:
         for line in notes:
             report_warning(line)
 
-    def exit_code(self, *, strict: bool) -> ExitCode:
-        """What the findings come to; `strict` makes warnings count."""
+    def exit_code(self, *, strict: bool, zero: bool) -> ExitCode:
+        """What the findings come to; `strict` makes warnings count, and `zero` makes only errors count."""
         findings = self.tally.findings
         return exit_code(
             unread=self.complaints.count > 0,
-            found=findings[Level.DENY] > 0,
+            found=findings[Level.DENY] > 0 and not zero,
             warned=strict and findings[Level.WARN] > 0,
         )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
 
 API_VERSION = "wgpolicyk8s.io/v1alpha2"
-NAME = "vgpu-webhook"
+NAME = "vgpu-webhook-scan"
 SOURCE = "vgpu-webhook"
 LABEL = "app.kubernetes.io/managed-by"
 LEFT_OUT = f"{SOURCE}/results-left-out"
