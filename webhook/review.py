@@ -227,6 +227,7 @@ def _context(
         snapshot.collections,
         reads_queue,
         effective.dialects,
+        effective.limits,
     )
 
 

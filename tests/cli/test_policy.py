@@ -106,7 +106,11 @@ def test_the_effective_default_is_the_default_policy(effective):
 levels_of_rules = st.dictionaries(st.sampled_from(sorted(DEFAULT_LEVELS)), st.sampled_from([*Level]), max_size=6)
 entries = st.fixed_dictionaries(
     {"match": st.lists(st.sampled_from(["*", "a", "a*", "?", "b"]), min_size=1), "rules": levels_of_rules},
-    optional={"exempt": st.booleans(), "enforcement": st.sampled_from(["enforce", "warn", "audit"])},
+    optional={
+        "exempt": st.booleans(),
+        "enforcement": st.sampled_from(["enforce", "warn", "audit"]),
+        "limits": st.sampled_from([None, {}, {"memory": {"max": 9}, "cores": {"min": 1, "max": 2}, "number": None}]),
+    },
 )
 policies = st.fixed_dictionaries(
     {"rules": levels_of_rules, "namespaces": st.lists(entries, max_size=4)},
@@ -122,7 +126,8 @@ def test_what_is_printed_is_a_policy_that_says_the_same(policy, namespace):
     assert ("exempt" in found.where) is here.exempt
     if not here.exempt:
         there = printed.levels.of("none-of-them" if namespace is None else namespace)
-        assert (there.levels, there.enforcement, there.repairs_off) == (here.levels, here.enforcement, here.repairs_off)
+        for what in ("levels", "enforcement", "repairs_off", "limits"):
+            assert getattr(there, what) == getattr(here, what)
     assert printed.settings == policy.settings
 
 

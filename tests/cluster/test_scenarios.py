@@ -27,6 +27,7 @@ WITHOUT = {
     "queue-not-leaf": "the scheduler stops: shown by make proof",
     "queue-capability": "a queue of its own is needed: shown by make proof",
     "status-too-large": "the cards of the node have fewer units: shown by tests/cluster/test_limits.py",
+    "outside-limits": "the pod runs; only the policy of its namespace refuses it",
     "gang-too-large": "a workload, not a pod: shown by make proof",
 }
 

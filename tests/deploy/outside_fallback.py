@@ -12,7 +12,7 @@ _FIELD = "API servers before 1.36 do not know the field, and refuse an expressio
 _API_SERVER = "the API server refuses such a pod itself, before it evaluates admission policies"
 
 _REASONS: Mapping[str, tuple[str, ...]] = {
-    _FLEET: (*(rule.id for rule in VALIDATIONS if rule.fleet), "ascend-core-invalid"),
+    _FLEET: (*(rule.id for rule in VALIDATIONS if rule.fleet), "ascend-core-invalid", "outside-limits"),
     _WORKLOAD: (
         "gang-never-complete",
         "queue-annotation-misplaced",

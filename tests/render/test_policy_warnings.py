@@ -149,7 +149,7 @@ def test_an_exempt_entry_with_rules_has_a_warning():
     assert entries({"match": ["a"], "exempt": True}) == [
         ("namespaces.0", "it has rules, yet exempt: true lets every pod pass; remove one of the two")
     ]
-    for key, value in (("enforcement", "warn"), ("repairs", {"toleration": "off"})):
+    for key, value in (("enforcement", "warn"), ("repairs", {"toleration": "off"}), ("limits", {"number": {"max": 1}})):
         ((_, message),) = check_policy(namespaces=[{"match": ["a"], "exempt": True, key: value}])
         assert message == f"it has {key}, yet exempt: true lets every pod pass; remove one of the two"
 

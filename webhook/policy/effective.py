@@ -120,6 +120,8 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
             comments[f"repairs.{rule}"] = _comment(switched, True, winner)
     if namespace is None and "namespaces" in entries:
         document["namespaces"] = entries["namespaces"]
+    elif winner is not None and holds.limits and not holds.exempt:
+        document["namespaces"] = [{"match": [namespace], "limits": entries["namespaces"][winner]["limits"]}]
     facts = {
         key: [texts[not getattr(policy.settings.target, name)] for name, texts in some.items()]
         for key, some in FACTS.items()

@@ -10,13 +10,15 @@ from pydantic import ValidationError
 
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
+from webhook.devices.families import Role
+from webhook.devices.requests import MAX_QUANTITY
 from webhook.devices.shapes import AnyShape
 from webhook.errors import Mistakes
 from webhook.mistakes import mistake_at
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
-from webhook.policy.schema import DeclaredNodes, PolicyFile
+from webhook.policy.schema import DeclaredNodes, LimitsEntry, PolicyFile
 from webhook.rules.levels import LevelTable, NamespaceRule
-from webhook.rules.settings import Level, Settings, Toleration
+from webhook.rules.settings import Level, Limits, Settings, Toleration
 from webhook.volcano.target import Target, parse_version
 
 
@@ -101,6 +103,7 @@ def parse_policy(document: object, source: str) -> Policy:
                 n.enforcement,
                 _switches(n.repairs),
                 MappingProxyType(dict(n.dialects)),
+                _limits(n.limits),
             )
             for n in model.namespaces
         ),
@@ -116,3 +119,8 @@ def parse_policy(document: object, source: str) -> Policy:
 
 def _switches(repairs: Mapping[str, str]) -> Mapping[str, bool]:
     return MappingProxyType({rule: word == "on" for rule, word in repairs.items()})
+
+
+def _limits(written: LimitsEntry | None) -> Limits:
+    ranges = {} if written is None else {Role(name): limit for name, limit in written if limit is not None}
+    return MappingProxyType({role: (limit.least or 0, limit.most or MAX_QUANTITY) for role, limit in ranges.items()})

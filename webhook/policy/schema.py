@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook import names
 from webhook.devices.dialects import DIALECTS
+from webhook.devices.requests import MAX_QUANTITY
 from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
@@ -153,7 +154,7 @@ _Workloads = Annotated[
     Literal["warn", "deny", "off"], _OFF_IS_A_WORD, WithJsonSchema({"enum": ["warn", "deny", "off", False]})
 ]
 _Text = Annotated[str, Field(min_length=1)]
-_Positive = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]  # `true` is no 1
+_Positive = Annotated[int, Field(strict=True, ge=1, le=MAX_QUANTITY)]  # `true` is no 1
 
 
 class _Toleration(_Section):
@@ -193,6 +194,35 @@ class _Percentage(_Section):
     )
 
 
+class _Range(_Section):
+    least: _Positive | None = Field(None, alias="min")
+    most: _Positive | None = Field(None, alias="max")
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> "_Range":
+        if (self.least or 0) > (self.most or MAX_QUANTITY):
+            raise ValueError(
+                f"min {self.least} is above max {self.most}, so every container would be refused; swap them"
+            )
+        return self
+
+
+class LimitsEntry(_Section):
+    """What one container may request."""
+
+    memory: _Range | None = Field(
+        None,
+        description="MiB of each card or NPU; no memory means all of it.",
+        examples=[{"min": 1024, "max": 40960}],
+    )
+    cores: _Range | None = Field(
+        None,
+        description="Per cent of each card; no cores means 0 for min, 100 for max.",
+        examples=[{"max": 50}],
+    )
+    number: _Range | None = Field(None, description="Cards, slices or NPUs.", examples=[{"max": 2}])
+
+
 class _Namespaces(_Section):
     match: Annotated[list[str], Field(min_length=1)] = Field(
         description="Globs of namespace names: `*` matches any text, `?` one character."
@@ -203,6 +233,11 @@ class _Namespaces(_Section):
     )
     repairs: _Switches = Field({}, description="Repairs on or off, overriding `repairs` above.")
     dialects: _Dialects = Field({}, description="As in `dialects` above, which they override.")
+    limits: LimitsEntry | None = Field(
+        None,
+        description="The least and the most `memory` (MiB of each card), `cores` (per cent of it) and `number` that one "
+        "container may request, such as `memory: {min: 1024, max: 40960}`; null: any.",
+    )
     exempt: StrictBool = Field(
         False, description="Whether pods and workloads pass without a review: not repaired, not checked."
     )

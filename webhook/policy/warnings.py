@@ -56,7 +56,7 @@ def warnings_of(policy: Policy) -> list[PolicyWarning]:
         found += _softened(levels, f"{place}.rules", entry.levels)
         found += [] if entry.exempt else _unanswered(levels, index)
         written: dict[str, object] = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
-        written["dialects"] = entry.dialects
+        written |= {"dialects": entry.dialects, "limits": entry.limits}
         useless = next((key for key, value in written.items() if value), None)
         if entry.exempt and useless:
             found.append(

@@ -8,7 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from webhook.policy.effective import EffectivePolicy
 from webhook.policy.schema import PolicyFile
-from webhook.render.yaml import lines, to_yaml
+from webhook.render.yaml import lines, to_json, to_yaml
 from webhook.texts import visible
 
 WIDTH = 100
@@ -90,7 +90,8 @@ class _Writer:
         for item in (node.get("examples") or [[]])[0]:
             yield from _dashed(list(self._section(items, item)))
         for key, value in schema.get("properties", {}).items():
-            yield f"  {key}: {value['default']}  # {value['description']}"
+            shown = to_json(value["examples"][0]) if "examples" in value else value["default"]
+            yield f"  {key}: {shown}  # {value['description']}"
 
     def _resolved(self, node: Json) -> Json:
         node = node.get("anyOf", [node])[0]  # the other one is null

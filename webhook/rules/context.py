@@ -10,7 +10,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families
-from webhook.rules.settings import DialectUse, Level, Settings
+from webhook.rules.settings import DialectUse, Level, Limits, Settings
 from webhook.volcano.collections import Collections
 
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
@@ -34,6 +34,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         collections: what else is known of the cluster.
         reads_queue: whether the annotations of a pod name its queue; not of a template whose controller makes PodGroups itself.
         dialects: what happens with the names of other systems in this namespace; those that are left out are off.
+        limits: the least and most of a role that one container may request in this namespace: MiB, per cent, or devices.
     """
 
     namespace: str
@@ -48,6 +49,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     collections: Collections = Collections()
     reads_queue: bool = True
     dialects: Mapping[str, DialectUse] = MappingProxyType({})
+    limits: Limits = MappingProxyType({})
 
     @property
     def known_fleet(self) -> Fleet | None:

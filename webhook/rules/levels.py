@@ -19,7 +19,7 @@ from webhook.devices.dialects import DIALECTS
 from webhook.devices.requests import DevicePod
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import DialectUse, Enforcement, Level
+from webhook.rules.settings import DialectUse, Enforcement, Level, Limits
 from webhook.texts import matches
 
 Active = tuple[tuple[Validation, Level], ...]
@@ -58,6 +58,7 @@ class NamespaceRule:
         enforcement: None leaves that of every namespace.
         repairs: whether some are on; the others are as in every namespace.
         dialects: what happens with some; the others are as in every namespace.
+        limits: of one container.
     """
 
     match: tuple[str, ...]
@@ -66,6 +67,7 @@ class NamespaceRule:
     enforcement: Enforcement | None = None
     repairs: Mapping[str, bool] = field(default_factory=dict)
     dialects: Mapping[str, DialectUse] = field(default_factory=dict)
+    limits: Limits = field(default_factory=dict)
 
     def covers(self, namespace: str) -> bool:
         """Whether a glob matches the namespace."""
@@ -88,6 +90,7 @@ class Effective:
         enforcement: whether denials refuse, and repairs are made.
         repairs_off: ids of the repairs that are switched off.
         dialects: what happens with the names of each other system.
+        limits: of one container.
         for_workloads: those of `active` that read a workload as a whole: rule, level, check.
     """
 
@@ -97,6 +100,7 @@ class Effective:
     enforcement: Enforcement
     repairs_off: frozenset[str]
     dialects: Mapping[str, DialectUse]
+    limits: Limits
     for_workloads: tuple[tuple[str, Level, WorkloadCheck], ...] = field(init=False)
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -217,7 +221,8 @@ class LevelTable:
         exempt = winner is not None and self.namespaces[winner].exempt
         off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
         dialects = MappingProxyType({dialect: used.value for dialect, used in self.used(winner).items()})
-        return Effective(exempt, MappingProxyType(levels), active, self.enforced(winner).value, off, dialects)
+        limits = {} if winner is None else self.namespaces[winner].limits
+        return Effective(exempt, MappingProxyType(levels), active, self.enforced(winner).value, off, dialects, limits)
 
 
 def _layered(

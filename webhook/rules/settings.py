@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from webhook import names
+from webhook.devices.families import Role
 from webhook.pod.tolerations import tolerates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKinds
 from webhook.volcano.target import Target
@@ -42,6 +43,9 @@ class Enforcement(StrEnum):
 
 
 ENFORCE = Enforcement.ENFORCE  # read several times in every review; a member of an enum takes longer
+
+
+Limits = Mapping[Role, tuple[int, int]]  # the least and the most of what is limited
 
 
 class MixedCards(StrEnum):

@@ -1,0 +1,96 @@
+"""A container requests more or less than the policy allows in its namespace.
+
+Reads:    the number, memory and cores of each container, after all repairs; the policy's limits of its namespace; the nodes
+Refuses:  an amount outside them, and no amount where all of a device is above them
+Why:      a namespace gets a share of the cards, and Volcano's queues limit all pods together, but not one of them.
+
+Memory is in MiB of one card or NPU, and cores are per cent of it. So the memory of gpushare, whose unit depends on its device
+plugin, and AI cores are not compared. A container without memory gets all of a device: an NPU, or the largest card that the
+pod may get; while the nodes are unknown, that is a doubt. A container without cores reserves none, and may use all.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.families import Family, Role
+from webhook.devices.model import CARD_CORES
+from webhook.devices.requests import MAX_QUANTITY, Amount
+from webhook.rules import wording
+from webhook.rules.base import Validation
+from webhook.rules.context import Context, Finding
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
+
+DETAIL = (
+    "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; write {advice}"
+)
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Compare each amount with the limits."""
+    for amount in (*_written(pod), *_left_out(pod, context)) if context.limits else ():
+        least, most = context.limits.get(amount.role, (0, MAX_QUANTITY))
+        factor = _factor(amount, context)
+        value = None if amount.value is None else amount.value * factor
+        if most < MAX_QUANTITY and (value is None or value > most):
+            yield _finding(amount, context, f"at most {most}", f"{most // factor} or less")
+        elif (value or 0) < least if amount.raw is not None else amount.role is Role.CORES and least:
+            yield _finding(amount, context, f"at least {least}", f"{-(-least // factor)} or more")
+
+
+def _written(pod: ReviewedPod) -> Iterator[Amount]:
+    """The amounts in comparable units; other rules report what is 0 or not usable."""
+    shared = any(npu.hami_core for npu in pod.npus)
+    for amount in pod.amounts:
+        _, _, family, role, _, value = amount
+        comparable = role is Role.NUMBER or family == Family.VGPU
+        if value and (comparable or (family == Family.ASCEND and (role is Role.MEMORY or shared))):
+            yield amount
+
+
+def _left_out(pod: ReviewedPod, context: Context) -> Iterator[Amount]:
+    """What containers may get of a device without an amount, with None in the place of the text."""
+    vgpu, largest = context.config.vgpu, pod.eligible.capacity if context.knows_nodes else None
+    for request in pod.slices:
+        if request.usable and (request.number or request.memory):
+            if not request.memory and request.percentage is None and (largest is not None or not context.knows_nodes):
+                yield Amount(request.container, vgpu.memory_name, Family.VGPU, Role.MEMORY, None, largest)
+            if not request.cores:
+                yield Amount(request.container, vgpu.cores_name, Family.VGPU, Role.CORES, None, CARD_CORES)
+    for npu in pod.npus:
+        if npu.usable and npu.memory is None:
+            whole = npu.chip.allocatable
+            yield Amount(npu.container, npu.chip.memory_name, Family.ASCEND, Role.MEMORY, None, whole)
+        if npu.usable and npu.hami_core and not npu.cores:
+            yield Amount(npu.container, npu.chip.cores_name, Family.ASCEND, Role.CORES, None, CARD_CORES)
+
+
+def _factor(amount: Amount, context: Context) -> int:
+    """MiB in a unit of memory; 1 for other roles."""
+    return context.config.vgpu.memory_factor if (amount.family, amount.role) == (Family.VGPU, Role.MEMORY) else 1
+
+
+def _finding(amount: Amount, context: Context, bound: str, advice: str) -> Finding:
+    container, resource, _, role, raw, value = amount
+    unit, factor = " MiB" if role is Role.MEMORY else "", _factor(amount, context)
+    requested = f"{resource} {value}{f' ({value * factor} MiB)' if value and factor > 1 else ''}"
+    if raw is None and role is Role.CORES:
+        requested = f"no {resource} and so may use all of a device"
+    elif raw is None:
+        size = "whose size is unknown now" if value is None else f"of {value * factor} MiB"
+        requested = f"no {resource} and so gets a whole device {size}"
+    detail = DETAIL.format(
+        who=wording.container(container),
+        requested=requested,
+        namespace=context.namespace,
+        bound=f"{bound}{unit}",
+        advice=f"{resource} {advice}",
+    )
+    return Finding(wording.resource_path(container, resource), detail, doubtful=value is None)
+
+
+RULE = Validation(
+    id="outside-limits",
+    level=Level.DENY,
+    summary="more or less memory, cores or devices than the policy's `limits` allow a container of the namespace",
+    check=check,
+)
