@@ -127,6 +127,13 @@ def test_quoted_messages_are_those_of_the_program():
     assert len(quoted) > len(FOREIGN_MESSAGES) + 3
 
 
+def test_each_tool_is_compared_with_links_to_what_is_said_of_it():
+    rows = [row for table in tables((DOCS / "comparison.md").read_text()) for row in table[1:]]
+    assert [row[0] for row in rows if "https://" not in row[0]] == ["this webhook"]
+    assert [row[0] for row in rows[1:] if not all("](https://" in cell for cell in row[2:])] == []
+    assert len(rows) > 10
+
+
 def test_every_alert_has_a_section():
     (rules,) = yaml.safe_load_all((DEPLOY / "components" / "monitoring" / "alerts.yaml").read_text())
     alerts = [rule["alert"] for group in rules["spec"]["groups"] for rule in group["rules"]]
