@@ -1,6 +1,5 @@
 """A server with `--cluster`: reviews follow changes of the cluster."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.kube.apiserver import NODES, ApiServer, config_maps
 from tests.server.conftest import Start
-from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, lists, put_device_config, put_policy
+from tests.server.live import OWN, POLICY, Live, gpu_node, lists, put_device_config, put_policy
 from tests.server.program import DATA, Authority, until
 from webhook.settings.table import COLLECTIONS
 
@@ -57,29 +56,6 @@ def test_reviews_follow_added_changed_and_deleted_nodes(live: Live, api: ApiServ
     until(lambda: live.refused(5) == ["card-count"])
 
 
-INVALID_REGISTERS = {
-    "not a register": {"volcano.sh/node-vgpu-register": "what?"},
-    "huge numbers": {"volcano.sh/node-vgpu-register": f"GPU,{'9' * 400},{'9' * 400},NVIDIA-T4,true,hami-core:"},
-    "not text": {"volcano.sh/node-vgpu-register": ["GPU"]},
-    "half a register": {"volcano.sh/node-vgpu-register": "GPU-1,10,16384:"},
-    "deep JSON": {"hami.io/node-register-Ascend910A": "[" * 5000},
-}
-
-
-@pytest.mark.parametrize("name", INVALID_REGISTERS)
-def test_an_invalid_node_does_not_affect_other_nodes(live: Live, api: ApiServer, name: str):
-    invalid = gpu_node("invalid", 16)
-    invalid["metadata"]["annotations"] = INVALID_REGISTERS[name]
-    api.put(NODES, invalid)
-    api.put(NODES, gpu_node("valid", 5))
-    until(lambda: live.refused(5) == [])
-    assert live.refused(6) == ["card-count"]
-    api.delete(NODES, "invalid")
-    api.delete(NODES, "valid")
-    until(lambda: live.refused(5) == ["card-count"])
-    assert "a bug" not in live.program.log()
-
-
 def test_reviews_follow_the_policy_and_a_bad_one_is_refused(live: Live, api: ApiServer):
     put_policy(api, "rules: {card-count: off}")
     until(lambda: live.refused(5) != ["card-count"])
@@ -110,13 +86,6 @@ def test_a_new_device_config_lists_the_nodes_again(live: Live, api: ApiServer):
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     put_device_config(api, NVIDIA)
     until(lambda: live.refused(5) == ["card-count"])
-    api.delete(config_maps("kube-system"), DEVICE_CONFIG)
-    until(lambda: "Volcano's built-in defaults (there is no ConfigMap kube-system/" in live.page())
-    put_device_config(api, NVIDIA, "volcano-system")
-    until(lambda: "device config: ConfigMap volcano-system/volcano-vgpu-device-config" in live.page())
-    put_device_config(api, NVIDIA)
-    until(lambda: "device config: ConfigMap kube-system/volcano-vgpu-device-config" in live.page())
-    assert live.refused(5) == ["card-count"]
 
 
 def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(start: Start, api: ApiServer, tmp_path: Path):
@@ -125,18 +94,3 @@ def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(start: Start
     assert live.program.metric("fleet_nodes", family="vgpu") == 4
     assert "fleet: the API server" not in live.page()
     assert live.refused(9) == ["card-count"]
-
-
-def test_a_second_change_waits_for_the_pause(start: Start, authority: Authority, tmp_path: Path):
-    pause = 1.0
-    with ApiServer(authority) as api:
-        api.put(NODES, gpu_node("a", 4))
-        live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": pause})
-        until(lambda: live.refused(5) == ["card-count"])
-        start_time = time.monotonic()
-        api.put(NODES, gpu_node("a", 5))
-        until(lambda: live.refused(5) == [])
-        api.put(NODES, gpu_node("a", 4))
-        until(lambda: live.refused(5) == ["card-count"])
-        assert time.monotonic() - start_time > pause
-        live.program.close()

@@ -249,7 +249,36 @@ def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
         assert source(watcher, "policy").digest == policy.digest
         put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
         until(lambda: watcher.snapshot.config.vgpu.number_name == "example.org/gpu")
-        assert source(watcher, "device config").source.origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
+        before = source(watcher, "device config")
+        assert before.source.origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
+        api.delete(config_maps("kube-system"), DEVICE_CONFIG)
+        until(lambda: source(watcher, "device config").digest != before.digest)
+        after = source(watcher, "device config")
+        assert after.since > before.since, "the date is that of the deletion"
+        assert "there is no ConfigMap" in after.source.origin
+
+
+def test_nodes_wait_for_the_device_config(api: ApiServer, cluster: ClusterOptions):
+    """The device config has the names of the resources to read from nodes."""
+    api.fail("/api/v1/namespaces/kube-system/configmaps", status(403, message="configmaps is forbidden"))
+    watcher = SettingsWatcher({}, cluster)
+    with running(watcher):
+        until(lambda: "403 configmaps" in (source(watcher, "device config").source.problem or ""))
+        time.sleep(0.3)
+        assert (api.requests_for(NODES), watcher.snapshot.fleet) == ([], None)
+        api.heal()
+        until(lambda: watcher.snapshot.fleet)
+
+
+def test_a_second_change_waits_for_the_pause(api: ApiServer, cluster: ClusterOptions, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(settings_watcher, "PAUSE_SECONDS", 0.7)
+    watcher = SettingsWatcher({}, cluster)
+    with running(watcher, patience=30):
+        begin = time.monotonic()
+        for cards in (5, 4):
+            api.put(NODES, gpu_node("a", cards))
+            until(lambda cards=cards: len(watcher.snapshot.fleet.vgpu.shapes[0].devices) == cards)
+        assert time.monotonic() - begin > 0.7
 
 
 def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
@@ -294,16 +323,29 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
         until(lambda: not watcher.snapshot.collections.queues.by_name["research"].is_open)
 
 
-@pytest.mark.parametrize("refused", [403, 404])
-def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: ClusterOptions, refused: int):
-    api.fail(QUEUES, status(refused))
+@pytest.mark.parametrize(
+    ("path", "refused", "known"),
+    [
+        (QUEUES, 403, True),  # they are optional
+        (QUEUES, 404, True),
+        (CLASSES, 403, False),  # they may serve anything
+        (CLASSES, 404, True),
+    ],
+)
+def test_objects_that_cannot_be_read_are_unknown(
+    api: ApiServer, cluster: ClusterOptions, path: str, refused: int, known: bool
+):
+    api.fail(path, status(refused))
     watcher = SettingsWatcher({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
-        assert watcher.snapshot.collections.queues is None
-        assert source(watcher, "list of queues").source.problem is None, "queues are optional"
-        assert str(refused) in source(watcher, "list of queues").source.origin
-    assert len(api.requests_for(QUEUES)) == 1, "they are retried much later"
+        assert watcher.snapshot.collections.queues is None or path != QUEUES
+        classes = watcher.snapshot.collections.classes
+        assert (classes is None or classes.complete) is known
+        shown = source(watcher, {QUEUES: "list of queues", CLASSES: "list of DeviceClasses"}[path]).source
+        assert str(refused) in shown.text
+        assert (shown.problem is None) is known
+    assert len(api.requests_for(path)) == 1, "they are retried much later"
 
 
 def test_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
@@ -321,21 +363,6 @@ def test_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
         assert source(watcher, "list of DeviceClasses").source.problem == (
             "DeviceClass odd: spec.extendedResourceName is no text"
         )
-
-
-@pytest.mark.parametrize(("refused", "known"), [(403, False), (404, True)])
-def test_device_classes_that_may_not_be_read_may_serve_anything(
-    api: ApiServer, cluster: ClusterOptions, refused: int, known: bool
-):
-    api.fail(CLASSES, status(refused))
-    watcher = SettingsWatcher({}, cluster)
-    with running(watcher, patience=30):
-        assert watcher.snapshot.fleet is not None
-        classes = watcher.snapshot.collections.classes
-        assert (classes is None or classes.complete) is known
-        shown = source(watcher, "list of DeviceClasses").source
-        assert str(refused) in shown.text
-        assert (shown.problem is None) is known
 
 
 def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: ClusterOptions):
@@ -429,16 +456,3 @@ def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Paths):
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
-
-
-def test_a_deleted_device_config_brings_back_the_default(api: ApiServer, cluster: ClusterOptions):
-    """The date is that of the deletion."""
-    put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
-    watcher = SettingsWatcher({}, cluster)
-    with running(watcher, patience=30):
-        before = source(watcher, "device config")
-        api.delete(config_maps("kube-system"), DEVICE_CONFIG)
-        until(lambda: source(watcher, "device config").digest != before.digest)
-        after = source(watcher, "device config")
-        assert after.since > before.since
-        assert "there is no ConfigMap" in after.source.origin

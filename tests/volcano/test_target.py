@@ -29,26 +29,24 @@ def test_an_invalid_version_is_refused(text):
         parse_version(text)
 
 
-FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS = (
-    "follows_policy",
-    "gates_nodes",
-    "reads_uuids",
+GATES, HANDSHAKE, FIRST, POLICY, UUIDS = FACTS = (
+    *("gates_nodes", "reads_handshake", "first_card_memory", "follows_policy", "reads_uuids"),
 )
 
 
 @pytest.mark.parametrize(
     "volcano, facts",
     [
-        ((1, 13, 0), set()),
-        ((1, 13, 3), set()),
-        ((1, 13, 4), {GATES_NODES}),
-        ((1, 14, 2), set()),
-        ((1, 14, 3), {GATES_NODES}),
-        ((1, 14, 9), {GATES_NODES}),
-        ((1, 15, 0), {FOLLOWS_POLICY}),
-        ((1, 15, 1), {FOLLOWS_POLICY, GATES_NODES}),
-        ((1, 16, 0), set(FACTS)),
-        ((2, 0, 0), set(FACTS)),
+        ((1, 13, 0), {HANDSHAKE, FIRST}),
+        ((1, 13, 3), {HANDSHAKE, FIRST}),
+        ((1, 13, 4), {GATES, FIRST}),
+        ((1, 14, 2), {HANDSHAKE}),
+        ((1, 14, 3), {GATES}),
+        ((1, 14, 9), {GATES}),
+        ((1, 15, 0), {HANDSHAKE, POLICY}),
+        ((1, 15, 1), {GATES, POLICY}),
+        ((1, 16, 0), {GATES, POLICY, UUIDS}),
+        ((2, 0, 0), {GATES, POLICY, UUIDS}),
     ],
 )
 def test_each_version_has_its_behavior(volcano, facts):
@@ -57,35 +55,19 @@ def test_each_version_has_its_behavior(volcano, facts):
 
 
 @pytest.mark.parametrize(
-    "volcano, handshake, first",
+    "plugin, one, writes",
     [
-        ((1, 13, 3), True, True),
-        ((1, 13, 4), False, True),
-        ((1, 14, 2), True, False),
-        ((1, 14, 3), False, False),
-        ((1, 15, 0), True, False),
-        ((1, 15, 1), False, False),
-        ((1, 16, 0), False, False),
+        ((1, 11, 0), False, True),
+        ((1, 11, 9), False, True),
+        ((1, 12, 0), True, True),
+        ((1, 12, 1), True, False),
+        ((2, 0, 0), True, False),
     ],
 )
-def test_what_older_versions_read(volcano, handshake, first):
-    target = Target(volcano=volcano)
-    assert (target.reads_handshake, target.first_card_memory) == (handshake, first)
-
-
-@pytest.mark.parametrize(
-    "plugin, one", [((1, 11, 0), False), ((1, 11, 9), False), ((1, 12, 0), True), ((2, 0, 0), True)]
-)
-def test_the_device_plugin_serves_one_container_from_1_12(plugin, one):
-    assert Target(device_plugin=plugin).one_container is one
+def test_the_device_plugin_serves_one_container_from_1_12_and_writes_the_handshake_up_to_1_12_0(plugin, one, writes):
+    target = Target(device_plugin=plugin)
+    assert (target.one_container, target.writes_handshake) == (one, writes)
 
 
 def test_the_default_versions():
     assert Target() == Target(volcano=(1, 15, 1), device_plugin=(1, 12, 0))
-
-
-@pytest.mark.parametrize(
-    "plugin, writes", [((1, 11, 0), True), ((1, 12, 0), True), ((1, 12, 1), False), ((1, 13, 0), False)]
-)
-def test_the_device_plugin_writes_the_handshake_up_to_1_12_0(plugin, writes):
-    assert Target(device_plugin=plugin).writes_handshake is writes
