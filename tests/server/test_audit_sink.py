@@ -6,11 +6,10 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from tests.server.client import Connection
 from tests.server.conftest import Start
-from tests.server.program import Program, until
+from tests.server.program import until
 from tests.server.reviews import admission_response, review
 
 PIPE_BYTES = 64 << 10
@@ -48,26 +47,6 @@ def test_an_empty_option_disables_the_audit_log(start: Start):
     assert program.close() == b""
 
 
-def _stuck(program: Program, reader: int) -> list[dict[str, Any]]:
-    """Fill a pipe, check that admissions continue, then read it: it has only whole lines, and lost lines are counted."""
-    with program.connect() as connection:
-        uids = send_reviews(connection, 300, "stuck")
-        lost = until(lambda: program.metric("audit_write_failures_total"))
-        uids += send_reviews(connection, 20, "more")
-        program.record()
-        read = bytearray(_drain(reader))
-        uids += send_reviews(connection, 5, "after")
-        program.record()
-        read += _drain(reader)
-    lines = [json.loads(line) for line in read.decode().splitlines()]
-    assert read.endswith(b"\n")
-    found = [line["uid"] for line in lines]
-    assert found == [uid for uid in uids if uid in set(found)], "in order, none twice"
-    assert found[-5:] == uids[-5:]
-    assert len(uids) - len(found) == program.metric("audit_write_failures_total") == lost + 20
-    return lines
-
-
 def _drain(reader: int) -> bytes:
     os.set_blocking(reader, False)
     read = bytearray()
@@ -84,7 +63,20 @@ def test_a_reader_that_stops_does_not_block_admissions(start: Start):
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     try:
         program = start(stdout=writer)
-        _stuck(program, reader)
+        with program.connect() as connection:
+            uids = send_reviews(connection, 300, "stuck")
+            lost = until(lambda: program.metric("audit_write_failures_total"))
+            uids += send_reviews(connection, 20, "more")
+            program.record()
+            read = _drain(reader)
+            uids += send_reviews(connection, 5, "after")
+            program.record()
+            read += _drain(reader)
+        assert read.endswith(b"\n"), "only whole lines"
+        found = [json.loads(line)["uid"] for line in read.decode().splitlines()]
+        assert found == [uid for uid in uids if uid in set(found)], "in order, none twice"
+        assert found[-5:] == uids[-5:]
+        assert len(uids) - len(found) == program.metric("audit_write_failures_total") == lost + 20
         assert os.get_blocking(writer), "other processes share the pipe and its flags"
         assert program.log().count("ERROR") == 1
         assert "audit log standard output: the reader does not keep up" in program.log()
@@ -107,17 +99,6 @@ def test_a_full_pipe_for_both_logs_does_not_block_admissions(start: Start):
     finally:
         for descriptor in (reader, writer, full):
             os.close(descriptor)
-
-
-def test_a_named_pipe_is_written_without_waiting(start: Start, tmp_path: Path):
-    path = tmp_path / "fifo"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        _stuck(start("--audit-log", str(path)), reader)
-    finally:
-        os.close(reader)
 
 
 def test_admissions_continue_when_the_reader_closes_the_pipe(start: Start):

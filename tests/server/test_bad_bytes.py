@@ -12,22 +12,14 @@ from tests.server.program import Program
 from tests.server.reviews import admission_response, refusal, review
 
 GOOD = json.dumps(review()).encode()
-REST = b',"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'
 MIB = 1 << 20
 
 # One of each way to be refused; tests/wire/test_codec.py has all of them.
 BAD = {
     "empty": b"",
-    "truncated": GOOD[:-5],
-    "NaN": GOOD.replace(b'"pod"', b"NaN", 1),
-    "5,000 digits": b'{"request": ' + b"1" * 5000 + REST,
-    "nested 1,000 deep, with spaces": b'{"request": ' + b"[ " * 1000 + b"]" * 1000 + REST,
     "nested 100,000 deep": b'{"a":' * 100_000,
     "lone surrogate": GOOD.replace(b'"alice"', b'"\\ud800"'),
-    "bad UTF-8": GOOD.replace(b"alice", b"\xff\xfe"),
-    "a key twice": GOOD.replace(b'"metadata"', b'"spec": {}, "metadata"'),
     "a pod": json.dumps(review()["request"]["object"]).encode(),
-    "an endless uid": GOOD.replace(b"u-1", b"u" * 5000),
     "no object": GOOD.replace(b'"object"', b'"thing"'),
     "limits are a list": GOOD.replace(b'"limits": {', b'"limits": [], "more": {'),
 }
@@ -35,10 +27,12 @@ BAD = {
 
 @each_case("path", ["/mutate", "/validate"])
 @each_case("body", BAD.values(), ids=BAD)
-def test_a_malformed_body_is_refused_with_a_status(connection: Connection, path: str, body: bytes):
+def test_a_malformed_body_is_refused_with_a_status(program: Program, connection: Connection, path: str, body: bytes):
     assert body != GOOD
+    before = program.metric("bad_requests_total", endpoint=path[1:], code="400")
     message = refusal(connection.post(path, body), 400)
     assert len(message) < 400
+    assert program.metric("bad_requests_total", endpoint=path[1:], code="400") == before + 1
     assert admission_response(connection.post(path, review()))["uid"] == "u-1", "the same connection still serves"
 
 
@@ -88,12 +82,6 @@ def test_a_body_of_eight_mebibytes_is_reviewed(program: Program):
     body = GOOD + b" " * (8 * MIB - len(GOOD))
     assert admission_response(program.post("/validate", body))["uid"] == "u-1"
     refusal(program.post("/validate", body + b" "), 413)
-
-
-def test_malformed_bodies_are_counted(program: Program):
-    before = program.metric("bad_requests_total", endpoint="mutate", code="400")
-    refusal(program.post("/mutate", b"{"), 400)
-    assert program.metric("bad_requests_total", endpoint="mutate", code="400") == before + 1
 
 
 def test_malformed_bodies_cause_no_internal_error(program: Program):

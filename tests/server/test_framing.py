@@ -48,6 +48,14 @@ def test_other_paths_are_not_found(program: Program, path: str):
         refusal(connection.request("POST", path, GOOD, JSON), 404)
 
 
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8;q=1"],
+)
+def test_the_media_type_may_have_parameters(connection: Connection, media_type: str):
+    assert admission_response(connection.request("POST", "/validate", GOOD, {"Content-Type": media_type}))
+
+
 @pytest.mark.parametrize("size", [1000, 1], ids=["at once", "byte by byte"])
 def test_a_chunked_body_is_read(connection: Connection, size: int):
     chunks = b"".join(b"0%X;a=b\r\n%s\r\n" % (len(part), part) for part in (GOOD[:7], GOOD[7:100], GOOD[100:]))
