@@ -142,13 +142,6 @@ def test_no_api_server_answers(certs: Certs):
     assert "does not answer" in error_of(certs)
 
 
-def test_a_malformed_kubeconfig(certs: Certs):
-    """tests/kube/test_client.py has others."""
-    certs.kubeconfig.write_text("garbage")
-    message = error_of(certs)
-    assert message.startswith(f"{certs.kubeconfig}: no credentials for the API server: it ")
-
-
 def test_a_server_that_is_not_an_api_server(api: CertsApiServer, certs: Certs):
     api.fail(TLS, lambda handler: handler.respond(200, b'"hello"'))
     assert error_of(certs) == (

@@ -1,13 +1,12 @@
 """The actions of the plan and their times, in an undamaged cluster. test_plan_property proves that trust never breaks."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
 from certs import verify
 from certs.plan import AUTHORITY, SERVING, ActionKind, Plan, apply, plan
-from certs.state import PUBLISH_LAG, SERVE_LAG, Configuration, Desired, observe
+from certs.state import PUBLISH_LAG, SERVE_LAG, Desired, observe
 from tests.certs.planning import (
     DAY,
     DESIRED,
@@ -22,7 +21,7 @@ from tests.certs.planning import (
     observed,
     run_actions,
 )
-from tests.certs.simulated_cluster import HOSTS, KINDS, World
+from tests.certs.simulated_cluster import HOSTS, World
 
 
 def test_a_rotation_of_the_ca_takes_three_steps(world: World):
@@ -52,29 +51,6 @@ def test_a_rotation_of_the_ca_takes_three_steps(world: World):
     assert plan(observed(world)) == Plan(())
 
 
-def test_a_second_request_does_not_start_another_rotation(world: World):
-    run_actions(world, rotate=True)
-    successor = observed(world).authority.next
-    for _ in range(2):
-        assert run_actions(world, rotate=True) == []
-    assert observed(world).authority.next == successor
-
-
-def test_one_run_rotates_the_ca_once(world: World):
-    at_once = replace(DESIRED, publish_lag=timedelta(0), serve_lag=timedelta(0))
-    assert run_actions(world, at_once, rotate=True).count(INTRODUCED) == 1
-    assert observed(world).authority.next is None
-
-
-def test_the_lags_are_configurable(world: World):
-    desired = replace(DESIRED, publish_lag=SECOND, serve_lag=2 * SECOND)
-    run_actions(world, desired, rotate=True)
-    world.time += SECOND
-    assert run_actions(world, desired) == [SIGNED]
-    world.time += 2 * SECOND
-    assert run_actions(world, desired) == [RETIRED, *PUBLISHED, MOUNTED]
-
-
 @pytest.mark.parametrize(
     "days, expected",
     [(59, []), (60, [SIGNED]), (6.7 * 365, [INTRODUCED, *PUBLISHED, SIGNED, PROMOTED])],
@@ -101,23 +77,11 @@ def test_a_leaf_that_expires_with_its_ca_is_not_renewed(world: World):
     assert run_actions(world, desired) == []
 
 
-def test_a_missing_leaf_is_signed_again(world: World):
-    world.put(SERVING, None, ours=False)
-    assert run_actions(world) == [SIGNED]
-
-
 def test_other_hosts_need_another_leaf(world: World):
     desired = Desired((*HOSTS, "vgpu-webhook"))
     assert run_actions(world, desired) == [SIGNED]
     assert verify.hosts(observed(world).leaf.certificate) == frozenset(desired.hosts)
     assert run_actions(world, desired) == []
-
-
-def test_a_missing_configuration_is_skipped(world: World):
-    world.put(KINDS[0], None, ours=False)
-    assert run_actions(world) == []
-    world.put(KINDS[0], Configuration((b"",)), ours=False)
-    assert run_actions(world) == [PUBLISHED[0]]
 
 
 def test_representations_contain_no_key(world: World):

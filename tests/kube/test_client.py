@@ -54,10 +54,6 @@ def test_listed_objects_have_kind_and_version(api: ApiServer, client: Client):
     assert (obj["apiVersion"], obj["kind"]) == ("v1", "Node")
 
 
-def test_an_empty_list(client: Client):
-    assert list(client.list(PODS)) == []
-
-
 def test_an_empty_list_may_be_null(api: ApiServer, client: Client):
     api.fail(PODS, lambda handler: handler.respond(200, b'{"kind":"PodList","metadata":{},"items":null}'))
     assert list(client.list(PODS)) == []

@@ -93,12 +93,6 @@ def test_an_empty_list_is_the_first_version(api: ApiServer, start: Start):
     assert start().version == 1
 
 
-def test_lists_come_in_pages(api: ApiServer, start: Start):
-    api.put(NODES, *[node(f"n{number}") for number in range(120)])
-    assert len(start().objects) == 120
-    assert listed(api) == 3
-
-
 @pytest.mark.parametrize("fault", [sends(b'{"type":"ERROR","object":{"code":410}}\n'), status(410)])
 def test_a_watch_that_is_gone_is_followed_by_a_list_without_a_warning(
     api: ApiServer, start: Start, fault: Any, caplog: pytest.LogCaptureFixture
