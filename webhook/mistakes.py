@@ -32,7 +32,7 @@ def mistake_in_json(error: JSONDecodeError) -> str:
 
 def unknown_rule(rule: str, known: Iterable[str], what: str = "rule") -> str:
     """That there is no rule of this name, and the nearest one that there is."""
-    near = get_close_matches(rule, list(known), 1)
+    near = get_close_matches(rule.lower(), list(known), 1)
     hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
     return f"no {what} is called {rule!r}; {hint}"
 
@@ -66,7 +66,8 @@ def mistake_in_value(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return "it is missing; add it"
     rule = _RULES.get(error["type"])
-    return f"it must be {rule(context) if rule else 'another value'}, not {_quoted(error['input'])}"
+    found = f"of {context['actual_length']}" if "actual_length" in context else _quoted(error["input"])
+    return f"it must be {rule(context) if rule else 'another value'}, not {found}"
 
 
 def mistake_in_model(error: ErrorDetails, model: type[BaseModel], path: Sequence[int | str]) -> str:

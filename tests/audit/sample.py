@@ -10,11 +10,9 @@ import yaml
 
 from tests.reviewing import request
 from webhook.audit import writer as audit
-from webhook.policy.policy import default_policy
 from webhook.review import mutate, validate
-from webhook.settings.files import SAMPLES
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.settings.table import DEVICE_CONFIG, FLEET
+from webhook.settings.files import SAMPLES, load, or_samples
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
@@ -38,8 +36,7 @@ _REQUESTS = (
 
 def lines() -> Iterator[bytes]:
     """The lines that the webhook would write, with a fixed duration."""
-    config = DEVICE_CONFIG.load(SAMPLES / "device-config.yaml")
-    used = SnapshotInputs(config, default_policy(), read_nodes(FLEET.load(SAMPLES / "fleet.yaml"), config)).snapshot()
+    used = SnapshotInputs.of(load(or_samples({}))).snapshot()
     for minute, namespace, user, name in _REQUESTS:
         admission_request = request(_pod(name), namespace=namespace, name="", user=user)
         at = _BEGIN + timedelta(minutes=minute)

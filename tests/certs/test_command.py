@@ -27,7 +27,7 @@ def test_the_service_account_of_a_pod(
         assert main(["certs", "ensure"]) == 0
         assert TLS in api.objects
     (tmp_path / "token").unlink()
-    assert main(["certs", "ensure"]) == 1
+    assert main(["certs", "ensure"]) == 2
     assert f"{tmp_path}: no credentials for the API server: its token" in capsys.readouterr().err
 
 

@@ -151,5 +151,5 @@ def test_a_failed_read_is_an_error(api: CertsApiServer, certs: Certs):
     assert "problem    the local clock shows" in result.out
     certs.kubeconfig.unlink()
     result = certs("show")
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     assert result.err.startswith(f"error: {certs.kubeconfig}: no credentials for the API server: ")

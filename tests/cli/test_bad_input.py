@@ -10,6 +10,7 @@ import pytest
 from tests.cases import each_case
 from tests.cli.conftest import pod
 from webhook.cli.main import COMMANDS
+from webhook.settings.files import SAMPLES
 
 # Words of Python, its libraries and this code, which do not help the user.
 INTERNAL_WORDS = re.compile(
@@ -35,6 +36,7 @@ FILES = {
     "json in latin-1": b"{\xff}",
     "gzip": b"\x1f\x8b\x08\x00rest",
     "tab": b"a: b\n\tc: d\n",
+    "tab at the start": b"a:\n\tc: d\n",
     "bracket": b"a: [\n",
     "quote": b'a: "b',
     "colon": b"a: b: c",
@@ -107,6 +109,7 @@ def test_files_that_cannot_be_read(command, bad, run, write, monkeypatch):
         ("json in latin-1", "it is not text (control characters, or not UTF-8); give a YAML or JSON file"),
         ("gzip", "it is compressed; unpack it first"),
         ("tab", "a tab; indent with spaces (line 2, column 1)"),
+        ("tab at the start", "a tab; indent with spaces (line 2, column 1)"),
         ("bracket", "a value is missing, or a bracket is not closed (line 2, column 1)"),
         ("quote", "a quote is not closed (line 1, column 6)"),
         (
@@ -171,7 +174,18 @@ PORT = "99999 is not in the range 0<=x<=65535"
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "error: missing command; see `vgpu-webhook --help`\n"),
+        (["certs"], "error: missing command" + see_help("certs")),
+        (["completion"], "missing argument '{bash|zsh|fish}'; choose from bash, zsh, fish" + see_help("completion")),
+        (["console", "--audit-log", "/"], "'--audit-log': File '/' is a directory" + see_help("console")),
+        (["certs", "show", "--kubeconfig", "/none"], "error: /none: no credentials for the API server"),
+        (
+            ["why", "--sample", "job/train", "-n", "team-a"],
+            "check the name and the namespace; a Job of Volcano is vcjob/NAME",
+        ),
+        (
+            ["policy", "check", str(SAMPLES / "pod-refused.yaml")],
+            "this is a manifest of kind Pod, not a policy; `vgpu-webhook review` reads manifests",
+        ),
         (["revew"], "error: no such command 'revew'. (Did you mean one of: 'review', 'serve'?)\n"),
         (["policy", "chekc"], "error: no such command 'chekc'. Did you mean 'check'?\n"),
         (["review"], "error: name a file, a directory or - for standard input" + see_help("review")),

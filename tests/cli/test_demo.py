@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.program import until
+from webhook.cli.demo import free_port
 
 PROGRAM = Path(sys.executable).parent / "vgpu-webhook"
 
@@ -100,6 +102,17 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
     assert "Traceback" not in demo.stderr.read()
     assert not Path(ca).exists()
     assert running(children) == []
+
+
+def test_a_port_that_is_taken_is_named(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        wanted = taken.getsockname()[1]
+        found = free_port(wanted, "--port")
+    assert found != wanted
+    assert capsys.readouterr().err == (
+        f"warning: port {wanted}: address already in use; port {found} is used instead: "
+        f"end what listens on {wanted}, or choose with --port\n"
+    )
 
 
 def test_the_webhook_continues_without_its_console(demo):

@@ -1,5 +1,6 @@
 """What all commands share: names, imports, exit codes, completion."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -66,8 +67,21 @@ def test_certs_imports_nothing_that_reviews_pods():
     assert python(code).stdout == "set()\n"
 
 
-def test_the_version(run):
-    assert run("--version").out == f"vgpu-webhook {version('volcano-vgpu-webhook')}\n"
+@pytest.mark.parametrize("word", ["--version", "version"])
+def test_the_version(word: str, run):
+    assert run(word).out == f"vgpu-webhook {version('volcano-vgpu-webhook')}\n"
+
+
+@pytest.mark.parametrize(
+    "argv", [["help"], ["help", "policy", "check"], []], ids=lambda argv: " ".join(argv) or "nothing"
+)
+def test_help_is_a_command_too(argv: list[str], run):
+    assert run(*argv) == run(*argv[1:], "--help")
+    assert run(*argv).out.startswith("Usage: vgpu-webhook ")
+
+
+def test_the_help_of_a_command_that_does_not_exist(run):
+    assert run("help", "revew").err == run("revew").err
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -79,6 +93,7 @@ def test_every_command_has_help(name: str, run):
     for each in (command, *getattr(command, "commands", {}).values()):
         assert each.help
         assert all(option.help for option in each.params if isinstance(option, click.Option)), each.name
+        assert not re.search(r"(?m)^\d  ", each.epilog or ""), "exit codes are indented"
 
 
 def test_help_lists_every_command(run):

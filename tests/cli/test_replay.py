@@ -11,11 +11,11 @@ from tests.cli.conftest import Result
 from tests.reviewing import request
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
-from webhook.settings.files import SAMPLES, load
+from webhook.settings.files import SAMPLES, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
 
 LOG = SAMPLES / "audit.jsonl"
-INPUTS = ("--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml")
+INPUTS = ("--sample",)
 
 
 def test_the_sample_log_is_current():
@@ -48,7 +48,7 @@ def test_what_if_for_one_namespace(run):
 
 def test_what_if_the_split_count_changes(run, write):
     policy = write("policy.yaml", {"target": {"devicePlugin": "1.11.0"}})  # which serves several containers
-    base = SnapshotInputs.of(load({"config": INPUTS[3], "fleet": INPUTS[1], "policy": policy})).snapshot()
+    base = SnapshotInputs.of(load(or_samples({"policy": policy}))).snapshot()
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
     containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(60)]
     spec = {"schedulerName": "volcano", "containers": containers}

@@ -10,6 +10,7 @@ import yaml
 import webhook.review
 from tests.cases import each_case
 from webhook.render.rules import cell
+from webhook.rules.isolation import ISOLATED, examples
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 
@@ -75,6 +76,11 @@ def test_one_rule_shows_its_docstring_example_and_result(rule, run):
         assert markdown.count("```diff\n") == sum(other["kind"] == "mutation" for other in rules)
 
 
+def test_isolation_env_lists_its_variables(run):
+    listed = set(re.findall(r"[A-Z]+_[A-Z_]+…?", run("rules", "isolation-env").out.partition("Why:")[0]))
+    assert listed == {name for family in ISOLATED for name in examples(family)}
+
+
 def test_a_repair_shows_its_changes_as_review_does(run):
     changed = run("rules", "toleration").out.partition("Result:\n")[2]
     assert changed.startswith("    spec\n")
@@ -101,6 +107,7 @@ def test_every_id_of_the_engine_is_explained():
     "rule_id,hint",
     [
         ("card-cuont", "did you mean 'card-count'?"),
+        ("CARD-COUNT", "did you mean 'card-count'?"),
         ("pod-to-large", "did you mean 'pod-too-large'?"),
         ("zzz", "`vgpu-webhook rules` lists them"),
         ("\x1b[31m", "'\\x1b[31m'"),

@@ -326,7 +326,7 @@ def test_update_cannot_write_to_standard_input(run):
         ("", "a suite is one document with `cases`, but this file has 0"),
         ("[]", "the suite: it must be an object, not a list"),
         ("fleet: sample", "cases: it is missing; add it"),
-        ("cases: []", "cases: it must be a list of at least 1 value, not a list"),
+        ("cases: []", "cases: it must be a list of at least 1 value, not of 0"),
         ("cases: [1]", "case 1: it must be an object, not 1"),
         ("cases: [{manifest: a.yaml}]", "case 1: name: it is missing; add it"),
         ("cases: [{name: a, manifests: b}]", ("case 'a': manifest: it is missing; add it; case 'a': manifests: no such key; "

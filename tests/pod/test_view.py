@@ -92,7 +92,7 @@ def test_absent_resources_are_empty(fields):
         ({"spec": "x"}, "spec", "an object"),
         ({"spec": False}, "spec", "an object"),
         ({"metadata": {"annotations": []}}, "metadata.annotations", "an object"),
-        ({"metadata": {"annotations": {"a": 1}}}, "metadata.annotations[a]", "a string of at most 256 KiB"),
+        ({"metadata": {"annotations": {"a": 1}}}, "metadata.annotations[a]", "a string in quotes"),
         ({"spec": {"containers": {}}}, "spec.containers", "a list"),
         ({"spec": {"containers": "c"}}, "spec.containers", "a list"),
         ({"spec": {"containers": [{}, "c"]}}, "spec.containers[1]", "an object"),

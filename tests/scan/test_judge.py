@@ -145,14 +145,14 @@ def owned(kind: str, name: str, version: str = "apps/v1", controller: bool = Tru
         (owned("ReplicaSet", "web-7d9f", **{"pod-template-hash": "7d9f"}), "Deployment/web"),
         (owned("ReplicaSet", "web-7d9f", **{"pod-template-hash": "other"}), "ReplicaSet/web-7d9f"),
         (owned("ReplicaSet", "web-7d9f"), "ReplicaSet/web-7d9f"),
-        (owned("Job", "train", "batch.volcano.sh/v1alpha1"), "Job/train"),
+        (owned("Job", "train", "batch/v1"), "Job/train"),
+        (owned("Job", "train", "batch.volcano.sh/v1alpha1"), "vcjob/train"),
         (owned("Thing", "part", controller=False), "Pod/train"),
         (placed(metadata={"ownerReferences": None}), "Pod/train"),
     ],
 )
 def test_pods_are_reported_under_their_owner(raw: dict[str, Any], subject: str):
-    result = subject_of(raw)
-    assert f"{result.kind}/{result.name}" == subject
+    assert subject_of(raw).kind_and_name == subject
 
 
 def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:

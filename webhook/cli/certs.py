@@ -17,7 +17,7 @@ OwnerReferencesPermissionEnforcement). `show` needs only `get`. The serving pods
 ca.crt) and need no rights on Secrets. Only this account should be able to read vgpu-webhook-ca, which holds the keys of the
 CAs.
 
-Exit codes: 0 in order, 1 not in order and not repaired, 2 bad usage.
+Exit codes: 0 in order, 1 not in order and not repaired, 2 bad usage, no credentials, or nothing to show.
 """
 
 import json
@@ -40,7 +40,6 @@ from webhook import names
 from webhook.cli.options import FILE, LABEL_NAME, OBJECT_NAME, combined, duration, output_option
 from webhook.cli.program import ExitCode, Group, report_error
 from webhook.durations import format_duration
-from webhook.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 
@@ -172,15 +171,17 @@ def show_command(connect: Callable[[], Cluster], output: str) -> int:
         _print(json.dumps(facts, indent=2) if output == "json" else format_facts(facts))
         return bool(facts["inOrder"])
 
-    return _run(connect, show)
+    return _run(connect, show, ExitCode.BAD_INPUT)
 
 
-def _run(connect: Callable[[], Cluster], run: Callable[[Cluster], bool | None]) -> int:
+def _run(
+    connect: Callable[[], Cluster], run: Callable[[Cluster], bool | None], failed: ExitCode = ExitCode.FOUND
+) -> int:
     try:
         return ExitCode.FOUND if run(connect()) is False else ExitCode.OK
-    except (CertsError, ConfigError) as error:
+    except CertsError as error:
         report_error(str(error))
-        return ExitCode.FOUND
+        return failed
 
 
 def _desired(cluster: Cluster) -> Desired:

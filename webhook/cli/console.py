@@ -15,7 +15,7 @@ from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
-from webhook.cli.options import FILE, store_option
+from webhook.cli.options import FILE, File, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
@@ -55,6 +55,7 @@ The console has no passwords: it listens on loopback, and everyone who can reach
 )
 @click.option(
     "--audit-log",
+    type=File(dir_okay=False),
     metavar="FILE",
     help="The file that `serve --audit-log` writes; it is read with its rotated files, and followed.",
 )

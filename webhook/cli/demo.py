@@ -22,7 +22,7 @@ import orjson
 
 from certs import pki as store
 from webhook.cli.options import PORT
-from webhook.cli.program import Command
+from webhook.cli.program import Command, report_warning
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.inputs.parse import parse_stream
@@ -97,10 +97,15 @@ def free_port(wanted: int, option: str) -> int:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", number))
-            except OSError:
+            except OSError as error:
+                reason = str(error.strerror).lower()
                 continue
             found: int = probe.getsockname()[1]
-            return found
+        if number != wanted:
+            report_warning(
+                f"port {wanted}: {reason}; port {found} is used instead: end what listens on {wanted}, or choose with {option}"
+            )
+        return found
     raise ConfigError(f"port {wanted} is not available; choose another with {option}")
 
 

@@ -285,7 +285,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         click.option(
             "--sample",
             is_flag=True,
-            help="Use the sample fleet and device config of this program where no file is given.",
+            help="Use this program's sample fleet, device config, queues and quotas where no file is given.",
         ),
         cluster_option(what),
         _places_option,

@@ -33,6 +33,8 @@ COMMANDS = {
     "serve": "Serve the admission webhook.",
     "console": "Serve web pages about the webhook: playground, fleet, decisions, rules, health.",
     "demo": "Start a standalone webhook and its console, send three pods and show what happens.",
+    "help": "Explain a command.",
+    "version": "Print the version.",
     "completion": "Print the completion script for a shell: bash, zsh or fish.",
 }
 COMPLETION_VARIABLE = "_VGPU_WEBHOOK_COMPLETE"  # the completion script sets it when the user presses Tab
@@ -42,15 +44,18 @@ COMPLETION_VARIABLE = "_VGPU_WEBHOOK_COMPLETE"  # the completion script sets it 
     cls=LazyGroup,
     package="webhook.cli",
     summaries=COMMANDS,
-    no_args_is_help=False,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},
     epilog="""
     `vgpu-webhook COMMAND --help` explains a command. As `kubectl-vgpu`, this program is a plugin: kubectl vgpu COMMAND.
     """,
 )
 @click.version_option(package_name="volcano-vgpu-webhook", prog_name="vgpu-webhook", message="%(prog)s %(version)s")
-def program() -> None:
+@click.pass_context
+def program(context: click.Context) -> None:
     """Repairs or refuses pods that request a slice of a GPU from Volcano."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main(argv: Sequence[str] | None = None, name: str = "") -> int:
@@ -106,6 +111,7 @@ def _called_as() -> str:
 def _usage(error: click.UsageError) -> str:
     """One sentence: what is wrong, and what to do."""
     message = error.format_message()
+    message = " ".join(message.split()).replace(". Choose from: ", "; choose from ")
     message = message[:1].lower() + message[1:].rstrip(".")
     if "Did you mean" in message or error.ctx is None:
         return message

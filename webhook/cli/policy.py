@@ -19,9 +19,9 @@ from webhook.texts import counted, visible
 
 _EXITS = """
 exit codes:
-0  the policy is valid
-2  it is invalid; the message says what is wrong
-3  it is valid, with warnings, under --warnings-as-errors
+  0  the policy is valid
+  2  it is invalid; the message says what is wrong
+  3  it is valid, with warnings, under --warnings-as-errors
 """
 _EDITORS = """
 In editors with the YAML language server, make this the first line of the policy:

@@ -239,12 +239,17 @@ def why_unreadable(data: bytes, error: Exception) -> str:
     if isinstance(error, JSONDecodeError):
         return mistake_in_json(error)
     if isinstance(error, yaml.MarkedYAMLError):
-        found = str(error.problem or error.context or "")
+        found = "tab" if _is_tab(data, error.problem_mark) else str(error.problem or error.context or "")
         meaning = next((meaning for part, meaning in _MEANINGS.items() if part in found), "this is not YAML")
         return f"{meaning}{_place(error)}"
     if isinstance(error, RecursionError):
         return f"nested more than {MAX_DEPTH} deep"
     return "a value cannot be read, such as a number of too many digits; if it is text, put it in quotes"
+
+
+def _is_tab(data: bytes, mark: Any) -> bool:
+    lines = data.decode("utf-8-sig", "replace").split("\n")
+    return mark is not None and mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
 
 
 def _template_line(data: bytes, error: Exception) -> int | None:

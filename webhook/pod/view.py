@@ -216,7 +216,8 @@ class PodView:
         value = self.annotations.get(key)
         if value is None or (isinstance(value, str) and len(value) <= MAX_ANNOTATION):
             return value
-        raise Malformed(f"metadata.annotations[{key}]", "a string of at most 256 KiB", value)
+        expected = "a string of at most 256 KiB" if isinstance(value, str) else "a string in quotes"
+        raise Malformed(f"metadata.annotations[{key}]", expected, value)
 
     def _list(self, kind: str) -> tuple[Container, ...]:
         found = sequence(self.spec, kind, "spec.")

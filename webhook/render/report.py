@@ -97,7 +97,7 @@ class Html:
     def add(self, one: Reported) -> None:
         """Add the findings of one object."""
         subject = one.subject
-        head = f"<tr><td>{_text(subject.namespace)}</td><td>{_text(f'{subject.kind}/{subject.name}')}"
+        head = f"<tr><td>{_text(subject.namespace)}</td><td>{_text(subject.kind_and_name)}"
         for row, found in one.findings:
             pods = f"<small>{counted(row.pods, 'pod')}, such as {_text(row.example)}</small>" if row.pods else ""
             line = f" line {found.line}, column {found.column}" if found.line else ""

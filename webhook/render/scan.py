@@ -69,7 +69,7 @@ def json_lines(tally: Tally) -> Iterator[str]:
 
 def _cells(row: ScanRow, good: Piece, terminal: Terminal) -> Row:
     subject, finding = row.subject, row.finding
-    name = terminal.cell(f"{subject.kind}/{subject.name}", MAX_CELL)
+    name = terminal.cell(subject.kind_and_name, MAX_CELL)
     if row.pods:
         name += f" ({counted(row.pods, 'pod')})"
     namespace = terminal.cell(subject.namespace, MAX_CELL)

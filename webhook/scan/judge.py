@@ -28,7 +28,7 @@ from webhook.lenient import objs, text
 from webhook.outcome import Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
-from webhook.pod.workload_kinds import WorkloadKinds
+from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
 from webhook.repair import Repair, describe
 from webhook.review import context_of, review, validate
 from webhook.rules.settings import Level
@@ -55,6 +55,11 @@ class Subject(NamedTuple):
     kind: str
     name: str
     uid: str
+
+    @property
+    def kind_and_name(self) -> str:
+        """As kubectl takes it."""
+        return kind_and_name(self.api_version, self.kind, self.name)
 
 
 def subject_of(raw: Mapping[str, Any]) -> Subject:

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from webhook.settings.table import DEVICE_CONFIG, FLEET, SETTINGS
+from webhook.settings.table import DEVICE_CONFIG, FLEET, QUEUES, QUOTAS, SETTINGS
 
 SAMPLES = Path(str(files("webhook"))) / "samples"
 SAMPLE_FLEET, SAMPLE_PODS = SAMPLES / "fleet.yaml", SAMPLES / "pods.yaml"
@@ -14,8 +14,8 @@ Paths = Mapping[str, Path]  # of files, by the part of the setting that each hol
 
 
 def or_samples(paths: Paths) -> Paths:
-    """The same files, and the package's sample device config and fleet where none is given."""
-    return {DEVICE_CONFIG.part: SAMPLES / "device-config.yaml", FLEET.part: SAMPLE_FLEET} | {**paths}
+    """The same files, and the package's samples where none is given."""
+    return {each.part: SAMPLES / f"{each.option}.yaml" for each in (DEVICE_CONFIG, FLEET, QUEUES, QUOTAS)} | {**paths}
 
 
 def load(paths: Paths, begin: Callable[[str, Path], None] = lambda _, __: None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from webhook.lenient import at, obj
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
+from webhook.texts import shorten
 from webhook.volcano.device_classes import DeviceClass, DeviceClasses, complaint, read_device_class, unlisted
 from webhook.volcano.queues import Queue, Queues, read_queue
 from webhook.volcano.queues import complaint as queue_complaint
@@ -103,6 +104,11 @@ class DocumentSetting(Setting, Generic[Value]):
         """
         document = parse_document(data, source)
         if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
+            if isinstance(document, dict) and document.keys() >= {"apiVersion", "kind"}:
+                kind = shorten(str(document["kind"]), 40)
+                raise ConfigError(
+                    f"{source}: this is a manifest of kind {kind}, not a {self.name}; `vgpu-webhook review` reads manifests"
+                )
             return document
         text = self.text_in(obj(document, "data"))
         if not isinstance(text, str):

@@ -12,7 +12,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.objects import ObjectFiles
-from webhook.pod.workload_kinds import POD, VCJOB_GROUP, WorkloadKind
+from webhook.pod.workload_kinds import JOB, POD, VCJOB_GROUP, WorkloadKind
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import NODES, PODS
 from webhook.snapshot import Snapshot
@@ -102,7 +102,8 @@ class WaitingState(NamedTuple):
         if raw is None and wanted.kind is POD:
             raw = self.objects.waiting.get(wanted.key)
         if raw is None:
-            raise ConfigError(f"there is no {wanted}; check the name and the namespace")
+            other = "; a Job of Volcano is vcjob/NAME" if wanted.kind.key == JOB else ""
+            raise ConfigError(f"there is no {wanted}; check the name and the namespace{other}")
         return self.existing(Document(str(wanted), raw))
 
     def existing(self, document: Document) -> WaitingObject:

@@ -23,6 +23,7 @@ from webhook.errors import Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs, text
 from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import kind_and_name
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
@@ -189,7 +190,8 @@ class _Pod:
         self.key = key_of(raw)
         self.raw = raw
         self.held = text(spec, "nodeName")
-        self.owner = next((f"{text(owner, 'kind')}/{text(owner, 'name')}" for owner in controllers), "")
+        owner = controllers[0] if controllers else {}
+        self.owner = kind_and_name(*[text(owner, key) for key in ("apiVersion", "kind", "name")]) if owner else ""
         self.priority = priority if isinstance(priority, int) else 0
         self.created = YOUNGEST if self.held else text(raw, "metadata", "creationTimestamp")
 
