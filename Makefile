@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What the program itself needs is installed, and what developing it needs, too.
+RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
@@ -11,7 +13,7 @@ READY := $(VENV)/.ready
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: $(READY) ## start a standalone webhook and its console, send three pods, show what happens, keep serving
+run: $(RUN_READY) ## start a standalone webhook and its console, send three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
 
 # Without bytecode each of the hundreds of processes that the tests start would compile all modules.
@@ -93,11 +95,12 @@ clean: ## remove the virtual environment and all caches
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The parser in C doubles the throughput; where neither wheel nor compiler is at hand, the pure one does the same work.
-$(READY): pyproject.toml constraints.txt
+$(READY): EXTRA := [dev]
+$(RUN_READY) $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which with: make PYTHON=python3.12")'
 	@echo "setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRA)'
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fast]' 2>/dev/null \
 		|| echo "no C compiler found: serving with gunicorn's Python parser, half as fast"
-	@touch $@
+	@touch $(RUN_READY) $@

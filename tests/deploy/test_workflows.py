@@ -63,6 +63,13 @@ def test_make_targets_of_the_workflows_exist():
     assert [t for t in targets if t != ".venv/.ready" and not re.search(rf"(?m)^{re.escape(t)}:", makefile)] == []
 
 
+@pytest.mark.parametrize("target, installed", [("run", "'.'"), ("check", "'.[dev]'")])
+def test_make_run_installs_only_what_it_needs(target: str, installed: str, tmp_path: Path):
+    plan = ["make", "-n", target, f"VENV={tmp_path}", "-C", str(ROOT)]
+    printed = subprocess.run(plan, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"constraints.txt -e (\S+)", printed)[1] == installed
+
+
 def test_a_release_has_the_version_of_pyproject():
     """The chart and the image get it from the job that compares it with the tag."""
     (build,) = [step for step in parsed("release.yml")["jobs"]["image"]["steps"] if step.get("id") == "build"]
