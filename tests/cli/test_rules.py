@@ -77,7 +77,7 @@ def test_one_rule_shows_its_docstring_example_and_result(rule, run):
 
 
 def test_isolation_env_lists_its_variables(run):
-    listed = set(re.findall(r"[A-Z]+_[A-Z_]+…?", run("rules", "isolation-env").out.partition("Why:")[0]))
+    listed = set(re.findall(r"[A-Z]+_[A-Z_]+…?", run("rules", "isolation-env").out.partition("Example:")[0]))
     assert listed == {name for family in ISOLATED for name in examples(family)}
 
 

@@ -23,7 +23,9 @@ def test_the_list(client: Any):
     page = get_page(client, "/decisions")
     by_id = [f"/decisions/{line['id']}" for line in reversed(LINES[1::2])]  # one row for the two lines of a pod
     assert page.links("/decisions/") == [*by_id, "/decisions/0"]
-    assert "16 decisions" in page.text
+    assert "8 rows, 16 decisions" in page.text
+    assert page.text.index("8 rows") < page.text.index("Outcomes") < page.text.index("Refused most often")
+    assert "2 rows on this page, 16 decisions" in get_page(client, "/decisions?limit=4").text
     assert "/decisions?outcome=denied" in page.links("/decisions?")
     assert "/decisions?rule=card-count" in page.links("/decisions?")
     assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 denied, 3 mutated" in page.text

@@ -25,8 +25,9 @@ from webhook.doctor.gather import facts_from_files
 from webhook.doctor.registry import examine
 from webhook.errors import ClusterError
 from webhook.manifests.configurations import configurations
-from webhook.settings.files import SAMPLES
+from webhook.settings.files import SAMPLES, or_samples
 from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.watcher import SettingsWatcher
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -291,6 +292,20 @@ def test_the_doctor_returns_the_results_of_the_command():
     assert order == sorted(order)
     assert sum(found["counts"].values()) == len(found["lines"])
     assert found["looking"] is False
+
+
+def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
+    client = console(SettingsWatcher(or_samples({}), None), doctor=Examiner(str(SAMPLES / "cluster"), gather_samples))
+    doctor_results(client)
+    found = part(health(client), "doctor")
+    assert found["status"] == health(client)["status"] == "not checked"
+    assert found["message"].startswith("a sample cluster: ")
+    assert "Sample data</strong>, not that of a cluster: device config, fleet, list of" in client.get("/fleet").text
+    assert "list of quotas, cluster." in client.get("/health").text
+    assert "Sample data" not in client.get("/rules").text + client.get("/decisions").text
+    log = LogFollower(str(SAMPLES / "audit.jsonl"))
+    assert "not that of a cluster: audit log." in console(decisions=log).get("/decisions").text
+    assert "Sample data" not in console(Fixed(sample_parts())).get("/fleet").text
 
 
 def test_the_page_groups_the_results_worst_first():

@@ -49,7 +49,7 @@ REQUESTS = {
     "waiting": [{}],
     "why": [{"namespace": "team-c", "pod": "finetune-0"}, {"namespace": "team", "manifest": MANIFEST}],
     "replay": [{"number": 1}, {"number": 1, "settings": [], "split": 4}],
-    "rules": [{}, {"namespace": "team"}],
+    "rules": [{}, {"namespace": "team", "search": "memory"}],
     "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
     "health": [{}, {"refresh": "true", "wait": "20"}],
     "doctor": [{}, {"refresh": "true", "wait": "1.5"}],

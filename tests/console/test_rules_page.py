@@ -44,6 +44,19 @@ def test_the_operation_lists_the_rules_in_order(client):
     assert len(VALIDATIONS) > 10
 
 
+def test_a_search_finds_words_of_the_id_and_the_text(client):
+    def found(search):
+        return {rule["id"] for rule in client.get("/api/v1/rules", query_string={"search": search}).json["rules"]}
+
+    assert "isolation-env" in found("CUDA_REDIRECT")
+    assert found("count CARD") >= {"card-count"}
+    assert found("count nothing-like-it") == set()
+    page = client.get("/rules?search=memory-above-card").text
+    assert "?kind=mutation" in page
+    assert "?kind=validation" in page
+    assert "No rule matches" in client.get("/rules?search=nothing-like-it").text
+
+
 def test_the_page_lists_each_rule_with_its_level(client):
     page = client.get("/rules").text
     listed = re.findall(

@@ -43,6 +43,7 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
 from webhook.errors import WebhookError
 from webhook.render.ci import product_version
+from webhook.settings.table import SETTING_NAMES
 from webhook.texts import legible, shorten, visible
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
@@ -95,6 +96,7 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "shorten": shorten, "prose": prose}
     app.jinja_env.globals |= {"version": product_version(), "link": link, "picture": picture, "held_bar": bar}
+    app.jinja_env.globals["samples"] = partial(_samples, state)
     guard.install(app, hosts)
     app.register_blueprint(api.blueprint(OPERATIONS, state))
     pages = Blueprint("pages", __name__)
@@ -106,6 +108,13 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     app.register_error_handler(WebhookError, _unusable)
     app.register_error_handler(Exception, _bug)
     return app
+
+
+def _samples(state: ConsoleState, page: str) -> list[str]:
+    """What is sample data of that which a page shows."""
+    found = state.samples
+    shown = {"Decisions": ["audit log"], "Rules": ["policy"], "Health": found}.get(page, SETTING_NAMES.values())
+    return [name for name in found if name in shown]
 
 
 def _http_error(error: HTTPException) -> Response:

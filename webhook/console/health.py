@@ -64,7 +64,11 @@ def health(state: ConsoleState, wanted: HealthRequest) -> Health:
     log = log_status(state)
     checked = doctor.run(state, wanted)
     results = {setting.name: _setting(setting, state.snapshot.fleet) for setting in settings}
-    results |= {"certificate": _certificate(served), "audit log": _log(log), "doctor": _doctor(checked)}
+    results |= {
+        "certificate": _certificate(served),
+        "audit log": _log(log),
+        "doctor": _doctor(checked, sample="cluster" in state.samples),
+    }
     parts = [replace(result, check=name) for name, result in results.items()]
     parts.sort(key=lambda part: WORST_FIRST.index(part.status))
     return Health(
@@ -106,7 +110,7 @@ def _log(log: LogStatus | None) -> CheckResult:
     return ok(f"{log.count:,} decisions" + (f"; {log.progress:.0%} of the log is read" if log.progress < 1 else ""))
 
 
-def _doctor(checked: DoctorResponse) -> CheckResult:
+def _doctor(checked: DoctorResponse, *, sample: bool) -> CheckResult:
     if not checked.available:
         return CheckResult(Status.UNCHECKED, "not used", checked.problem or "")
     if checked.problem:
@@ -115,6 +119,10 @@ def _doctor(checked: DoctorResponse) -> CheckResult:
         return CheckResult(Status.UNCHECKED, "still checking")
     counts = {status: checked.counts[status] for status in WORST_FIRST if checked.counts[status]}
     message = ", ".join(f"{count} {status}" for status, count in counts.items()) or "no check found anything"
+    if sample:
+        return CheckResult(
+            Status.UNCHECKED, f"a sample cluster: {message}", "start the console with --cluster to check yours"
+        )
     return CheckResult(next(iter(counts), Status.UNCHECKED), f"{checked.subject}: {message}")
 
 

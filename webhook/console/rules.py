@@ -15,7 +15,7 @@ from webhook.rules.settings import Level
 from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 
 
-class RulesRequest(RequestModel):
+class LevelsRequest(RequestModel):
     """Which levels to return."""
 
     namespace: Annotated[
@@ -24,7 +24,15 @@ class RulesRequest(RequestModel):
     ] = ""
 
 
-class RuleRequest(RulesRequest):
+class RulesRequest(LevelsRequest):
+    """Which rules to return."""
+
+    search: Annotated[
+        str, Field(max_length=MAX_NAME, description="words of the rule's id or description; without it all rules")
+    ] = ""
+
+
+class RuleRequest(LevelsRequest):
     """Which rule to return."""
 
     id: Annotated[str, Field(max_length=100, description="the rule's id")]
@@ -59,7 +67,7 @@ class RuleOutline(ResponseModel):
 
 
 class RuleList(ResponseModel):
-    """All rules, with their levels in one namespace.
+    """Rules, with their levels in one namespace.
 
     Attributes:
         namespace: which.
@@ -122,7 +130,7 @@ class RuleInFull(RuleOutline):
 
 @operation("GET", "/rules")
 def rules(state: ConsoleState, wanted: RulesRequest) -> RuleList:
-    """All rules, with their levels in a namespace."""
+    """The rules that match, with their levels in a namespace."""
     table = state.snapshot.levels
     entry = table.winning_entry(wanted.namespace)
     effective = table.at(entry)
@@ -131,7 +139,7 @@ def rules(state: ConsoleState, wanted: RulesRequest) -> RuleList:
         entry=entry,
         exempt=effective.exempt,
         enforcement=effective.enforcement.value,
-        rules=tuple(RuleOutline(**_outline(row, state, entry)) for row in rows()),
+        rules=tuple(RuleOutline(**_outline(row, state, entry)) for row in rows() if _matches(row, wanted.search)),
     )
 
 
@@ -143,6 +151,12 @@ def rule(state: ConsoleState, wanted: RuleRequest) -> RuleInFull:
         raise NotFound(f"no rule is called {wanted.id!r}; /rules lists them")
     outline = _outline(row, state, state.snapshot.levels.winning_entry(wanted.namespace))
     return RuleInFull(**outline, text=row.text, file=row.file, example=_example(row))
+
+
+def _matches(row: RuleEntry, search: str) -> bool:
+    """Whether a rule has all words that are searched for."""
+    text = f"{row.id} {row.what} {row.text}".lower()
+    return all(word in text for word in search.lower().split())
 
 
 def _outline(row: RuleEntry, state: ConsoleState, entry: int | None) -> dict[str, Any]:
@@ -183,7 +197,8 @@ def _example(row: RuleEntry) -> ExampleResponse:
 
 def page(state: ConsoleState) -> str:
     """The list of all rules."""
-    return render_template("rules.html", found=rules.run(state, rules.parse_query(request.args)))
+    wanted = rules.parse_query(request.args)
+    return render_template("rules.html", found=rules.run(state, wanted), search=wanted.search)
 
 
 def rule_page(state: ConsoleState, rule_id: str) -> str:

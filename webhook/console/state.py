@@ -10,6 +10,7 @@ from webhook.console.examiner import Examiner
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
+from webhook.settings.files import is_sample
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import try_out
 from webhook.settings.watcher import SettingsWatcher
@@ -43,6 +44,14 @@ class ConsoleState:
     def snapshot(self) -> Snapshot:
         """The settings of reviews."""
         return self.settings.snapshot
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """What of it is this program's sample data: names of settings, `audit log` and `cluster`."""
+        origins = {each.name: each.source.origin for each in self.settings.statuses()}
+        origins["audit log"] = (self.decisions and self.decisions.path) or ""
+        origins["cluster"] = self.doctor.subject if self.doctor else ""
+        return tuple(name for name, origin in origins.items() if is_sample(origin))
 
     def tried(self, settings: Sequence[str], split: int | None, policy: str = "") -> Snapshot:
         """The settings of reviews with changes; the snapshot itself if nothing changes.

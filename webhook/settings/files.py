@@ -18,6 +18,11 @@ def or_samples(paths: Paths) -> Paths:
     return {each.part: SAMPLES / f"{each.option}.yaml" for each in (DEVICE_CONFIG, FLEET, QUEUES, QUOTAS)} | {**paths}
 
 
+def is_sample(origin: str) -> bool:
+    """Whether a file, or a directory, is one of the package's samples."""
+    return Path(origin).absolute().is_relative_to(SAMPLES)
+
+
 def load(paths: Paths, begin: Callable[[str, Path], None] = lambda _, __: None) -> dict[str, Any]:
     """Read the files; returns their settings by part.
 

@@ -92,15 +92,16 @@ function show() {
   const rows = document.querySelector("[data-rows]");
   if (!rows) return;
   if (waiting.length && reading()) {
-    news.textContent = `${waiting.length + missed} new, shown when you are back at the top of the list.`;
+    news.textContent = `${objects().length + missed} new, shown when you are back at the top of the list.`;
     return;
   }
   if (waiting.length) {
+    const before = rows.rows.length;
     for (const entry of waiting) document.querySelector(`[data-rows] [data-number="${Number(entry.repair)}"]`)?.remove();
     rows.prepend(...objects().map(([entry, repair]) => row(entry, repair)));
+    added += rows.rows.length - before + missed;
     document.querySelector("[data-none]")?.remove();
     while (rows.rows.length > MOST) rows.deleteRow(-1);
-    added += waiting.length + missed;
     waiting = [];
     missed = 0;
     dispatchEvent(new CustomEvent("rows"));

@@ -1,12 +1,13 @@
 """Some environment variables switch the isolation off, or set its limits.
 
 Reads:    env of every container, including ephemeral ones; policy isolationEnv; vGPUs and the fleet's eligible cards
-Refuses:  in a pod that requests a vGPU: CUDA_DISABLE_CONTROL, CUDA_DISABLE_CONTROL_DP, CUDA_DEVICE_MEMORY_LIMIT,
-          CUDA_DEVICE_MEMORY_LIMIT_…, CUDA_DEVICE_MEMORY_SHARED_CACHE, CUDA_DEVICE_SM_LIMIT…, GPU_CORE_UTILIZATION_POLICY,
-          CUDA_REDIRECT, LD_PRELOAD, LD_AUDIT and NVIDIA_VISIBLE_DEVICES; in one that requests an Ascend NPU:
-          ASCEND_VISIBLE_DEVICES, ASCEND_VNPU_SPECS, NPU_MEM_QUOTA, NPU_PRIORITY, NPU_GLOBAL_SHM_PATH and
-          NPU_LOCAL_SHM_PATH
+Refuses:  the variables below, in a pod that requests a vGPU or an Ascend NPU
 Why:      a pod's own env overrides what the device plugin injects.
+
+For vGPUs they are CUDA_DISABLE_CONTROL, CUDA_DISABLE_CONTROL_DP, CUDA_DEVICE_MEMORY_LIMIT, CUDA_DEVICE_MEMORY_LIMIT_…,
+CUDA_DEVICE_SM_LIMIT…, CUDA_DEVICE_MEMORY_SHARED_CACHE, GPU_CORE_UTILIZATION_POLICY, CUDA_REDIRECT, LD_PRELOAD, LD_AUDIT and
+NVIDIA_VISIBLE_DEVICES; for NPUs ASCEND_VISIBLE_DEVICES, ASCEND_VNPU_SPECS, NPU_MEM_QUOTA, NPU_PRIORITY,
+NPU_GLOBAL_SHM_PATH and NPU_LOCAL_SHM_PATH.
 
 It warns by default where no other tenant is affected: CUDA_DISABLE_CONTROL for whole cards, and LD_PRELOAD of memory
 allocators.
