@@ -11,7 +11,7 @@ from tests.audit.recording import recorded
 from tests.devices.vgpu.test_gang import T4, fleet_of, role
 from tests.reviewing import request
 from tests.strategies import hami_cards, needs, nodes_of
-from tests.why.test_why import CONFIG, gpu_node, pod
+from tests.why.test_why import CONFIG, gpu_node, job, pod
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.devices.budget import SearchBudget
 from webhook.devices.nodes import read_node
@@ -113,18 +113,6 @@ def test_without_rules_that_can_be_read_cards_are_shared(node, more):
     assert why(labelled(TRAIN), [node], [held(FIRST, TRAIN)]).verdict is WAITS
 
 
-def job(labels, pods, **limits):
-    """A Volcano Job whose pods start together."""
-    template = {"metadata": {"labels": labels}, "spec": pod(number=1, memory=1000, **limits)["spec"]}
-    tasks = [{"name": "w", "replicas": pods, "template": template}]
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"namespace": "default", "name": "job"},
-        "spec": {"minAvailable": pods, "schedulerName": "volcano", "tasks": tasks},
-    }
-
-
 @pytest.mark.parametrize(
     "labels, pods, holds, verdict",
     [
@@ -139,12 +127,12 @@ def job(labels, pods, **limits):
 def test_the_pods_of_a_gang_get_cards_of_their_own(labels, pods, holds, verdict):
     nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
     bound = [held(card, own, f"old-{card}") for card, own in holds]
-    assert why(job(labels, pods), nodes, bound, exists=False).verdict is verdict
+    assert why(job(labels, pods, number=1, memory=1000), nodes, bound, exists=False).verdict is verdict
 
 
 def test_a_gang_of_several_roles_is_not_refused_for_the_rules_of_one():
-    mixed = job(TRAIN, 4)
-    mixed["spec"]["tasks"].append(job(OTHER, 6)["spec"]["tasks"][0] | {"name": "other"})
+    mixed = job(TRAIN, 4, number=1, memory=1000)
+    mixed["spec"]["tasks"].append(job(OTHER, 6, number=1, memory=1000)["spec"]["tasks"][0] | {"name": "other"})
     mixed["spec"]["minAvailable"] = 10
     assert why(mixed, [gpu_node("gpu-a"), gpu_node("gpu-b")], exists=False).verdict is FITS
 
@@ -177,14 +165,14 @@ def test_a_gang_shares_the_instances_of_cards():
     inputs = replace(settings([gpu_node("gpu-a", cards=1, split=7, mode="mig")]), config=reviewing.CONFIG)
     snapshot = inputs.snapshot()
     live = LiveCluster(inputs, snapshot, ())
-    answer = explain_waiting(WaitingObject(Document("a job", job(TRAIN, 2)), False), live)
+    answer = explain_waiting(WaitingObject(Document("a job", job(TRAIN, 2, number=1, memory=1000)), False), live)
     assert answer.verdict is FITS
 
 
 def test_a_recorded_gang_is_replayed_with_its_labels():
     """The labels that rules read are in the audit log, and no others."""
     snapshot = settings([gpu_node("gpu-a")]).snapshot()
-    decision = recorded(request(job(TRAIN | {"owner": "anna"}, 3)), snapshot)
+    decision = recorded(request(job(TRAIN | {"owner": "anna"}, 3, number=1, memory=1000)), snapshot)
     assert [finding.rule for finding in decision.findings] == ["gang-too-large"]
     (template,) = decision.request["templates"]
     assert template["pod"]["metadata"]["labels"] == TRAIN

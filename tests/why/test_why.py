@@ -81,14 +81,6 @@ BOTH = "GPU-gpu-a-0,NVIDIA,60000,50:GPU-gpu-a-1,NVIDIA,60000,50:"
 HELD = pod("old", "team-a", "gpu-a", BOTH, number=2, memory=60000, cores=50)
 
 
-def test_a_pod_fits_now_or_later_or_never():
-    nodes = [gpu_node("gpu-a")]
-    assert why(pod(number=1, memory=20000), nodes, [HELD]).verdict is WaitVerdict.FITS_NOW
-    assert why(pod(number=1, memory=22000), nodes, [HELD]).verdict is WaitVerdict.NOT_NOW
-    assert why(pod(number=1, memory=82000), nodes, [HELD]).verdict is WaitVerdict.NEVER
-    assert why(pod(number=3, memory=10), nodes, [HELD]).verdict is WaitVerdict.NEVER
-
-
 def test_a_reason_has_the_holders_and_a_change():
     explanation = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
     (reason,) = explanation.reasons
@@ -101,22 +93,17 @@ def test_a_reason_has_the_holders_and_a_change():
 
 
 @pytest.mark.parametrize(
-    "limits, reason",
+    "limits, split, reason",
     [
-        ({"number": 1, "memory": 1, "cores": 51}, "cores"),
-        ({"number": 1, "memory": 1, "cores": 100}, "cores"),
-        ({"number": 1}, "memory"),  # a whole card
+        ({"number": 1, "memory": 1, "cores": 51}, 10, "cores"),
+        ({"number": 1, "memory": 1, "cores": 100}, 10, "cores"),
+        ({"number": 1}, 10, "memory"),  # a whole card
+        ({"number": 1, "memory": 1}, 1, "split"),
     ],
 )
-def test_the_reason_is_the_first_check_that_fails(limits, reason):
-    (actual,) = why(pod(**limits), [gpu_node("gpu-a")], [HELD]).reasons
+def test_the_reason_is_the_first_check_that_fails(limits, split, reason):
+    (actual,) = why(pod(**limits), [gpu_node("gpu-a", split=split)], [HELD]).reasons
     assert (actual.verdict, actual.reason) == (WaitVerdict.NOT_NOW, reason)
-
-
-def test_used_up_slices_are_a_reason():
-    small = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,1,0:", number=1, memory=1)
-    (actual,) = why(pod(number=1, memory=1), [gpu_node("gpu-a", cards=1, split=1)], [small]).reasons
-    assert actual.reason == "split"
 
 
 def test_a_terminating_pod_holds_nothing():
@@ -204,74 +191,59 @@ def test_a_gang_waits_until_all_its_pods_fit_together():
     assert started.verdict is WaitVerdict.FITS_NOW
     never = why(members[0], nodes[:2], waiting=members, group=group)
     assert (never.verdict, "the empty fleet" in never.summary) == (WaitVerdict.NEVER, True)
+    few = why(members[0], nodes, waiting=members[:2], group=group)
+    assert (few.verdict, few.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
 
 
-def test_a_gang_without_enough_pods_does_not_fit_now():
-    group = PodGroup("default", "train", minimum=3)
-    member = pod(group="train", number=1, memory=1)
-    explanation = why(member, [gpu_node("gpu-a")], waiting=[member], group=group)
-    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+def job(labels, pods, **limits):
+    """A Volcano Job whose pods start together."""
+    template = {"metadata": {"labels": labels}, "spec": pod(**limits)["spec"]}
+    tasks = [{"name": "w", "replicas": pods, "template": template}]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"namespace": "default", "name": "job"},
+        "spec": {"minAvailable": pods, "schedulerName": "volcano", "tasks": tasks},
+    }
 
 
 def test_a_volcano_job_fits_only_with_all_its_pods():
-    task = {"template": {"spec": {"containers": pod(number=2, memory=60000)["spec"]["containers"]}}}
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "train", "namespace": "default"},
-        "spec": {"schedulerName": "volcano", "minAvailable": 2, "tasks": [{"name": "w", "replicas": 2, **task}]},
-    }
-    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
-    assert why(job, nodes, exists=False).verdict is WaitVerdict.FITS_NOW
-    assert why(job, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
+    train, nodes = job({}, 2, number=2, memory=60000), [gpu_node("gpu-a"), gpu_node("gpu-b")]
+    assert why(train, nodes, exists=False).verdict is WaitVerdict.FITS_NOW
+    assert why(train, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
 
 
-CAPACITY = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "capacity"}]}]}, "test")
-COLLECTIONS = Collections(Queues([Queue("open", "Open", capability={MEMORY: 20000}), Queue("closed", "Closed")]))
+CAPACITY, NODE_GROUPS = (
+    parse_scheduler_conf({"tiers": [{"plugins": [{"name": name} for name in plugins]}]}, "test")
+    for plugins in (("gang", "capacity"), ("nodegroup",))
+)
+QUEUES = [
+    Queue("open", "Open", capability={MEMORY: 20000}),
+    Queue("closed", "Closed"),
+    Queue("groups", "Open", groups=frozenset({"a"}), group_limits={"a": {MEMORY: 20000}}),
+]
 
 
 @pytest.mark.parametrize(
-    ("queue", "conf", "verdict"),
+    ("queue", "conf", "memory", "verdict", "summary"),
     [
-        ("open", CAPACITY, WaitVerdict.FITS_NOW),
-        ("closed", CAPACITY, WaitVerdict.NOT_NOW),
-        ("nowhere", CAPACITY, WaitVerdict.NOT_NOW),
-        ("closed", None, WaitVerdict.FITS_NOW),  # it is unknown whether a plugin enforces queues
+        ("open", CAPACITY, 20000, WaitVerdict.FITS_NOW, ""),
+        ("open", CAPACITY, 20001, WaitVerdict.NEVER, "allows 20000 in all"),
+        ("open", None, 20001, WaitVerdict.FITS_NOW, ""),  # it is unknown whether a plugin enforces queues
+        ("closed", CAPACITY, 1, WaitVerdict.NOT_NOW, ""),
+        ("closed", None, 1, WaitVerdict.FITS_NOW, ""),
+        ("nowhere", CAPACITY, 1, WaitVerdict.NOT_NOW, ""),
+        ("groups", NODE_GROUPS, 20000, WaitVerdict.FITS_NOW, ""),
+        ("groups", NODE_GROUPS, 20001, WaitVerdict.NEVER, ""),
     ],
 )
-def test_the_queue_of_a_group_has_to_be_open(queue, conf, verdict):
-    live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=COLLECTIONS)
-    subject = WaitingObject(Document("a pod", pod(number=1, memory=20000)), True, group=PodGroup("a", "g", queue=queue))
-    assert explain_waiting(subject, live).verdict is verdict
-
-
-def test_a_pod_above_the_capability_of_its_queue_never_fits():
-    live, _ = state([gpu_node("gpu-a")], scheduler=CAPACITY, collections=COLLECTIONS)
-    subject = WaitingObject(
-        Document("a pod", pod(number=1, memory=20001)), True, group=PodGroup("a", "g", queue="open")
-    )
-    explanation = explain_waiting(subject, live)
-    assert (explanation.verdict, "allows 20000 in all" in explanation.summary) == (WaitVerdict.NEVER, True)
-
-
-def test_the_capability_of_a_queue_counts_only_with_a_plugin_that_reads_it():
-    live, _ = state([gpu_node("gpu-a")], collections=COLLECTIONS)
-    subject = WaitingObject(
-        Document("a pod", pod(number=1, memory=20001)), True, group=PodGroup("a", "g", queue="open")
-    )
-    assert explain_waiting(subject, live).verdict is WaitVerdict.FITS_NOW
-
-
-def test_a_pod_above_the_limits_of_all_node_groups_never_fits():
-    conf = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "nodegroup"}]}]}, "test")
+def test_the_queue_of_a_group_is_open_and_large_enough(queue, conf, memory, verdict, summary):
     policy = parse_policy({"target": {"volcano": "1.16.0"}}, "test")
-    queue = Queue("open", "Open", groups=frozenset({"a"}), group_limits={"a": {MEMORY: 20000}})
-    live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=Collections(Queues([queue])), policy=policy)
-    for memory, verdict in ((20000, WaitVerdict.FITS_NOW), (20001, WaitVerdict.NEVER)):
-        subject = WaitingObject(
-            Document("a pod", pod(number=1, memory=memory)), True, group=PodGroup("a", "g", queue="open")
-        )
-        assert explain_waiting(subject, live).verdict is verdict
+    live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=Collections(Queues(QUEUES)), policy=policy)
+    raw = pod(number=1, memory=memory)
+    found = explain_waiting(WaitingObject(Document("a pod", raw), True, group=PodGroup("a", "g", queue=queue)), live)
+    assert found.verdict is verdict
+    assert summary in found.summary
 
 
 def test_groups_are_read_as_volcano_writes_them():
