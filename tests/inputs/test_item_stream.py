@@ -106,17 +106,10 @@ def test_an_endless_object_is_refused_before_it_fills_the_memory(monkeypatch: py
         def read(self, size: int = -1) -> bytes:
             self.returned += size
             assert self.returned < 5000
-            return b"x" * size
-
-    text = io.BufferedReader(io.BytesIO(b'{"a":"'))  # type: ignore[arg-type]
-    endless = Endless()
-
-    class Both:
-        def read(self, size: int) -> bytes:
-            return text.read(size) or endless.read(size)
+            return b'{"a":"'.ljust(size, b"x") if size == self.returned else b"x" * size
 
     with pytest.raises(ConfigError, match="a value cannot be read near"):
-        list(ItemStream(Both(), "file"))  # type: ignore[arg-type]
+        list(ItemStream(Endless(), "file"))  # type: ignore[arg-type]
 
 
 def test_the_buffer_does_not_grow_with_the_file():
