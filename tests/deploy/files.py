@@ -62,6 +62,18 @@ def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
     return specs
 
 
+def roles_of(found: Iterable[Json], account: str) -> set[tuple[str, str]]:
+    """The kinds of the bindings of an account, and the names of the roles that they grant."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "vgpu-webhook"}
+    return {(each["kind"], each["roleRef"]["name"]) for each in found if subject in each.get("subjects", [])}
+
+
+def documented_rights(cell: str) -> str:
+    """What docs/security.md states that an account may, in the rows whose first cell contains a text."""
+    rows = [row.split("|") for row in (ROOT / "docs" / "security.md").read_text().splitlines()]
+    return " ".join(row[2] for row in rows if len(row) == 4 and cell in row[1]).lower()
+
+
 def parsed(command: click.Command, arguments: Iterable[str]) -> SimpleNamespace:
     """The options of a command with these arguments."""
     parent = click.Context(program, **program.context_settings)  # a command keeps the first names of its help option

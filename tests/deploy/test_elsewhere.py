@@ -83,14 +83,6 @@ def test_the_parts_agree(tmp_path: Path):
     assert bound == accounts == {(NAMESPACE, pod["serviceAccountName"]) for pod in pods.values()}
 
 
-def test_the_bindings_of_the_fallback_policies_name_its_policies(tmp_path: Path):
-    found = rendered(tmp_path, DEPLOY / "overlays" / "fallback-repair", namePrefix=PREFIX)
-    policies = {d["metadata"]["name"] for d in found if d["kind"].endswith("AdmissionPolicy")}
-    names = ("pods", "assignments", "bindings", "ephemeral-containers", "repair")
-    assert policies == {f"{PREFIX}vgpu-webhook-{name}" for name in names}
-    assert {d["spec"]["policyName"] for d in found if d["kind"].endswith("PolicyBinding")} == policies
-
-
 def test_cert_manager_makes_a_certificate_for_the_service(tmp_path: Path):
     found = rendered(tmp_path, DEPLOY / "overlays" / "cert-manager", namePrefix=PREFIX)
     certificate = one(found, "Certificate", f"{PREFIX}vgpu-webhook")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.deploy.chart import objects
-from tests.deploy.files import DEPLOY, ROOT, Json, built, one, parsed
+from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, roles_of
 from webhook import names
 from webhook.cli import console
 
@@ -33,18 +33,12 @@ def test_it_may_create_events_and_hold_its_lease_and_write_nothing_else(found: l
         ("Role", "leases", (), ("create",)),
         ("Role", "leases", (names.EVENTS_LEASE,), ("get", "update")),
     ]
-    bound = {
-        (each["kind"], each["roleRef"]["name"])
-        for each in found
-        if {"kind": "ServiceAccount", "name": NAME, "namespace": "vgpu-webhook"} in each.get("subjects", [])
-    }
     kinds = ("ClusterRoleBinding", "RoleBinding")
-    assert bound == {(kind, role) for kind in kinds for role in (NAME, "vgpu-webhook")}
+    assert roles_of(found, NAME) == {(kind, role) for kind in kinds for role in (NAME, "vgpu-webhook")}
 
 
 def test_the_documentation_lists_what_it_may():
-    rows = [row.split("|") for row in (ROOT / "docs" / "security.md").read_text().splitlines()]
-    rights = " ".join(row[2] for row in rows if len(row) == 4 and "`vgpu-webhook-events` also" in row[1]).lower()
+    rights = documented_rights(f"`{NAME}` also")
     assert [word for word in ("events", "pods", "podgroups", "leases") if word not in rights] == []
 
 

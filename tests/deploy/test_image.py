@@ -30,7 +30,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (directory,) = [rest for name, rest in steps("dependencies") if name == "WORKDIR"]
     there = site.parents[2] / Path(directory).relative_to("/install")
     subprocess.run(cut.replace("-type f", "-type l"), shell=True, cwd=there, check=True)
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    bytecode = str(tmp_path_factory.mktemp("bytecode"))  # outside of the checkout, compiled once for all programs
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{ROOT}", "PYTHONPYCACHEPREFIX": bytecode}
 
 
 def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,17 +40,14 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
     )
 
 
-def test_what_is_cut_is_not_there(environment: dict[str, str]):
-    for module in ("kubernetes.aio", "kubernetes.client.api", "aiohttp"):
-        assert run(environment, "-c", f"import {module}").returncode == 1, module
-
-
-def test_every_module_can_be_imported(environment: dict[str, str]):
+def test_every_module_can_be_imported_without_what_is_cut(environment: dict[str, str]):
     program = """
-import pkgutil, importlib, certs, webhook
+import certs, importlib, importlib.util, pkgutil, webhook
 for package in (webhook, certs):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
+for cut in ("kubernetes.aio", "kubernetes.client.api", "aiohttp"):
+    assert importlib.util.find_spec(cut) is None, cut
 """
     done = run(environment, "-c", program)
     assert (done.returncode, done.stderr) == (0, "")
@@ -58,7 +56,7 @@ for package in (webhook, certs):
 REVIEW = ["review", "--sample", "webhook/samples/pod-repaired.yaml"]
 
 
-@pytest.mark.parametrize("arguments", [REVIEW, ["rules"], ["policy", "default"], ["--version"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [REVIEW, ["rules"]], ids=" ".join)
 def test_commands_without_a_cluster(arguments: list[str], environment: dict[str, str]):
     done = run(environment, "-m", "webhook.cli.main", *arguments)
     assert (done.returncode in (0, 1), done.stderr) == (True, ""), done

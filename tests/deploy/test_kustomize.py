@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.cases import each_case
 from tests.deploy.files import CHART, DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
 from webhook.cli.certs import service_hosts
 
@@ -35,16 +33,6 @@ def test_every_named_file_exists_and_every_file_is_named():
     for_api_servers = set((DEPLOY / "components").glob("*/api-server/*"))
     assert files - named == {DEPLOY / "Dockerfile", DEPLOY / "requirements.txt"} | for_api_servers
     assert {directory for directory in KUSTOMIZATIONS if directory not in named} == set()
-
-
-@each_case("file", [file for file in FILES if file.suffix == ".yaml"], ids=lambda file: str(file.relative_to(DEPLOY)))
-def test_every_file_is_yaml(file: Path):
-    found = list(yaml.safe_load_all(file.read_text()))
-    assert found
-    for document in found:
-        assert isinstance(document, dict)
-        settings = file.name in ("policy.yaml", "name-references.yaml", "references.yaml")
-        assert settings or {"apiVersion", "kind"} <= document.keys()
 
 
 @pytest.mark.parametrize("directory", OVERLAYS, ids=lambda directory: directory.name)

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from tests.deploy.chart import objects
-from tests.deploy.files import DEPLOY, ROOT, Json, built, one, parsed, pod_specs
+from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, pod_specs, roles_of
 from webhook import names
 from webhook.cli import scan
 from webhook.pod.workload_kinds import POD, WORKLOAD_KINDS
@@ -48,13 +48,12 @@ def test_it_may_list_what_is_scanned_and_write_its_own_reports(found: list[Json]
         reports | {"verbs": ["list", "create"]},
         reports | {"resourceNames": [REPORT], "verbs": ["update", "delete"]},
     ]
-    bound = {
-        (each["kind"], each["roleRef"]["name"])
-        for each in found
-        if {"kind": "ServiceAccount", "name": NAME, "namespace": "vgpu-webhook"} in each.get("subjects", [])
-    }
     settings = "vgpu-webhook"
-    assert bound == {("ClusterRoleBinding", NAME), ("ClusterRoleBinding", settings), ("RoleBinding", settings)}
+    assert roles_of(found, NAME) == {
+        ("ClusterRoleBinding", NAME),
+        ("ClusterRoleBinding", settings),
+        ("RoleBinding", settings),
+    }
 
 
 def test_it_may_list_the_workload_kinds_of_the_policy():
@@ -65,9 +64,8 @@ def test_it_may_list_the_workload_kinds_of_the_policy():
 
 
 def test_the_documentation_lists_what_it_may():
-    rows = [row.split("|") for row in (ROOT / "docs" / "security.md").read_text().splitlines()]
-    (rights,) = [row[2] for row in rows if len(row) == 4 and f"`{NAME}` also" in row[1]]
-    assert [word for word in ("pods", "workloads", "PolicyReports", f"`{REPORT}`") if word not in rights] == []
+    rights = documented_rights(f"`{NAME}` also")
+    assert [word for word in ("pods", "workloads", "policyreports", f"`{REPORT}`") if word not in rights] == []
 
 
 def test_it_scans_all_namespaces_with_the_settings_of_the_webhook(found: list[Json]):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.chart import objects
-from tests.deploy.files import DEPLOY, ROOT, Json, built, one, parsed
+from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, roles_of
 from webhook.cli import audit, console, serve
 from webhook.cli.options import STORE_VARIABLE
 from webhook.console.guard import LOOPBACK
@@ -69,13 +69,8 @@ def test_the_console_shows_the_store_and_listens_on_loopback_only(replica: Json,
 
 
 def test_the_console_may_read_what_the_webhook_may_read(found: list[Json], console_pod: Json):
-    account = console_pod["serviceAccountName"]
-    bindings = [
-        (each["kind"], each["roleRef"]["name"])
-        for each in found
-        if any(subject["name"] == account for subject in each.get("subjects", []))
-    ]
-    assert sorted(bindings) == [("ClusterRoleBinding", "vgpu-webhook"), ("RoleBinding", "vgpu-webhook")]
+    bound = roles_of(found, console_pod["serviceAccountName"])
+    assert bound == {(kind, "vgpu-webhook") for kind in ("ClusterRoleBinding", "RoleBinding")}
 
 
 def test_only_the_console_may_read_pods_and_only_if_chosen(found: list[Json], console_pod: Json):
@@ -91,16 +86,10 @@ def test_only_the_console_may_read_pods_and_only_if_chosen(found: list[Json], co
 
 
 def test_the_documentation_lists_what_the_console_may_read():
-    rows = [row.split("|") for row in (ROOT / "docs" / "security.md").read_text().splitlines()]
-    rights = " ".join(row[2] for row in rows if len(row) == 4 and "`vgpu-webhook-console`" in row[1]).lower()
+    rights = documented_rights("`vgpu-webhook-console`")
     found = built(DEPLOY / "overlays" / "store-pods")
-    bound = {
-        each["roleRef"]["name"]
-        for each in found
-        if any(subject["name"] == "vgpu-webhook-console" for subject in each.get("subjects", []))
-    }
-    roles = [each for each in found if each["kind"] in ("Role", "ClusterRole") and each["metadata"]["name"] in bound]
-    rules = [rule for role in roles for rule in role["rules"]]
+    bound = roles_of(found, "vgpu-webhook-console")
+    rules = [rule for kind, name in bound for rule in one(found, kind.removesuffix("Binding"), name)["rules"]]
     assert {"pods", "nodes", "podgroups"} < {resource for rule in rules for resource in rule["resources"]}
     assert [r for rule in rules for r in rule["resources"] if r not in rights] == []
 
