@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import webhook.review
 from tests import strategies
 from tests.hostile_bodies import hard_template
-from tests.reviewing import request, snapshot
+from tests.reviewing import RECORDED, request, snapshot
 from tests.test_review import SNAPSHOTS, USUAL
 from tests.timing import within
 from tests.workloads import workload
@@ -33,53 +33,12 @@ from webhook.wire.codec import MAX_STRUCTURAL_CHARS, decode, encode
 
 # --- any JSON -------------------------------------------------------------------------------------------------------
 
-FIELDS = """
-    metadata annotations labels name generateName spec containers initContainers ephemeralContainers resources limits
-    requests env value valueFrom envFrom prefix volumeMounts mountPath volumeDevices devicePath volumes hostPath path
-    securityContext privileged capabilities add hostPID schedulerName nodeName tolerations key operator effect template
-    jobTemplate tasks restartPolicy
-""".split()  # noqa: SIM905  # shorter than a list of forty strings
-KNOWN = [names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE, names.USE_GPUTYPE, names.VGPU_MODE]
-WORDS = ["1", "50", "8Gi", "volcano", "A100,", "mig", names.NVIDIA_VISIBLE_DEVICES, "Exists", "", "/dev"]
-
-leaves = strategies.scalars | st.sampled_from(WORDS)
-any_json = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*FIELDS, *KNOWN]), inner, max_size=4),
-    max_leaves=25,
-)
-
-
-@st.composite
-def mutated_pods(draw):
-    """Valid pods with random JSON in one place, which reaches deeper fields than random JSON alone."""
-    pod = draw(strategies.pods())
-    pod["spec"].update(tolerations=[{"operator": "Exists"}], volumes=[{"hostPath": {"path": "/dev"}}])
-    first = pod["spec"]["containers"][0]
-    first.update(
-        env=[{"name": "A", "value": "b"}],
-        envFrom=[{"prefix": "A_"}],
-        volumeMounts=[{"mountPath": "/tmp"}],
-        volumeDevices=[{"devicePath": "/a"}],
-    )
-    first.update(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})
-    places = list(_places(pod))
-    parent, key = draw(st.sampled_from(places))
-    parent[key] = draw(any_json)
-    return pod
-
-
-def _places(value: Any):
-    for key, child in list(value.items() if isinstance(value, dict) else enumerate(value)):
-        yield value, key
-        if isinstance(child, dict | list):
-            yield from _places(child)
-
-
+REVIEWED = [found for path in RECORDED if (found := json.loads(path.read_bytes())["request"]["object"])]
+mangled_objects = strategies.mangled(st.sampled_from(REVIEWED) | strategies.pods())
 kinds = st.sampled_from([("", "Pod"), ("", "Pod"), *sorted(WORKLOAD_KINDS), ("", "Service")])
 operations = st.sampled_from([("CREATE", ""), ("CREATE", ""), ("UPDATE", ""), ("UPDATE", "ephemeralcontainers")])
-objects = st.none() | mutated_pods() | st.dictionaries(st.sampled_from(FIELDS), any_json, max_size=4)
-workloads = mutated_pods().flatmap(
+objects = st.none() | mangled_objects | strategies.json_objects
+workloads = strategies.mangled(strategies.pods()).flatmap(
     lambda pod: st.sampled_from([workload(kind, [pod]) for kind in WORKLOAD_KINDS.values()])
 )
 

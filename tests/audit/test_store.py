@@ -111,13 +111,26 @@ def empty(request: Any):
 
 
 @examples(50)
-@given(found=st.lists(decisions, max_size=12), wanted=filters)
-def test_it_matches_and_sums_up_what_the_filter_admits(empty: Any, found: list[Decision], wanted: Filter):
+@given(st.lists(decisions, max_size=12), filters | st.just(Filter()), st.integers(1, 4), st.integers(0, 4))
+def test_it_matches_and_sums_up_what_the_filter_admits(
+    empty: Any, found: list[Decision], wanted: Filter, limit: int, after: int
+):
     store = empty()
     try:
         store.add(lines(found))
         numbers = [number for number, decision in enumerate(found, 1) if wanted.admits(decision)]
-        assert [each.number for each in store.page(wanted).entries] == numbers[::-1]
+        assert [each.id for each in store.decisions(wanted)] == [SAMPLE[at - 1].id for at in numbers]
+        shown, before = [], None
+        while before is None or before > 1:
+            page = store.page(wanted, before, limit=limit)
+            assert (len(page.entries) <= limit, page.newest, page.left_out) == (True, len(found), 0)
+            shown += [each.number for each in page.entries]
+            before = page.older or 1
+        assert shown == numbers[::-1]
+        newer = [number for number in numbers[::-1] if number > after]
+        page = store.page(wanted, after=after, limit=limit)
+        assert [each.number for each in page.entries] == newer[:limit]
+        assert page.left_out == len(newer[limit:])
         summed = store.summary(wanted)
         expected = Summary.every(summed.outcomes.step)
         for number in numbers:
