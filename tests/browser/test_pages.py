@@ -23,6 +23,7 @@ PAGES = (
     *MENU.values(),
     "/decisions/2",
     "/rules/card-count",
+    "/policies/44136fa355b3",  # the default policy
     "/?example=pod-refused",
     "/?example=gang-too-large",
     "/why?pod=team-c/finetune-0",

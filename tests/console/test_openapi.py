@@ -51,6 +51,7 @@ REQUESTS = {
     "replay": [{"number": 1}, {"number": 1, "settings": [], "split": 4}],
     "rules": [{}, {"namespace": "team", "search": "memory"}],
     "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
+    "policy": [{"digest": sample_parts().policy.digest}],
     "health": [{}, {"refresh": "true", "wait": "20"}],
     "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
 }
@@ -274,4 +275,4 @@ def test_long_texts_and_lists_are_cut_unless_the_response_is_whole():
     found = json.loads(to_json(response))["texts"]
     assert found == [{"k" * 1999 + "…": "x" * 1999 + "…"}] * 1000
     assert json.loads(to_json(response, whole=True)) == {"texts": response.texts}
-    assert {each.id for each in OPERATIONS if each.whole} == {"review", "decision", "replay", "rule"}
+    assert {each.id for each in OPERATIONS if each.whole} == {"review", "decision", "replay", "rule", "policy"}

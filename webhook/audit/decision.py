@@ -1,5 +1,6 @@
 """One line of the audit log as a value."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -15,9 +16,15 @@ ENDPOINTS = ("mutate", "validate")
 
 MAX_DEPTH = 200  # brackets in a line whose nesting need not be checked
 
+_ID = re.compile(r"[0-9a-f]{12}")
 _SEVERITY = {Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
 _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
 ENFORCEMENTS: dict[Any, Enforcement] = {enforcement.value: enforcement for enforcement in Enforcement}
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is the id of a decision, or the digest of a setting."""
+    return _ID.fullmatch(text) is not None
 
 
 class DecisionGroup(NamedTuple):

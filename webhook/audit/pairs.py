@@ -1,7 +1,6 @@
 """The two lines of one new pod, from `/mutate` and from `/validate`. They have no common id: content, place and time match."""
 
 import hashlib
-import re
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -87,13 +86,6 @@ def _key(pod: dict[str, Any]) -> bytes:
 APART = timedelta(seconds=60)  # the API server gives each webhook at most half of that
 MAX_LOOKED_AT = 200
 MAX_BESIDE = 20  # lines between the two of a pod, in a list for people
-
-_ID = re.compile(r"[0-9a-f]{12}")
-
-
-def is_id(text: str) -> bool:
-    """Whether a text is the id of a decision."""
-    return _ID.fullmatch(text) is not None
 
 
 class OtherLine:

@@ -10,17 +10,18 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, update
 
 from webhook.audit.database import Database
-from webhook.audit.decision import Decision, parse_decision
+from webhook.audit.decision import Decision, is_id, parse_decision
 from webhook.audit.filters import EVERY, Filter
 from webhook.audit.matching import matching, storable, to_micros, to_moment
 from webhook.audit.summary import Summary
 from webhook.audit.sums import summarise
-from webhook.audit.tables import decisions, lines, meta, sources
+from webhook.audit.tables import decisions, lines, meta, policies, sources
 from webhook.errors import StoreError
 
 SLACK = 32  # a full store forgets this part of itself at once
 STEP = 20_000  # decisions that are deleted at once; meanwhile, none can be added
 ROW_BYTES = 150  # of a decision and its line in the database, beside their texts
+MAX_POLICIES = 100  # kept, the latest
 MAX_SUMMARIES = 8  # kept; one with many thousands of names may take 20 MB
 
 _READ = 1000  # decisions at once
@@ -60,6 +61,14 @@ class NumberedDecision(NamedTuple):
 
     number: int
     decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyUse:
+    """A policy, and when it was first used, of what the store knows."""
+
+    digest: str
+    since: datetime
 
 
 class DecisionPage(NamedTuple):
@@ -149,8 +158,20 @@ class DecisionStore:
                 )
                 size = meta.c.bytes + sum(row["bytes"] for row in rows)
                 db.execute(update(meta).values(last=last + len(batch), bytes=size))
+                for digest, at in _policies(batch).items():
+                    _keep_policy(db, digest, at)
         while self._database.temporary and self.forget():
             pass
+
+    def keep_policy(self, digest: str, at: datetime, text: str) -> None:
+        """Keep the content of a policy, and that it was in use at a time.
+
+        Raises:
+            StoreError: the database cannot be used, or only be read.
+        """
+        with self._database.writing() as db:
+            db.scalar(select(meta.c.last).with_for_update())
+            _keep_policy(db, digest, at, text)
 
     def position(self, source: str) -> str:
         """Up to where a log is stored; empty if nothing of it is.
@@ -260,6 +281,17 @@ class DecisionStore:
                     return
                 yield decision
 
+    def policies(self) -> list[PolicyUse]:
+        """The policies of the decisions, the latest first."""
+        with self._database.reading() as db:
+            found = db.execute(select(policies.c.digest, policies.c.at).order_by(policies.c.at.desc()))
+            return [PolicyUse(row.digest, to_moment(row.at)) for row in found]
+
+    def policy_text(self, digest: str) -> str:
+        """The content of a policy; empty if it is not known."""
+        with self._database.reading() as db:
+            return db.scalar(select(policies.c.text).where(policies.c.digest == digest)) or ""
+
     def summary(self, wanted: Filter = EVERY) -> Summary:
         """The decisions that match, summed up. The store keeps it for the next caller: do not add to it.
 
@@ -298,6 +330,29 @@ def _row(number: int, line: bytes, decision: Decision) -> dict[str, Any]:
     texts = sum(len(row[name].encode()) for name in ("namespace", "user", "levels", "name", "id"))
     row["bytes"] = ROW_BYTES + len(line) + 2 * texts  # once in an index
     return row
+
+
+def _policies(batch: Sequence[tuple[bytes, Decision]]) -> dict[str, datetime]:
+    """The policies of decisions, each with the first time."""
+    found: dict[str, datetime] = {}
+    for _, decision in batch:
+        digest = decision.digests.get("policy")
+        if isinstance(digest, str) and is_id(digest):
+            found[digest] = min(decision.time, found.get(digest, decision.time))
+    return found
+
+
+def _keep_policy(db: Connection, digest: str, at: datetime, text: str = "") -> None:
+    """Add a policy, or what is not known of it yet; only one transaction at a time comes here."""
+    this = policies.c.digest == digest
+    known = db.execute(select(policies.c.at, policies.c.text).where(this)).first()
+    if known is None:
+        db.execute(insert(policies).values(digest=digest, at=to_micros(at), text=storable(text)))
+        latest = select(policies.c.digest).order_by(policies.c.at.desc()).limit(MAX_POLICIES)
+        db.execute(delete(policies).where(policies.c.digest.not_in(latest)))
+    elif to_micros(at) < known.at or (text and not known.text):
+        values = {"at": min(to_micros(at), known.at), "text": known.text or storable(text)}
+        db.execute(update(policies).where(this).values(values))
 
 
 def _move(db: Connection, shipped: Shipped) -> None:

@@ -48,3 +48,11 @@ sources = Table(
     _column("position", Text),  # up to which it is stored
     _column("at", BigInteger),  # when that was written
 )
+# The latest policies; a table that an older version of this program does not make.
+policies = Table(
+    "policies",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    _column("at", BigInteger),  # when it was first used, of what is known
+    _column("text", Text),  # empty if it is not known: audit lines have only the digest
+)

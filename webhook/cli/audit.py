@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import click
 
-from webhook.audit.decision import ENDPOINTS, Decision, to_record
+from webhook.audit.decision import ENDPOINTS, Decision, is_id, to_record
 from webhook.audit.filters import EVERY, Filter
-from webhook.audit.pairs import Lookup, is_id
+from webhook.audit.pairs import Lookup
 from webhook.audit.reader import STANDARD_INPUT, LogReader
 from webhook.audit.summary import Summary
 from webhook.audit.tail import POLL, LogTail

@@ -20,6 +20,7 @@ from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.metrics import exposition
+from webhook.console.policy import PolicyKeeper
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
@@ -96,7 +97,8 @@ def command(
         raise bad_usage("--events is about the pods of a cluster: add --cluster, and leave out --pods")
     files, cluster = settings
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    watcher = SettingsWatcher(files, cluster, keep_inputs=True)
+    keeper = PolicyKeeper()
+    watcher = SettingsWatcher(files, cluster, keeper, keep_inputs=True)
     doctor = _doctor(doctor_from, settings)
 
     def state() -> ConsoleState:
@@ -109,7 +111,8 @@ def command(
         waiting, usage = _pods(watcher, settings, pod_files, events=events)
         if usage is not None:
             usage.current(0)  # starts to compute
-        found = ConsoleState(watcher, decisions, doctor, tls_cert, waiting, usage)
+        found = keeper.state = ConsoleState(watcher, decisions, doctor, tls_cert, waiting, usage)
+        keeper(watcher.snapshot)
         if metrics_bind:
             start_metrics_server(metrics_bind, partial(exposition, found))
         return found

@@ -29,6 +29,7 @@ from webhook.console import (
     health,
     metrics,
     playground,
+    policy,
     replay,
     review,
     rules,
@@ -59,6 +60,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     replay.replay,
     rules.rules,
     rules.rule,
+    policy.policy,
     health.health,
     doctor.doctor,
 )
@@ -74,6 +76,7 @@ PAGES: tuple[tuple[str, str, str, Any], ...] = (
     ("GET", "/decisions/<string(length=12):decision_id>", "decision_by_id", replay.id_page),
     ("GET", "/rules", "rules", rules.page),
     ("GET", "/rules/<rule_id>", "rule", rules.rule_page),
+    ("GET", "/policies/<digest>", "policy", policy.page),
     ("GET", "/health", "health", health.page),
     ("GET", "/metrics", "metrics", metrics.page),
 )

@@ -8,10 +8,10 @@ from flask import render_template, request
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.audit.decision import Decision, to_record, worst_levels
+from webhook.audit.decision import Decision, is_id, to_record, worst_levels
 from webhook.audit.filters import Filter
 from webhook.audit.follower import DecisionSource
-from webhook.audit.pairs import is_id, pair_of, pairs_among
+from webhook.audit.pairs import pair_of, pairs_among
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
 from webhook.console.api import RequestModel, ResponseModel, operation

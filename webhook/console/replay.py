@@ -9,8 +9,8 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, HTTPException
 from werkzeug.wrappers import Response
 
-from webhook.audit.decision import spell_time, to_record
-from webhook.audit.pairs import content_after, is_id, repairs_before
+from webhook.audit.decision import is_id, spell_time, to_record
+from webhook.audit.pairs import content_after, repairs_before
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.console.api import ResponseModel, describe_error, operation
 from webhook.console.decisions import MAX_NUMBER, DecisionRequest, decision, find, number_of
@@ -183,6 +183,7 @@ def decision_page(state: ConsoleState, number: int) -> Response:
         kept=_cut(to_yaml(recorded.request)),
         raw=_cut(to_json(to_record(recorded))),
         rules={row.id for row in rows()},
+        is_id=is_id,
         form=form,
         filters=FilterRequest(),
         max_shown=MAX_SHOWN,
