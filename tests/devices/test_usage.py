@@ -51,13 +51,15 @@ def test_the_largest_pod_fits_and_one_more_mebibyte_does_not(held):
         assert not fits(number, memory + 1)
 
 
+PODS = [
+    slice_of("p", 0, 0, 40000, 50),
+    slice_of("q", 0, 0, 30000, 0, namespace="other"),
+    slice_of("r", 1, 1, 10000, 0),
+]
+
+
 def test_a_report_adds_up_cards_and_namespaces():
-    pods = [
-        slice_of("p", 0, 0, 40000, 50),
-        slice_of("q", 0, 0, 30000, 0, namespace="other"),
-        slice_of("r", 1, 1, 10000, 0),
-    ]
-    usage = report(occupied(NODES, pods), bind(CONFIG, Target()), size=40000)
+    usage = report(occupied(NODES, PODS), bind(CONFIG, Target()), size=40000)
     [totals] = usage.totals
     assert (totals.nodes, totals.devices) == (2, 4)
     assert totals.capacity == Amounts(40, 4 * 81920, 400)
@@ -69,12 +71,7 @@ def test_a_report_adds_up_cards_and_namespaces():
 
 
 def test_a_report_is_limited_to_nodes_and_namespaces():
-    pods = [
-        slice_of("p", 0, 0, 40000, 50),
-        slice_of("q", 0, 0, 30000, 0, namespace="other"),
-        slice_of("r", 1, 1, 10000, 0),
-    ]
-    result = occupied(NODES, pods)
+    result = occupied(NODES, PODS)
     assert [node.name for node in report(result, bind(CONFIG, Target()), names=["n1"]).nodes] == ["n1"]
     [node] = report(result, bind(CONFIG, Target()), namespaces=["other"]).nodes
     assert [(card.id, [pod.name for pod in card.pods]) for card in node.cards] == [("GPU-0-0", ["q"])]

@@ -103,13 +103,6 @@ def test_a_truncated_fleet_is_refused(write, dump):
 
 
 @pytest.mark.parametrize(
-    "text", [b'{"kind": "List", "items": [{"kind": "Node"}', b"kind: List\nitems:\n- kind: Node\n  meta"]
-)
-def test_a_fleet_that_ends_within_a_node_is_refused(write, text):
-    assert error_of(FLEET.load, write(text))
-
-
-@pytest.mark.parametrize(
     "content, message",
     [
         ("kind: Pod", "a fleet file holds nodes"),

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,30 +64,21 @@ def test_declared_shapes_join_the_real_ones():
 
 
 def test_a_digest_changes_only_with_its_part():
+    """That of the fleet changes with the device config, too: it says how nodes are read."""
     config, nodes = mixed()
-    base = SnapshotInputs(config, default_policy(), nodes).snapshot().digests
+    inputs = SnapshotInputs(config, default_policy(), nodes)
+    base = inputs.snapshot().digests
     assert set(base) == {"config", "policy", "fleet"}
-    others = {
-        "config": SnapshotInputs(
-            parse_device_config({"nvidia": {"defaultCores": 5}}, "test"), default_policy(), nodes
-        ).snapshot(),
-        "policy": SnapshotInputs(config, parse_policy({"rules": {"card-count": "warn"}}, "test"), nodes).snapshot(),
-        "fleet": SnapshotInputs(config, default_policy(), nodes[:2]).snapshot(),
-    }
-    with_scheduler = SnapshotInputs(config, default_policy(), nodes, SchedulerConf()).snapshot().digests
-    assert with_scheduler == {**base, "scheduler": with_scheduler["scheduler"]}
-    queues = (
-        SnapshotInputs(config, default_policy(), nodes, collections=Collections(queues=Queues([]))).snapshot().digests
-    )
-    assert queues == {**base, "queues": queues["queues"]}
-    quotas = (
-        SnapshotInputs(config, default_policy(), nodes, collections=Collections(quotas=Quotas([]))).snapshot().digests
-    )
-    assert quotas == {**base, "quotas": quotas["quotas"]}
-    for part, snapshot in others.items():
-        assert snapshot.digests[part] != base[part]
-    assert others["policy"].digests["config"] == base["config"]
-    assert others["fleet"].digests["policy"] == base["policy"]
+    for parts, changes in (
+        ({"config", "fleet"}, {"config": parse_device_config({"nvidia": {"defaultCores": 5}}, "test")}),
+        ({"policy"}, {"policy": parse_policy({"rules": {"card-count": "warn"}}, "test")}),
+        ({"fleet"}, {"nodes": nodes[:2]}),
+        ({"scheduler"}, {"scheduler": SchedulerConf()}),
+        ({"queues"}, {"collections": Collections(queues=Queues([]))}),
+        ({"quotas"}, {"collections": Collections(quotas=Quotas([]))}),
+    ):
+        found = replace(inputs, **changes).snapshot().digests
+        assert {key for key in found if found[key] != base.get(key)} == parts
 
 
 @pytest.mark.parametrize(
