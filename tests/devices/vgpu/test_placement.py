@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.budget import SearchBudget
-from webhook.devices.config import Geometry, Instance
 from webhook.devices.shapes import count_kinds
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
@@ -131,57 +130,6 @@ def test_enough_slices_agrees_with_brute_force(splits, numbers):
     assert enough_slices(splits, numbers) is exists(plenty, [Need(number, 1, 0) for number in numbers])
 
 
-CARD = Card("NVIDIA-A", 100, 10)
-
-
-@pytest.mark.parametrize(
-    "cores, placement",
-    [
-        ([0, 60, 40], Placement.FITS),
-        ([60, 40, 0], Placement.NEVER),
-        ([60, 0, 40], Placement.FITS),
-        ([0, 100], Placement.NEVER),
-        ([100, 0], Placement.NEVER),
-        ([100], Placement.FITS),
-        ([60, 50], Placement.NEVER),
-        ([50, 50], Placement.FITS),
-        ([0] * 10, Placement.FITS),
-        ([0] * 11, Placement.NEVER),
-        ([101], Placement.NEVER),
-    ],
-)
-def test_cores_of_one_card_are_shared_in_order(cores, placement):
-    assert decide([CARD], [Need(1, 1, each) for each in cores]) is placement
-
-
-def test_a_container_never_gets_two_slices_of_one_card():
-    assert decide([CARD], [Need(2, 1, 0)]) is Placement.NEVER
-    assert decide([CARD, CARD], [Need(2, 1, 0)]) is Placement.FITS
-    assert decide([CARD], [Need(1, 1, 0)] * 2) is Placement.FITS
-
-
-def test_an_amount_is_needed_on_every_card():
-    cards = [Card("NVIDIA-A", memory, 10) for memory in (30000, 20000, 30000)]
-    assert decide(cards, [Need(3, 20000, 100)]) is Placement.FITS
-    assert decide(cards, [Need(3, 20001, 100)]) is Placement.NEVER
-
-
-@pytest.mark.parametrize(
-    "policy, memories, amounts",
-    [
-        ("", [10, 10, 20], [(1, 5), (1, 10), (2, 10)]),
-        ("binpack", [10, 10, 20], [(1, 5), (2, 5), (1, 20)]),
-        ("spread", [10, 10, 10], [(2, 5), (2, 5), (2, 5)]),
-    ],
-)
-def test_every_policy_of_the_scheduler_is_tried(policy, memories, amounts):
-    """Each of these pods fits under one policy only."""
-    cards = [Card("NVIDIA-A", memory, 2) for memory in memories]
-    wanted = [Need(number, memory, 0) for number, memory in amounts]
-    assert [each for each in ("", "binpack", "spread") if greedy(cards, wanted, each)] == [policy]
-    assert decide(cards, wanted) is Placement.FITS
-
-
 @pytest.mark.parametrize("policy", ["", "binpack", "spread"])
 def test_a_placement_that_every_policy_misses_is_tight(policy):
     """The 10 has to go on the small card, but every policy puts it on a large one."""
@@ -190,17 +138,3 @@ def test_a_placement_that_every_policy_misses_is_tight(policy):
     assert not greedy(cards, wanted, policy)
     assert decide(cards, wanted) is Placement.TIGHT
     assert decide(cards, wanted[::-1]) is Placement.FITS
-
-
-@pytest.mark.parametrize(
-    "need, accounted",
-    [(5000, 10240), (10240, 10240), (10241, 24576), (20000, 24576), (24577, None), (0, 10240)],
-)
-def test_an_idle_card_books_an_instance(need, accounted):
-    """The first group with a sufficient instance counts, and its smallest sufficient instance."""
-    groups = (Geometry("group1", (Instance("1g", 10240, 2),)), Geometry("group2", (Instance("2g", 24576, 1),)))
-    assert Card("NVIDIA-A100", 40960, 7, geometries=groups).accounted(need) == accounted
-    mixed = (Geometry("group3", (Instance("2g", 24576, 1), Instance("1g", 10240, 1))),)
-    assert Card("NVIDIA-A100", 40960, 7, geometries=mixed).accounted(need) == accounted
-    assert Card("NVIDIA-A100", 40960, 7, geometries=()).accounted(need) is None
-    assert Card("NVIDIA-A100", 40960, 7, geometries=None).accounted(need) == need
