@@ -65,7 +65,12 @@ def test_json_of_files(run, pods):
     [usage_report] = result.lines
     node = next(node for node in usage_report["nodes"] if node["name"] == "gpu-b")
     first = node["cards"][0]
-    assert first["accounted"] == {"slices": 2, "memory": 39000, "cores": 40}
+    amounts = {"accounted", "assigned", "free"}
+    assert first.keys() == {"id", "type", "memory", "split", "cores", "pods", "reserved"} | amounts
+    assert first["pods"][0].keys() == {
+        *("namespace", "name", "container", "memory", "cores", "part", "since", "terminating", "accounted"),
+    }
+    assert first["accounted"] == first["assigned"] == {"slices": 2, "memory": 39000, "cores": 40}
     assert [(item["namespace"], item["name"], item["memory"], item["cores"]) for item in first["pods"]] == [
         ("team", "a", 30000, 20),
         ("other", "b", 9000, 20),

@@ -1,7 +1,5 @@
 """What pods hold of each device, and what the scheduler counts, compared with a plain implementation for each version."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,36 +99,6 @@ def test_finished_and_terminating_pods_free_their_slices():
     assert result.findings == ()
     assert result.nodes[0].idle == {names.VGPU_NUMBER: 96, names.VGPU_MEMORY: 1000_000, names.VGPU_CORES: 1000}
     assert amounts(occupied([GPU_NODE], pods, OLD), "gpu-a")["GPU-0"] == (4, 53248, 30)
-
-
-def test_an_occupancy_is_rendered_as_json():
-    result = occupied([GPU_NODE], [assigned("p1", "gpu-a", "GPU-1,NVIDIA,20480,30:")])
-    [node] = json.loads(JSON.dump_json(result))["nodes"]
-    assert node.keys() == {"name", "family", "cards"}
-    assert node["cards"][1] == {
-        "id": "GPU-1",
-        "type": "NVIDIA A100-SXM4-80GB",
-        "memory": 81920,
-        "split": 10,
-        "cores": 100,
-        "accounted": {"slices": 1, "memory": 20480, "cores": 30},
-        "assigned": {"slices": 1, "memory": 20480, "cores": 30},
-        "free": {"slices": 9, "memory": 61440, "cores": 70},
-        "pods": [
-            {
-                "namespace": "default",
-                "name": "p1",
-                "container": "c0",
-                "memory": 20480,
-                "cores": 30,
-                "part": "",
-                "since": "",
-                "terminating": False,
-                "accounted": True,
-            }
-        ],
-        "reserved": [],
-    }
 
 
 # --- a plain implementation of the vGPU rules ---------------------------------------------------------------------------

@@ -40,13 +40,6 @@ def test_each_log_gets_every_line_when_another_disk_is_full(start: Start, tmp_pa
     assert new.stat().st_mode & 0o007 == 0, "other users must not read who uses which GPU"
 
 
-def test_an_empty_option_disables_the_audit_log(start: Start):
-    program = start("--audit-log", "", stdout=subprocess.PIPE)
-    with program.connect() as connection:
-        send_reviews(connection, 3, "none")
-    assert program.close() == b""
-
-
 def _drain(reader: int) -> bytes:
     os.set_blocking(reader, False)
     read = bytearray()

@@ -16,7 +16,7 @@ from certs.pki import Pair, replace
 from tests.server.client import JSON, Connection, Response, context, encode_request
 from tests.server.client_certificates import client_pair, write_pair
 from tests.server.conftest import Start
-from tests.server.program import START_SECONDS, Program, until
+from tests.server.program import Program, until
 from tests.server.reviews import admission_response, refusal, review
 
 QUICK = {"settings.file_watcher.POLL_SECONDS": 0.1}
@@ -212,9 +212,3 @@ def test_a_busy_connection_is_closed_after_its_next_response(start: Start, tmp_p
         assert connection.ended()
     for process in (program.worker, program.process.pid):  # the next sweep, which ends it, is a minute away
         os.kill(process, signal.SIGKILL)
-
-
-def test_a_missing_file_is_named_and_ends_the_start(start: Start, tmp_path: Path):
-    program = start("--client-ca", str(tmp_path / "none.crt"), ready=False)
-    assert program.process.wait(START_SECONDS) == 2
-    assert f"{tmp_path}/none.crt: No such file or directory" in program.log()

@@ -3,10 +3,12 @@
 import json
 import logging
 import signal
+import subprocess
 
 import pytest
 
 from tests.server.conftest import SETTINGS, Start
+from tests.server.reviews import admission_response, review
 from webhook.server.logs import JsonFormatter, configure_logging
 
 
@@ -57,8 +59,9 @@ def test_every_line_of_a_server_is_json(start: Start):
     assert any(line["message"].startswith("serving on https://") for line in lines)
 
 
-def test_at_level_error_a_good_start_logs_nothing(start: Start):
-    program = start(*SETTINGS, "--log-level", "error")
-    assert program.log_path.read_text() == ""
+def test_without_an_audit_log_and_at_level_error_nothing_is_written(start: Start):
+    program = start(*SETTINGS, "--log-level", "error", "--audit-log", "", stdout=subprocess.PIPE)
     with program.connect() as connection:
+        admission_response(connection.post("/mutate", review()))
         assert 'vgpu_webhook_build_info{python="' in connection.request("GET", "/metrics").body.decode()
+    assert (program.log(), program.close()) == ("", b"")

@@ -84,6 +84,11 @@ def test_a_key_of_another_certificate_is_refused(start_error: StartError, tls: A
     assert "pair" in error
 
 
+def test_a_missing_client_ca_is_named(start_error: StartError, tls: Authority, tmp_path: Path):
+    error = start_error(*tls.options, "--client-ca", str(tmp_path / "none.crt"))
+    assert f"{tmp_path}/none.crt: No such file or directory" in error
+
+
 @pytest.mark.parametrize("target", ["/none/audit.jsonl", "/"])
 def test_an_audit_log_that_cannot_be_written_is_named(start_error: StartError, tls: Authority, target: str):
     error = start_error(*tls.options, "--audit-log", target)
