@@ -116,7 +116,8 @@ def test_the_two_decisions_of_a_pod_become_one_row(user: User, console: Console)
     user.until(lambda: user.texts(f"{ROWS} .outcome")[:2] == ["denied", "mutated"])
     assert len(user.all(ROWS)) == 2
     append(console.audit, *({**line, "namespace": "paired"} for line in LINES[2:4]))
-    user.sees("2 new", NEWS)  # rows, not decisions
+    user.until(lambda: len(user.all(ROWS)) == 3)
+    assert "2 new" in user.text(NEWS), "rows, not decisions"
     live = user.texts(ROWS)
     user.driver.refresh()
     assert user.texts(ROWS) == live  # the server makes the same row

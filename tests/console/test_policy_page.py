@@ -37,8 +37,8 @@ def store(tmp_path: Path):
 
 
 def test_a_decision_leads_to_its_policy_and_to_when_it_changed(store: DecisionStore):
-    store.add([made_with(OLD, 1), made_with("<script>", 2), made_with(None, 2), made_with(OLD, 0)])
-    store.add([made_with(NEW.digest, 3)])
+    store.add([made_with(OLD, 1), made_with("<script>", 2), made_with(None, 2)])
+    store.add([made_with(NEW.digest, 3), made_with(OLD, 0), made_with(OLD, 2)])
     state = ConsoleState(Fixed(sample_parts(NEW)), DecisionSource(store))
     client = create_app(state).test_client()
     assert get_page(client, "/decisions/1").links("/policies/") == [f"/policies/{OLD}", f"/policies/{NEW.digest}"]
