@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.cases import each_case
 from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
 from tests.timing import within
 from webhook import names
@@ -96,26 +97,15 @@ def pods_with_extras(draw):
 
 
 @given(pods_with_extras(), st.sampled_from(SNAPSHOTS))
-def test_the_patch_repeats_the_mutation(pod: dict[str, Any], settings: Snapshot):
+def test_a_mutation_is_its_patch_happens_once_and_changes_no_unknown_field(pod: dict[str, Any], settings: Snapshot):
     before = orjson.dumps(pod)
-    outcome = mutate(request(pod), settings)
-    assert jsonpatch.apply_patch(json.loads(before), list(outcome.operations)) == outcome.object
-    assert orjson.dumps(pod) == before, "the object of the request is never changed"
-    assert bool(outcome.operations) == bool(outcome.mutations)
-
-
-@given(pods_with_extras(), st.sampled_from(SNAPSHOTS))
-def test_a_second_mutation_changes_nothing(pod: dict[str, Any], settings: Snapshot):
     once = mutate(request(pod), settings)
+    assert jsonpatch.apply_patch(json.loads(before), list(once.operations)) == once.object
+    assert orjson.dumps(pod) == before, "the object of the request is never changed"
+    assert bool(once.operations) == bool(once.mutations)
+    assert orjson.dumps(_unknown(once.object)) == orjson.dumps(_unknown(pod))
     twice = mutate(request(dict(once.object)), settings)
-    assert twice.operations == ()
-    assert twice.notices == ()
-
-
-@given(pods_with_extras(), st.sampled_from(SNAPSHOTS))
-def test_unknown_fields_are_never_changed(pod: dict[str, Any], settings: Snapshot):
-    after = mutate(request(pod), settings).object
-    assert orjson.dumps(_unknown(after)) == orjson.dumps(_unknown(pod))
+    assert (twice.operations, twice.notices) == ((), ())
 
 
 def _unknown(pod: Any) -> Any:
@@ -336,7 +326,7 @@ def crowded() -> Snapshot:
     return _crowded_fleet()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "limits",
     [
         {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: "{}", names.VGPU_CORES: "1"},
@@ -347,8 +337,8 @@ def crowded() -> Snapshot:
     ],
     ids=["vgpu", "gpushare", "ascend", "ascend-memory", "mindcluster"],
 )
-@pytest.mark.parametrize("number", [1, 16, MAX_CONTAINERS])
-@pytest.mark.parametrize("mode", ["hami-core", "x"])
+@each_case("number", [1, 16, MAX_CONTAINERS])
+@each_case("mode", ["hami-core", "x"])
 def test_an_expensive_pod_is_reviewed_quickly(crowded: Snapshot, limits: dict[str, str], number: int, mode: str):
     """Many containers with different requests, and a node affinity of the maximum size."""
     amounts = [{name: amount.format(1000 + i) for name, amount in limits.items()} for i in range(number)]

@@ -1,5 +1,6 @@
-"""An audit line has no content of a pod that may be secret."""
+"""An audit line, and the annotations for the API server's audit log, have no content of a pod that may be secret."""
 
+import re
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from webhook.devices.nodes import read_node
 from webhook.pod.environment import HIDDEN
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, review, validate
-from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.settings.snapshot import SnapshotInputs
 
 SECRET = "s3cr3t"
@@ -97,8 +98,27 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     return pod
 
 
+RULES = {rule.id for rule in (*MUTATIONS, *VALIDATIONS)}
+KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # the API server silently drops a key with a space or !
+
+
+def check_annotations(found: Any) -> None:
+    """Fails unless the annotations have valid keys and short values."""
+    assert all(KEY.fullmatch(key) for key in found)
+    assert found.keys() <= {"decision-id", "outcome", "rules"}
+    assert re.fullmatch(r"[0-9a-f]{12}", found["decision-id"])
+    assert found["outcome"] in ("denied", "mutated", "warned", "allowed")
+    rules = found["rules"].split(",") if "rules" in found else []
+    assert set(rules) <= RULES
+    assert len(rules) == len(set(rules))
+
+
+def test_the_ids_of_all_rules_fit_into_one_annotation():
+    assert len(",".join(sorted(RULES))) < 2048
+
+
 @given(pods(), some(SNAPSHOTS))
-def test_no_line_contains_a_secret(pod: dict[str, Any], snapshot: Any):
+def test_no_line_and_no_annotation_contains_a_secret(pod: dict[str, Any], snapshot: Any):
     before = {**pod, "spec": {**pod["spec"], "ephemeralContainers": []}}
     requests = [
         request(pod),
@@ -108,8 +128,12 @@ def test_no_line_contains_a_secret(pod: dict[str, Any], snapshot: Any):
     ]
     for admission_request in requests:
         for endpoint in (mutate, validate, review):
-            written = line(Exchange("mutate", 0), admission_request, endpoint(admission_request, snapshot), snapshot)
-            assert SECRET.encode() not in written
+            outcome = endpoint(admission_request, snapshot)
+            assert SECRET.encode() not in line(Exchange("mutate", 0), admission_request, outcome, snapshot)
+            annotations = outcome.answer().audit
+            assert SECRET not in str(annotations)
+            if outcome.reviewed:
+                check_annotations(annotations)
 
 
 @pytest.mark.parametrize("snapshot", SNAPSHOTS)

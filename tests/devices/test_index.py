@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.cases import each_case
 from tests.devices import reference
 from tests.examples import examples
 from tests.pod.test_selectors import MALFORMED
@@ -149,7 +150,7 @@ def costly():
     yield "labels that are present", [(label, Operator.EXISTS, ()) for label in (some + many) * 5]
 
 
-@pytest.mark.parametrize("requirements", [pytest.param(requirements, id=name) for name, requirements in costly()])
+@each_case("requirements", [requirements for _, requirements in costly()], ids=[name for name, _ in costly()])
 def test_the_most_expensive_selectors_are_fast(large, requirements):
     selector = NodeSelector(terms=(tuple(Requirement(*each) for each in requirements),))
     written = [{"key": key, "operator": operator, "values": list(values)} for key, operator, values in requirements]

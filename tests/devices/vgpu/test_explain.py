@@ -65,17 +65,15 @@ PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
         ([(2, 10, 60), (2, 10, 60)], Reason.CORES, f"c0 {CORES} 40"),
         ([(2, 10, 60), (2, 10, 100)], Reason.CORES, f"c1 {CORES} 40"),
         ([(2, 10, 0), (1, 10, 100)], Reason.EXCLUSIVE, f"c1 {CORES} 99"),
+        ([(2, None), (1, 30)], Reason.MEMORY, f"c0 {MEMORY} 70"),  # all of a card, down to what is free
+        ([(3, 130)], Reason.CARDS, None),  # two mistakes
     ],
 )
 def test_the_nearest_quantity_is_suggested(containers, reason, change):
     (explanation,) = explained(containers, PLAIN)
     assert (explanation.placement, explanation.refusal.reason) == ("never", reason.words)
     assert format_change(explanation.change) == change
-
-
-def test_a_request_for_a_whole_card_is_reduced_to_the_free_memory():
-    (explanation,) = explained([(2, None), (1, 30)], PLAIN)
-    assert format_change(explanation.change) == f"c0 {MEMORY} 70"
+    assert not is_cut_short(explanation)
 
 
 def test_a_node_with_few_cores_refuses_by_its_totals():
@@ -84,12 +82,6 @@ def test_a_node_with_few_cores_refuses_by_its_totals():
     assert explanation.refusal.reason == Reason.TOTALS.words
     assert f"{CORES} 5 in total" in explanation.refusal.message
     assert format_change(explanation.change) == f"c0 {CORES} 4"
-
-
-def test_two_mistakes_have_no_single_change():
-    (explanation,) = explained([(3, 130)], PLAIN)
-    assert explanation.change is None
-    assert not is_cut_short(explanation)
 
 
 def test_a_fit_is_explained_with_the_policy_that_finds_it():
