@@ -113,7 +113,7 @@ WRONG = [
     ({"namespaces": [{"match": ["a"], "enforcement": "off"}]}, "namespaces.0.enforcement: "),
     *[({"helpURL": url}, f"helpURL: {url[:9]!r}"[:18]) for url in
       ("ftp://gpu.example.org", "https://", "gpu.example.org/help", "https://gpu.example.org/a b", "https://a/{rules}",
-       "https://{rule}.example.org", "https://a\n", "https://a/\x1b[31m", f"https://a/{'a' * 200}")],
+       "https://{rule}.example.org", "https://a\nb", "https://a/\x1b[31m", f"https://a/{'a' * 200}")],
     ({"helpURL": "wiki"}, "helpURL: 'wiki' is no link; write http:// or https://, a host and a path, at most 200 characters"),
     ({"helpURL": ["https://a"]}, "helpURL: "),
     ({"rules": {"card-count": "block"}}, "rules.card-count: "),
