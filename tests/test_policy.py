@@ -1,6 +1,7 @@
 """The operator's policy: its defaults are a contract, and an error has a path."""
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
+from webhook.rules.exceptions import PolicyException
 from webhook.rules.settings import Level, MemoryAboveCard, MixedCards, Toleration
 from webhook.settings.snapshot import default_device_config
 
@@ -32,6 +34,7 @@ CONTRACT = {
     "workloadKinds": [],
     "rules": {},
     "namespaces": [],
+    "exceptions": [],
     "trustedUsers": list(DEFAULT_TRUSTED_USERS),
     "isolationEnv": {"wholeCards": "warn", "allocators": "warn"},
     "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
@@ -58,6 +61,16 @@ NOT_DEFAULT = {
             "templates": ["spec.template", "spec.groups[*].workers.*.template"],
         }
     ],
+    "exceptions": [
+        {
+            "namespace": "a",
+            "names": ["x-*"],
+            "rules": ["host-access"],
+            "until": "2026-12-31",
+            "reason": "r",
+            "owner": "o",
+        }
+    ],
     "trustedUsers": ["me"],
     "isolationEnv": {"wholeCards": "deny", "allocators": False},
     "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
@@ -67,6 +80,11 @@ NOT_DEFAULT = {
 def kinds(path: object = "spec.template", **fields: object) -> dict[str, object]:
     entry = {"group": "example.org", "version": "v1", "kind": "Fleet", "templates": [path]}
     return {"workloadKinds": [entry | fields]}
+
+
+def excepted(**fields: object) -> dict[str, object]:
+    (entry,) = NOT_DEFAULT["exceptions"]
+    return {"exceptions": [entry | fields]}
 
 
 # An unknown key, its path, and the suggested key.
@@ -81,6 +99,7 @@ MISSPELT = [
     ({"namespaces": [{"match": ["a"]}, {"match": ["a"], "rule": {}}]}, "namespaces.1.rule", "rules"),
     ({"namespaces": [{"match": ["a"], "limits": {"memroy": {}}}]}, "namespaces.0.limits.memroy", "memory"),
     ({"namespaces": [{"match": ["a"], "limits": {"memory": {"maxx": 1}}}]}, "namespaces.0.limits.memory.maxx", "max"),
+    (excepted(name="x"), "exceptions.0.name", "names"),
     (kinds(template="spec"), "workloadKinds.0.template", "templates"),
     ({"fleet": {"autoScaled": True}}, "fleet.autoScaled", "autoscaled"),
     ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1}], "node": 1}]}},
@@ -120,6 +139,17 @@ WRONG = [
     ({"rules": {"card-count": True}}, "rules.card-count: "),
     ({"rules": {"card-count": None}}, "rules.card-count: "),
     ({"rules": ["card-count"]}, "rules: "),
+    (excepted(rules=["host-acces"]), "exceptions.0.rules.0: no rule is called 'host-acces'; did you mean 'host-access'?"),
+    (excepted(rules=["toleration"]), "exceptions.0.rules.0: 'toleration' is a repair, which has no level"),
+    (excepted(rules=[]), "exceptions.0.rules: "),
+    (excepted(namespace="team-*"), "exceptions.0.namespace: it must be a text like ^[a-z0-9]"),
+    (excepted(names=["a[b]"]), "exceptions.0.names.0: it must be a text like ^[-a-z0-9.*?]+$, not 'a[b]'"),
+    (excepted(names=["a"] * 21), "exceptions.0.names: "),
+    *[(excepted(until=day), f"exceptions.0.until: '{day}' is no day; write the last one as 2026-12-31")
+      for day in ("2026-02-30", 20261231, "1798675200", "2026-12-31T00:00:00Z")],
+    (excepted(reason=""), "exceptions.0.reason: "),
+    (excepted(owner="a" * 101), "exceptions.0.owner: it must be at most 100 characters long"),
+    ({"exceptions": [{"namespace": "a"}]}, "exceptions.0.names: it is missing; add it"),
     ({"target": {"volcano": "latest"}}, "target.volcano: 'latest' is not a version; write it like 1.15.1"),
     ({"target": {"volcano": "1.12.4"}}, "target.volcano: 1.12.4 is not supported; the oldest supported version is 1.13.0"),
     ({"target": {"devicePlugin": "1.10"}}, "target.devicePlugin: 1.10 is not supported; the oldest supported"),
@@ -207,6 +237,9 @@ def test_every_setting_is_read():
     assert len(settings.workload_kinds) == len(WORKLOAD_KINDS) + 1
     assert settings.trusted_users == {"me"}
     assert (settings.whole_cards, settings.allocators) == (Level.DENY, Level.OFF)
+    assert policy.levels.exceptions == (
+        PolicyException("a", ("x-*",), frozenset({"host-access"}), date(2026, 12, 31), "r", "o"),
+    )
     assert settings.autoscaled
     assert settings.help_url == NOT_DEFAULT["helpURL"]
     assert policy.stale_after == 60

@@ -121,6 +121,7 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("list_type", "tuple_type"), lambda _: _LIST),
     **dict.fromkeys(("literal_error", "enum"), lambda context: str(context["expected"])),
     "string_type": lambda _: _TEXT,
+    "string_pattern_mismatch": lambda context: f"a text like {context['pattern']}",
     "string_too_short": lambda context: f"at least {counted(context['min_length'], 'character')} long",
     "string_too_long": lambda context: f"at most {counted(context['max_length'], 'character')} long",
     "too_short": lambda context: f"a list of at least {counted(context['min_length'], 'value')}",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
+from webhook.rules.exceptions import PolicyException
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.wire.codec import Answer
@@ -55,6 +56,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         never_starts: rules that let a workload and each of its pods pass, although the pods can never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
         help_url: the policy's link for refusals; empty if it has none.
+        exceptions: the rules with findings that an exception lowered to audit, each with the exception.
     """
 
     id: str
@@ -72,6 +74,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     never_starts: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE
     help_url: str = ""
+    exceptions: tuple[tuple[str, PolicyException], ...] = ()
 
     @property
     def changed_or_found(self) -> bool:

@@ -9,7 +9,7 @@ import orjson
 from webhook import names
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.errors import Malformed
-from webhook.lenient import at, text
+from webhook.lenient import at, obj, text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
@@ -18,6 +18,7 @@ from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD_GROUP
 from webhook.repair import Repair
 from webhook.rules.base import Validation
 from webhook.rules.context import Context, Finding
+from webhook.rules.exceptions import Exceptions, PolicyException, exception_name
 from webhook.rules.levels import Active, Effective
 from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -84,15 +85,18 @@ class Violations:
         kept: the findings.
         denied: whether one of them denies.
         lowered: the rules whose denials the ceiling lowered, in order.
+        excepted: the rules with findings that an exception lowered, each with the exception.
     """
 
-    __slots__ = ("_ceiling", "denied", "kept", "lowered")
+    __slots__ = ("_ceiling", "_exceptions", "denied", "excepted", "kept", "lowered")
 
-    def __init__(self, ceiling: Level | None = None) -> None:
+    def __init__(self, ceiling: Level | None = None, exceptions: Exceptions | None = None) -> None:
         self.kept: list[Violation] = []
         self.denied = False
         self.lowered: dict[str, None] = {}
+        self.excepted: dict[tuple[str, PolicyException], None] = {}
         self._ceiling = ceiling  # denials become this
+        self._exceptions = exceptions
 
     def add(self, found: Iterable[Found], template: Template | None = None) -> None:
         """Add the findings of one pod."""
@@ -100,6 +104,9 @@ class Violations:
             self._add(rule, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
+        if self._exceptions is not None and level is not Level.AUDIT and (exception := self._exceptions.of(rule)):
+            level = Level.AUDIT
+            self.excepted[rule, exception] = None
         ceiling = self._ceiling if template is None or template.whole else Level.WARN
         if level is Level.DENY and ceiling is not None:
             level = ceiling
@@ -253,7 +260,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     active = effective.for_pod(pod)
     if rules is not None:
         active = tuple(entry for entry in active if entry[0].id in rules)
-    violations = Violations()
+    violations = Violations(None, _exceptions(request, effective) if effective.exceptions else None)
     violations.add(findings(pod, context, active))
     return Outcome(
         id=_decision_id(request, "validate"),
@@ -264,6 +271,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         pods=(("", pod),),
         received=(("", view),),
         enforcement=effective.enforcement,
+        exceptions=tuple(violations.excepted),
     )
 
 
@@ -273,7 +281,8 @@ def _validate_workload(
     reads_queue = request.group in KUBERNETES_GROUPS
     context = _context(request, snapshot, effective, SearchBudget(WORK_LIMIT), reads_queue=reads_queue)
     repairs = snapshot.repairs(effective)
-    violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
+    ceiling = None if snapshot.settings.workloads is Level.DENY else Level.WARN
+    violations = Violations(ceiling, _exceptions(request, effective) if effective.exceptions else None)
     pods: list[tuple[str, ReviewedPod]] = []
     received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
@@ -309,7 +318,17 @@ def _validate_workload(
         pods_refused=tuple([rule for rule in lowered if rule not in WORKLOAD_RULES]),
         never_starts=tuple([rule for rule in lowered if rule in WORKLOAD_RULES]),
         enforcement=effective.enforcement,
+        exceptions=tuple(violations.excepted),
     )
+
+
+def _exceptions(request: Request, effective: Effective) -> Exceptions | None:
+    """The exceptions that may hold for a pod, or for the pods of a workload."""
+    if request.day is None:
+        return None
+    is_pod = _is_pod(request) or _is_binding(request)
+    name = exception_name(obj(request.object, "metadata"), request.name, is_pod=is_pod)
+    return Exceptions(effective.exceptions, name, request.day)
 
 
 def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:

@@ -83,6 +83,7 @@ def test_no_series_comes_from_a_pod():
         "enforcement",
         "le",
         "generation",
+        "state",
     } | {*("version", "python", "implementation", "major", "minor", "patchlevel")}
 
 

@@ -296,6 +296,16 @@ POLICIES: Json = {
     "fleet": {"autoscaled": True},
     "dialects": {"hami": "translate"},
     "helpURL": "https://gpu.example.org",
+    "exceptions": [
+        {
+            "namespace": "a",
+            "names": ["b"],
+            "rules": ["host-access"],
+            "until": "2026-12-31",
+            "reason": "c",
+            "owner": "d",
+        }
+    ],
 }
 FOLLOWED = {"dialects", "helpURL", "percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
 

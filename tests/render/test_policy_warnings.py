@@ -1,5 +1,6 @@
 """The warnings of `vgpu-webhook policy check`, and policies without warnings."""
 
+from datetime import date
 from fnmatch import fnmatchcase
 
 import pytest
@@ -176,6 +177,20 @@ def test_a_denial_that_an_autoscaled_fleet_softens_has_a_warning():
         "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or set "
         "fleet.autoscaled: false"
     )
+
+
+def test_an_exception_that_ended_or_changes_nothing_has_a_warning():
+    common = {"namespace": "a", "names": ["x"], "reason": "r", "owner": "o"}
+    used = [
+        common | {"rules": ["card-count"], "until": "2026-10-01"},
+        common | {"rules": ["quota-memory"], "until": "2026-12-31"},
+        common | {"rules": ["quota-memory", "card-count"], "until": "2026-11-25"},
+    ]
+    policy = parse_policy({"exceptions": used}, "the test's policy")
+    assert [(warning.path, warning.message) for warning in warnings_of(policy, date(2026, 11, 25))] == [
+        ("exceptions.0", "it ended on 2026-10-01, so findings have their levels again; remove it, or move until"),
+        ("exceptions.1", "it changes nothing: its rules neither deny nor warn in namespace a; remove it"),
+    ]
 
 
 @pytest.mark.parametrize("users", [[], ["admin"], ["volcano-scheduler"]])

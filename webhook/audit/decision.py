@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -63,6 +63,7 @@ class Decision:
         client_verified: whether the client showed a certificate that allows it to send reviews; False also for lines of
             versions that did not record it.
         enforcement: of the policy in that namespace; `enforce` for lines of versions that had no other.
+        exceptions: that lowered findings: rule, until, reason and owner; the line has none if none did.
     """
 
     time: datetime
@@ -83,6 +84,7 @@ class Decision:
     duration_us: int
     client_verified: bool = False
     enforcement: Enforcement = Enforcement.ENFORCE
+    exceptions: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def word(self) -> str:
@@ -123,11 +125,12 @@ class Decision:
 
 _SPELLED = {"dry_run": "dryRun", "duration_us": "durationUs", "client_verified": "clientVerified"}
 # Of the audit line, by attribute.
-KEYS = {field.name: _SPELLED.get(field.name, field.name) for field in fields(Decision)}
+KEYS = {each.name: _SPELLED.get(each.name, each.name) for each in fields(Decision)}
 _VALUES = itemgetter(*KEYS.values())
-_ADDED_LATER = {"clientVerified": False, "enforcement": Enforcement.ENFORCE.value}
-_TYPES = [(field.name, field.type) for field in fields(Decision) if field.type in (str, bool, int)] + [
+_ADDED_LATER = {"clientVerified": False, "enforcement": Enforcement.ENFORCE.value, "exceptions": []}
+_TYPES = [(each.name, each.type) for each in fields(Decision) if each.type in (str, bool, int)] + [
     ("patch", list),
+    ("exceptions", list),
     ("request", dict),
     ("digests", dict),
 ]
@@ -185,7 +188,7 @@ def _violation(found: Any) -> Violation:
 
 def to_record(decision: Decision) -> dict[str, Any]:
     """The audit line of a decision as it was."""
-    record = {key: getattr(decision, name) for name, key in KEYS.items()}
+    record = {key: getattr(decision, name) for name, key in KEYS.items() if name != "exceptions" or decision.exceptions}
     return record | {"time": spell_time(decision.time)}
 
 

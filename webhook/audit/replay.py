@@ -67,6 +67,7 @@ def rebuild(decision: Decision) -> RebuiltRequest:
         dry_run=decision.dry_run,
         object=new,
         old_object=old,
+        day=decision.time.date(),
     )
     return RebuiltRequest(request, templates)
 

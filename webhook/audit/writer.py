@@ -31,6 +31,7 @@ MAX_LINE = 32 * 1024  # bytes; the texts of a longer line are cut, so that no us
 CUT_TEXTS = ("user", "namespace", "kind", "name")
 CUT_TEXT = 1024  # bytes of each
 CUT_OPERATIONS, CUT_OPERATION = 20, 256  # how many, bytes of each
+CUT_EXCEPTIONS, CUT_EXCEPTION = 20, 60  # how many, bytes of each text
 CUT_FINDINGS = 20  # or as many as rules have findings
 CUT_FINDINGS_BYTES = 14 * 1024  # of all together
 LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
@@ -277,6 +278,11 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
         "clientVerified": exchange.client_verified,
         "enforcement": outcome.enforcement,
     }
+    if outcome.exceptions:
+        record["exceptions"] = [
+            {"rule": rule, "until": each.until, "reason": each.reason, "owner": each.owner}
+            for rule, each in outcome.exceptions
+        ]
     spelled = orjson.dumps(record, option=LINE_FORMAT)
     if len(spelled) <= MAX_LINE:
         return spelled
@@ -287,11 +293,17 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
 
 def _cut_record(record: dict[str, Any]) -> dict[str, Any]:
     """A record whose line fits, with every rule that has a finding."""
+    used = record.get("exceptions", ())
     return record | {
         **{key: cut(record[key], CUT_TEXT) for key in CUT_TEXTS},
         "patch": [_cut_operation(operation) for operation in record["patch"][:CUT_OPERATIONS]],
         "findings": _cut_findings(record["findings"]),
+        **({"exceptions": [_cut_exception(each) for each in used[:CUT_EXCEPTIONS]]} if used else {}),
     }
+
+
+def _cut_exception(exception: dict[str, Any]) -> dict[str, Any]:
+    return exception | {key: cut(exception[key], CUT_EXCEPTION) for key in ("reason", "owner")}
 
 
 def _cut_operation(operation: dict[str, Any]) -> dict[str, Any]:

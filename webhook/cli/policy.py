@@ -1,6 +1,7 @@
 """`vgpu-webhook policy`: checks a policy file, prints what holds in a namespace, the default and a schema."""
 
 import json
+from datetime import UTC, datetime
 
 import click
 
@@ -42,7 +43,7 @@ def check(given: FileArguments, warnings_as_errors: bool) -> int:
     file, policy = _read(given)
     if policy is None:
         return ExitCode.BAD_INPUT
-    terminal, warnings = Terminal(), list(warnings_of(policy))
+    terminal, warnings = Terminal(), warnings_of(policy, datetime.now(UTC).date())
     text = (Style.WARNING, f"valid, with {counted(len(warnings), 'warning')}") if warnings else (Style.GOOD, "valid")
     terminal.line((Style.BOLD, file), ": ", text)
     for warned in warnings:

@@ -11,6 +11,7 @@ from webhook.doctor.checks import (
     device_classes,
     device_config,
     device_plugin,
+    exceptions,
     fallback,
     memory_units,
     nodes,
@@ -27,6 +28,7 @@ from webhook.doctor.setup import Render, Setup, put_together
 # By their ids, which are kebab-case and stable.
 CHECKS: Mapping[str, Check] = {
     "policy": versions.policy,
+    "exceptions": exceptions.exceptions,
     "volcano-version": versions.volcano_version,
     "plugin-version": versions.plugin_version,
     "version-pair": versions.version_pair,

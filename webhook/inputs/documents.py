@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
@@ -101,11 +102,12 @@ def to_review(document: Document) -> Request:
     if missing := missing_fields(value):
         raise RequestError(f"this is not a Kubernetes object: it has no {' and no '.join(missing)}")
     kind, version = value["kind"], value["apiVersion"]
+    today = datetime.now(UTC).date()
     if kind == "AdmissionReview":
-        return to_request(value)
+        return to_request(value)._replace(day=today)
     namespace = _text(value, "namespace") or DEFAULT_NAMESPACE
     request = creation(f"offline-{_digest(document)}", version, kind, namespace, value)
-    return request._replace(name=_text(value, "name"))
+    return request._replace(name=_text(value, "name"), day=today)
 
 
 def _digest(document: Document) -> str:

@@ -17,6 +17,7 @@ from webhook.errors import Mistakes
 from webhook.mistakes import mistake_at
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
 from webhook.policy.schema import DeclaredNodes, LimitsEntry, PolicyFile
+from webhook.rules.exceptions import PolicyException
 from webhook.rules.levels import LevelTable, NamespaceRule
 from webhook.rules.settings import Level, Limits, Settings, Toleration
 from webhook.volcano.target import Target, parse_version
@@ -111,6 +112,10 @@ def parse_policy(document: object, source: str) -> Policy:
         enforcement=model.enforcement,
         repairs=_switches(model.repairs),
         dialects=MappingProxyType(dict(model.dialects)),
+        exceptions=tuple(
+            PolicyException(e.namespace, tuple(e.names), frozenset(e.rules), e.until, e.reason, e.owner)
+            for e in model.exceptions
+        ),
     )
     digest = hashlib.sha256(model.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
     written = MappingProxyType(document if isinstance(document, dict) else {})

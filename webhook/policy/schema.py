@@ -5,6 +5,7 @@ Unknown keys are refused: a misspelt setting must not silently be the default.
 """
 
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -31,7 +32,7 @@ from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_KUBERNETES, OLDE
 
 MAX_PATH = 200  # characters of the path of a pod template
 MAX_LINK = 200  # characters of helpURL
-MAX_SHOWN_LINK = 60
+MAX_SHOWN = 60  # characters of a value in a message
 # The accounts in the manifests of Volcano and of the device plugins: tests/data/upstream-accounts.yaml.
 DEFAULT_TRUSTED_USERS = tuple(
     f"{names.SERVICE_ACCOUNT}{account}"
@@ -314,6 +315,38 @@ class _IsolationEnv(_Section):
     )
 
 
+def _day(value: Any) -> date:
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:  # 2026-02-30
+        pass
+    raise ValueError(f"{shorten(str(value), MAX_SHOWN)!r} is no day; write the last one as 2026-12-31")
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+class ExceptionEntry(_Section):
+    """Findings that the policy accepts for a time."""
+
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)] = Field(
+        description="The namespace of the pods; no glob."
+    )
+    names: Annotated[
+        list[Annotated[str, Field(pattern=r"^[-a-z0-9.*?]+$", max_length=253)]], Field(min_length=1, max_length=20)
+    ] = Field(description="Globs of the pods' names: `*` matches any text, `?` one character.")
+    rules: Annotated[
+        list[Annotated[str, AfterValidator(_known_rule), WithJsonSchema({"enum": [*DEFAULT_LEVELS]})]],
+        Field(min_length=1),
+    ] = Field(description="The ids of the checks whose findings are only recorded.")
+    until: Annotated[date, BeforeValidator(_day)] = Field(description="The last day on which it holds, in UTC.")
+    reason: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+        description="Why, for the audit log; for example the ticket."
+    )
+    owner: Annotated[str, Field(min_length=1, max_length=100)] = Field(description="Who answers for it.")
+
+
 # ASCII only, and no braces but those of {rule}: what a terminal shows is what it opens.
 _LINK = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+([/?#]([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]|\{rule\})*)?")
 
@@ -321,7 +354,7 @@ _LINK = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+([/?#]([A-Za-z0-9._~:/?#\[\]@!
 def _link(text: str) -> str:
     if len(text) > MAX_LINK or not _LINK.fullmatch(text):
         raise ValueError(
-            f"{shorten(text, MAX_SHOWN_LINK)!r} is no link; write http:// or https://, a host and a path, at most {MAX_LINK} "
+            f"{shorten(text, MAX_SHOWN)!r} is no link; write http:// or https://, a host and a path, at most {MAX_LINK} "
             "characters, spaces and other special characters as %20; {rule} becomes the id of the rule"
         )
     return text
@@ -429,6 +462,22 @@ class PolicyFile(_Section):
                     "rules": {"card-count": "warn"},
                     "enforcement": "warn",
                     "repairs": {"toleration": "off"},
+                }
+            ]
+        ],
+    )
+    exceptions: Annotated[list[ExceptionEntry], Field(max_length=1000)] = Field(
+        [],
+        description="Findings about some pods that are lowered to audit until a day.",
+        examples=[
+            [
+                {
+                    "namespace": "team-a",
+                    "names": ["driver-debug-*"],
+                    "rules": ["host-access"],
+                    "until": "2026-12-31",
+                    "reason": "GPU-123: measure the driver",
+                    "owner": "gpu-team@example.org",
                 }
             ]
         ],

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fnmatch import fnmatchcase
 
 from webhook import names
@@ -46,10 +47,11 @@ class PolicyWarning:
     message: str
 
 
-def warnings_of(policy: Policy) -> list[PolicyWarning]:
-    """Everything that looks like a mistake, each with what to write instead."""
+def warnings_of(policy: Policy, today: date | None = None) -> list[PolicyWarning]:
+    """Everything that looks like a mistake, each with what to write instead; of exceptions only with a day."""
     levels = policy.levels
     found = [*_softened(levels, "rules", levels.overrides), *_untrusted(policy), *_unanswered(levels, None)]
+    found += _useless_exceptions(levels, today) if today is not None else ()
     for index, entry in enumerate(levels.namespaces):
         place = f"namespaces.{index}"
         found += _impossible(entry, place)
@@ -79,6 +81,17 @@ def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Ite
                 "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or "
                 "set fleet.autoscaled: false",
             )
+
+
+def _useless_exceptions(table: LevelTable, today: date) -> Iterator[PolicyWarning]:
+    for index, exception in enumerate(table.exceptions):
+        where = table.of(exception.namespace)
+        mild = where.exempt or {where.levels[rule] for rule in exception.rules} <= {Level.AUDIT, Level.OFF}
+        why = f"it ended on {exception.until}, so findings have their levels again; remove it, or move until"
+        if exception.until >= today and mild:
+            why = f"it changes nothing: its rules neither deny nor warn in namespace {exception.namespace}; remove it"
+        if exception.until < today or mild:
+            yield PolicyWarning(f"exceptions.{index}", why)
 
 
 def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:

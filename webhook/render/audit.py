@@ -217,6 +217,8 @@ def show_decision(decision: Decision, terminal: Terminal) -> None:
         terminal.paragraph(
             INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
         )
+    for exception in decision.exceptions:
+        terminal.line(INDENT, (Style.DIM, "exception  "), legible(to_json(exception), 500))
     for operation in decision.patch:
         terminal.line(INDENT, (Style.REPAIRED, "patch  "), legible(to_json(operation), 200))
 

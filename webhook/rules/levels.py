@@ -6,7 +6,8 @@ One order decides what follows from a finding; each step can only make it milder
 2. The level of the rule: its default, then `rules`, then the `rules` of the namespace's entry.
 3. `fleet.autoscaled` turns the denials of fleet rules into warnings.
 4. `workloads: warn` turns the denials of workloads into warnings.
-5. `enforcement` decides what reaches the author.
+5. An exception lowers a finding to audit.
+6. `enforcement` decides what reaches the author.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,10 @@ from typing import Generic, TypeVar
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.requests import DevicePod
 from webhook.rules.base import Validation, WorkloadCheck
+from webhook.rules.exceptions import Excepted, PolicyException
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import DialectUse, Enforcement, Level, Limits
+from webhook.rules.validate import outside_limits
 from webhook.texts import matches
 
 Active = tuple[tuple[Validation, Level], ...]
@@ -91,6 +94,7 @@ class Effective:
         repairs_off: ids of the repairs that are switched off.
         dialects: what happens with the names of each other system.
         limits: of one container.
+        exceptions: of this namespace, by rule.
         for_workloads: those of `active` that read a workload as a whole: rule, level, check.
     """
 
@@ -101,6 +105,7 @@ class Effective:
     repairs_off: frozenset[str]
     dialects: Mapping[str, DialectUse]
     limits: Limits
+    exceptions: Excepted = field(default_factory=dict)
     for_workloads: tuple[tuple[str, Level, WorkloadCheck], ...] = field(init=False)
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -135,6 +140,7 @@ class LevelTable:
         enforcement: in every namespace whose entry has no other.
         repairs: whether some are on, in every namespace whose entry has no other; the others are on.
         dialects: what happens with some, in every namespace whose entry has no other; the others are warned of.
+        exceptions: from rules, for some pods.
     """
 
     overrides: Mapping[str, Level] = field(default_factory=dict)
@@ -143,8 +149,16 @@ class LevelTable:
     enforcement: Enforcement = Enforcement.ENFORCE
     repairs: Mapping[str, bool] = field(default_factory=dict)
     dialects: Mapping[str, DialectUse] = field(default_factory=dict)
+    exceptions: tuple[PolicyException, ...] = ()
     _known: dict[str, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
     _by_winner: dict[int | None, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _excepted: dict[str, Excepted] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for exception in self.exceptions:
+            by_rule = self._excepted.setdefault(exception.namespace, {})
+            for rule in exception.rules:
+                by_rule.setdefault(rule, []).append(exception)
 
     def of(self, namespace: str) -> Effective:
         """What holds in a namespace."""
@@ -155,7 +169,10 @@ class LevelTable:
             winner = self.winning_entry(namespace)
             if winner not in self._by_winner:
                 self._by_winner[winner] = self.at(winner)
-            found = self._known[namespace] = self._by_winner[winner]
+            found = self._by_winner[winner]
+            if exceptions := self._excepted.get(namespace):
+                found = replace(found, exceptions=exceptions)
+            self._known[namespace] = found
         return found
 
     def winning_entry(self, namespace: str) -> int | None:
@@ -217,11 +234,13 @@ class LevelTable:
         if self.autoscaled:
             softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]
             levels.update(dict.fromkeys(softened, Level.WARN))
-        active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
+        limits = {} if winner is None else self.namespaces[winner].limits
+        idle = {rule for rule, level in levels.items() if level is Level.OFF}
+        idle |= set() if limits else {outside_limits.RULE.id}
+        active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if rule.id not in idle)
         exempt = winner is not None and self.namespaces[winner].exempt
         off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
         dialects = MappingProxyType({dialect: used.value for dialect, used in self.used(winner).items()})
-        limits = {} if winner is None else self.namespaces[winner].limits
         return Effective(exempt, MappingProxyType(levels), active, self.enforced(winner).value, off, dialects, limits)
 
 

@@ -8,6 +8,7 @@ at their worst level; all others as in a review.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from webhook import names
@@ -220,7 +221,8 @@ def _problems(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[
 
 def _request(raw: dict[str, Any], namespace: str) -> Request:
     """The request that would create an object."""
-    return creation("scan", text(raw, "apiVersion"), text(raw, "kind"), namespace, raw)
+    request = creation("scan", text(raw, "apiVersion"), text(raw, "kind"), namespace, raw)
+    return request._replace(day=datetime.now(UTC).date())
 
 
 def _group(version: object) -> str:

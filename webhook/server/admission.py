@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -106,6 +107,8 @@ class Admission:
         snapshot = self._state.snapshot
         try:
             request = codec.decode(body)
+            if snapshot.levels.exceptions:
+                request = request._replace(day=datetime.now(UTC).date())
             outcome = review(request, snapshot)
             response = codec.encode(request, outcome.answer())
         except RequestError as error:

@@ -6,7 +6,8 @@ The callers must not count or scrape at the same time.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from importlib.metadata import version
 from platform import python_version
 
@@ -20,6 +21,7 @@ from webhook import names
 from webhook.devices import registry
 from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
+from webhook.rules.exceptions import PolicyException
 from webhook.wire.models import Request
 
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
@@ -30,6 +32,7 @@ COUNTERS = {
     "requests": ("Reviews answered.", ("endpoint", "operation", "outcome", "dry_run")),
     "bad_requests": ("Requests without a verdict.", ("endpoint", "code")),
     "findings": ("Findings of the validations.", ("rule", "level", "enforcement")),
+    "exceptions_used": ("Reviews in which an exception lowered findings of a rule to audit.", ("namespace", "rule")),
     "mutations": ("Pods changed by a mutation, or only found to need it.", ("rule", "enforcement")),
     "config_reloads": ("Files and ConfigMaps read because they are new or changed.", ("source", "result")),
     "audit_write_failures": ("Audit lines lost.", ()),
@@ -39,6 +42,7 @@ HISTOGRAMS = {
 }
 GAUGES = {
     "build_info": ("The version of the webhook and of Python; always 1.", ("version", "python")),
+    "policy_exceptions": ("Exceptions of the policy; those that ended have no effect.", ("state",)),
     "fleet_nodes": ("Nodes with usable devices; 0 while the fleet is unknown.", ("family",)),
     "fleet_shapes": ("Kinds of such nodes.", ("family",)),
     "fleet_cards": ("Cards, NPUs or chips of such nodes.", ("family",)),
@@ -52,6 +56,7 @@ class Metrics(Collector):
 
     Attributes:
         fleet_age: called at each scrape; returns None where nodes have no age.
+        exceptions: likewise; those of the policy in use.
     """
 
     def __init__(self) -> None:
@@ -65,6 +70,7 @@ class Metrics(Collector):
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
         self._gauges["build_info"][version("volcano-vgpu-webhook"), python_version()] = 1
         self.fleet_age: Callable[[], float | None] = lambda: None
+        self.exceptions: Callable[[], Iterable[PolicyException]] = tuple
         self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
@@ -82,6 +88,8 @@ class Metrics(Collector):
         enforcement = str(outcome.enforcement)
         for violation in outcome.violations:
             self._counts["findings"][violation.rule, violation.level.value, enforcement] += 1
+        for rule, exception in outcome.exceptions:
+            self._counts["exceptions_used"][exception.namespace, rule] += 1
         for rule in outcome.mutations:
             self._counts["mutations"][rule, enforcement] += 1
 
@@ -126,6 +134,9 @@ class Metrics(Collector):
         for endpoint, (buckets, total) in self._latencies.items():
             latency.add_metric((endpoint,), _cumulative(buckets), total[0] / 1e9)
         yield latency
+        today = datetime.now(UTC).date()
+        ended = [each.until < today for each in self.exceptions()]
+        self._gauges["policy_exceptions"] = {("active",): ended.count(False), ("expired",): ended.count(True)}
         age = self.fleet_age()
         self._gauges["fleet_age_seconds"] = {} if age is None else {(): age}
         for name, (text, labels) in GAUGES.items():

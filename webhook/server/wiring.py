@@ -97,6 +97,7 @@ def build_service(options: Options) -> Service:
     metrics.certificate(tls.expires.timestamp())
     metrics.fleet(state.snapshot.fleet)
     metrics.fleet_age = settings.age
+    metrics.exceptions = lambda: state.snapshot.levels.exceptions
     return Service(
         admission=Admission(state, audit_logs, metrics, verified_only=options.client_ca is not None),
         state=state,

@@ -4,6 +4,7 @@ Source: k8s.io/api/admission/v1 (and v1beta1, which has the same fields).
 """
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -69,6 +70,7 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
         size: bytes of the body; 0 if it did not come as one.
         unread: why the objects are too large to be read, and so None; empty if they were read.
         groups: of the user.
+        day: on which it is reviewed, in UTC; None if that is not known, and then no exception holds.
     """
 
     uid: str
@@ -86,3 +88,4 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
     size: int = 0
     unread: str = ""
     groups: Sequence[str] = ()
+    day: date | None = None

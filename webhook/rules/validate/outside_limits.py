@@ -27,7 +27,7 @@ DETAIL = (
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Compare each amount with the limits."""
-    for amount in (*_written(pod), *_left_out(pod, context)) if context.limits else ():
+    for amount in (*_written(pod), *_left_out(pod, context)):
         least, most = context.limits.get(amount.role, (0, MAX_QUANTITY))
         factor = _factor(amount, context)
         value = None if amount.value is None else amount.value * factor

@@ -1,0 +1,72 @@
+"""Exceptions of the policy: findings about some pods that are only recorded, until a day."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+from webhook.texts import matches
+
+MAX_NAME = 253  # characters of a name that the API server accepts
+MAX_PREFIX = 58  # characters of a generateName that are left in a name
+ANY_SUFFIX = "?????"  # in the place of what the API server appends: only `*` and `?` of a glob match it
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyException:
+    """One entry of the policy's `exceptions`.
+
+    Attributes:
+        namespace: of the pods.
+        names: globs of the pods' names.
+        rules: whose findings are lowered to audit.
+        until: the last day, in UTC.
+        reason, owner: why, and who answers for it.
+    """
+
+    namespace: str
+    names: tuple[str, ...]
+    rules: frozenset[str]
+    until: date
+    reason: str
+    owner: str
+
+
+Excepted = dict[str, list[PolicyException]]  # by rule, those of one namespace
+
+
+class Exceptions(NamedTuple):
+    """The exceptions that may hold for one pod, on one day.
+
+    Attributes:
+        by_rule: those of the pod's namespace.
+        name: as `exception_name` has it.
+        day: in UTC.
+    """
+
+    by_rule: Excepted
+    name: str
+    day: date
+
+    def of(self, rule: str) -> PolicyException | None:
+        """The exception from a rule; None if there is none."""
+        found = self.by_rule.get(rule, ())
+        return next((each for each in found if self.day <= each.until and matches(self.name, each.names)), None)
+
+
+def exception_name(metadata: Mapping[str, Any], known: str, *, is_pod: bool = True) -> str:
+    """The name by which exceptions find a pod.
+
+    Of a name that is not complete yet, a glob must match the rest whatever it will be.
+
+    Args:
+        metadata: of the pod or workload.
+        known: the name in the request, or in its audit line, which has a generateName with its `-`.
+        is_pod: else it is a workload, whose pods' names begin with its own and a `-`.
+    """
+    given = metadata.get("name") or known
+    name = given or metadata.get("generateName")
+    if not isinstance(name, str) or len(name) > MAX_NAME:
+        return ""
+    name = name if is_pod else f"{name}-"
+    return name if given and not name.endswith("-") else name[:MAX_PREFIX] + ANY_SUFFIX
