@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from tests.deploy.files import ROOT, Json
+from webhook.cli.main import main
+from webhook.render.review import FORMATS
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"
@@ -126,11 +128,11 @@ def test_the_action_reports_that_nothing_matches(tmp_path: Path):
     assert (done.returncode, done.stdout) == (2, "::error::no file matches the input files: nowhere/*.yaml\n")
 
 
-@pytest.mark.parametrize("output", ["github", "sarif", "junit", "text", "json"])
-def test_the_action_supports_the_outputs_of_the_command(output: str, tmp_path: Path):
-    assert output in yaml.safe_load(ACTION.read_text())["inputs"]["output"]["description"]
-    done = review(tmp_path, files="pod-refused.yaml", output=output)
-    assert (done.returncode, "cores-range" in done.stdout, done.stderr) == (1, True, "")
+def test_the_action_names_the_outputs_of_the_command():
+    described = re.findall(r"\w+", yaml.safe_load(ACTION.read_text())["inputs"]["output"]["description"])
+    for output in ("github", "sarif", "junit", "text", "json"):
+        assert output in described
+        assert output == "text" or output in FORMATS
 
 
 # --- other integrations -----------------------------------------------------------------------------------------------
@@ -141,12 +143,7 @@ def test_the_pre_commit_hook_runs_a_command_on_the_changed_files():
     assert (hook["language"], hook["types"], hook.get("pass_filenames", True)) == ("python", ["yaml"], True)
     command, *options = hook["entry"].split()
     assert command in PROJECT["scripts"]
-    done = subprocess.run(
-        [Path(sys.executable).with_name(command), *options, SAMPLES / "pod-refused.yaml"],
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 1
+    assert main([*options, str(SAMPLES / "pod-refused.yaml")]) == 1
 
 
 def test_the_example_for_gitlab_keeps_its_report_also_if_pods_are_refused():
