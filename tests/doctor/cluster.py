@@ -4,8 +4,10 @@ import copy
 from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+
+import orjson
 
 from certs.pki import make_ca, make_leaf
 from webhook.devices.config_file import parse_device_config
@@ -21,7 +23,6 @@ from webhook.policy.policy import default_policy
 HEALTHY = Path(__file__).parent.parent / "data" / "cluster-healthy"
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
 HOST = "vgpu-webhook.vgpu-webhook.svc"
-RENDER = partial(configurations, all_pods=True)
 
 READY = "ready\nfleet: 3 nodes with devices (kinds: vgpu 2, ascend 1), digest 0123\n"
 METRICS = """\
@@ -89,12 +90,23 @@ def place(raw):
 
 def healthy():
     """All objects of the healthy cluster by kind, namespace and name."""
-    return copy.deepcopy(_healthy())
+    return orjson.loads(_healthy())
 
 
 @cache
 def _healthy():
-    return {place(raw): raw for raw in [*_documents(), secret(), *installed()]}
+    return orjson.dumps({place(raw): raw for raw in [*_documents(), secret(), *installed()]})
+
+
+_RENDERED = {}
+
+
+def render(config, policy):
+    """The configurations with all entries, made once for equal settings, since that takes longer than most checks."""
+    settings = repr(config), policy.digest
+    if settings not in _RENDERED:
+        _RENDERED[settings] = configurations(config, policy, all_pods=True)
+    return _RENDERED[settings]
 
 
 def facts_of(objects, **changes):
@@ -132,4 +144,4 @@ def without(facts, *kinds):
 
 def check_results(check, facts):
     """What one check reports."""
-    return list(results_of(check, put_together(facts, RENDER)))
+    return list(results_of(check, put_together(facts, render)))

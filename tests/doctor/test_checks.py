@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.cases import each_case
-from tests.doctor.cluster import NOW, RENDER, authority, check_results, facts_of, healthy, secret, without
+from tests.doctor.cluster import NOW, authority, check_results, facts_of, healthy, render, secret, without
 from webhook.doctor.check import Status
 from webhook.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.doctor.registry import CHECKS, examine
@@ -104,10 +104,10 @@ def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
 
 
 def test_all_checks_pass_in_the_healthy_cluster():
-    assert {result.status for result in examine(facts_of(healthy()), RENDER)} == {Status.OK}
+    assert {result.status for result in examine(facts_of(healthy()), render)} == {Status.OK}
 
 
 def test_nothing_is_checked_in_a_cluster_that_the_doctor_cannot_read():
     nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES}
     facts = replace(without(facts_of(healthy()), *ObjectKind), **nothing)
-    assert {result.status for result in examine(facts, RENDER)} == {Status.UNCHECKED}
+    assert {result.status for result in examine(facts, render)} == {Status.UNCHECKED}

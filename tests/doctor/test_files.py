@@ -7,7 +7,7 @@ import shutil
 import pytest
 import yaml
 
-from tests.doctor.cluster import HEALTHY, NOW, RENDER, check_results, healthy, secret
+from tests.doctor.cluster import HEALTHY, NOW, check_results, healthy, render, secret
 from webhook.doctor.check import Status
 from webhook.doctor.facts import ObjectKind, Unread
 from webhook.doctor.gather import facts_from_files
@@ -28,7 +28,7 @@ def read(tmp_path):
 def results(facts):
     return {
         result.check: result
-        for result in examine(facts, RENDER)
+        for result in examine(facts, render)
         if result.check not in ("webhook-ready", "failed-open")
     }
 
@@ -115,24 +115,23 @@ def test_an_unreadable_file_is_named_and_the_others_are_read(tmp_path):
     assert [error.startswith(f"{tmp_path / 'b.yaml'}: ") for error in errors] == [True]
 
 
-def test_other_files_and_pipes_are_ignored(tmp_path):
-    (tmp_path / "notes.txt").write_text("a: [")
-    os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(ConfigError, match="no file in this directory"):
-        facts_from_files([tmp_path], NOW, None)
-
-
-def test_an_absent_directory_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match="No such file"):
-        facts_from_files([tmp_path / "absent"], NOW, None)
-
-
-def test_too_many_files_are_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "place,message",
+    [
+        ("ignored", "no file in this directory"),  # neither other files nor pipes are read
+        ("absent", "No such file"),
+        ("many", "more than 2 files"),
+    ],
+)
+def test_a_directory_without_readable_files_is_an_error(tmp_path, monkeypatch, place, message):
     monkeypatch.setattr("webhook.inputs.manifests.MAX_FILES", 2)
     for number in range(3):
-        dump(tmp_path / f"{number}.yaml", {})
-    with pytest.raises(ConfigError, match="more than 2 files"):
-        facts_from_files([tmp_path], NOW, None)
+        dump(tmp_path / "many" / f"{number}.yaml", {})
+    (tmp_path / "ignored").mkdir()
+    (tmp_path / "ignored" / "notes.txt").write_text("a: [")
+    os.mkfifo(tmp_path / "ignored" / "pipe.yaml")
+    with pytest.raises(ConfigError, match=message):
+        facts_from_files([tmp_path / place], NOW, None)
 
 
 def test_the_total_size_of_the_files_is_bounded(tmp_path, monkeypatch):

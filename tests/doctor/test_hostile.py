@@ -1,24 +1,21 @@
 """Any object gives results, never a traceback."""
 
-import copy
-
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doctor.cluster import RENDER, facts_of, healthy
+from tests.doctor.cluster import facts_of, healthy, render
 from tests.examples import examples
 from tests.strategies import hostile, json_objects, json_values, mangled
 from webhook.doctor.check import CheckResult
 from webhook.doctor.facts import HttpResponse, ObjectKind
 from webhook.doctor.registry import CHECKS, examine
 
-HEALTHY = healthy()
 TEXTS = ("device-config.yaml", "volcano-scheduler.conf", "policy.yaml")
 
 
 def check_results(facts):
-    results = examine(facts, RENDER)
+    results = examine(facts, render)
     assert {result.check for result in results} == set(CHECKS)
     assert all(isinstance(result, CheckResult) and result.message for result in results)
 
@@ -26,7 +23,7 @@ def check_results(facts):
 @examples(50)
 @given(st.data())
 def test_an_object_with_a_random_value_is_checked(data):
-    objects = copy.deepcopy(HEALTHY)
+    objects = healthy()
     place = data.draw(st.sampled_from(sorted(objects)))
     kind = objects[place]["kind"]
     objects[place] = {**data.draw(mangled(st.just(objects[place]))), "kind": kind}
@@ -36,7 +33,7 @@ def test_an_object_with_a_random_value_is_checked(data):
 @examples(40)
 @given(st.data())
 def test_a_configuration_with_a_random_value_is_checked(data):
-    objects = copy.deepcopy(HEALTHY)
+    objects = healthy()
     texts = [(raw["data"], key) for raw in objects.values() for key in TEXTS if key in raw.get("data", {})]
     owner, key = data.draw(st.sampled_from(texts))
     owner[key] = yaml.safe_dump(data.draw(mangled(st.just(yaml.safe_load(owner[key])))))
@@ -62,7 +59,7 @@ def test_random_objects_are_checked(random_objects, data):
     json_values,
 )
 def test_random_texts_are_checked(body, status, texts, annotations):
-    objects = copy.deepcopy(HEALTHY)
+    objects = healthy()
     for raw in objects.values():
         raw.get("data", {}).update(texts)
     objects["Node/gpu-a"]["metadata"]["annotations"] = annotations
@@ -72,4 +69,4 @@ def test_random_texts_are_checked(body, status, texts, annotations):
 def test_invalid_counters_are_checked():
     for count in ("1e999", "NaN", "-1", "1e", "+Inf", "0x1"):
         body = f'apiserver_admission_webhook_fail_open_count{{name="pods.vgpu-webhook.svc"}} {count}\n'
-        check_results(facts_of(copy.deepcopy(HEALTHY), metrics=HttpResponse(200, body)))
+        check_results(facts_of(healthy(), metrics=HttpResponse(200, body)))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.doctor.cluster import NOW, READY, RENDER, check_results, facts_of, healthy
+from tests.doctor.cluster import NOW, READY, check_results, facts_of, healthy, render
 from tests.kube.apiserver import ApiServer
 from tests.kube.faults import drop, status
 from webhook.doctor.check import Status
@@ -46,7 +46,7 @@ def gather(api, tmp_path):
 
 
 def results(facts):
-    return list(examine(facts, RENDER))
+    return list(examine(facts, render))
 
 
 def test_a_live_cluster_gives_the_results_of_its_objects(gather):
@@ -105,17 +105,13 @@ def test_a_forbidden_object_is_not_checked(path, check, needs, gather, api):
     assert result.remedy == f"needs {needs}"
 
 
-def test_an_unready_webhook_is_broken(gather, api):
+def test_an_unready_webhook_and_an_absent_secret_are_broken(gather, api):
     api.heal()
     api.fail(READYZ, text(503, "not ready: shutting down\n"))
-    (result,) = check_results("webhook-ready", gather())
-    assert result.status is Status.BROKEN
-
-
-def test_an_absent_secret_is_broken(gather, api):
     api.delete("/api/v1/namespaces/vgpu-webhook/secrets", "vgpu-webhook-tls")
-    (result,) = check_results("serving-certificate", gather())
-    assert result.status is Status.BROKEN
+    facts = gather()
+    for check in ("webhook-ready", "serving-certificate"):
+        assert [result.status for result in check_results(check, facts)] == [Status.BROKEN]
 
 
 def test_a_failed_request_leaves_a_gap_for_its_kind_only(gather, api):
