@@ -75,12 +75,18 @@ def _compile(expression: str) -> Any:
     return CEL.compile(expression)
 
 
+@cache
+def _read_by(expression: str) -> frozenset[str]:
+    """The variables that an expression reads."""
+    return frozenset(re.findall(r"\bvariables\.(\w+)", expression))
+
+
 class Expression:
     """A compiled expression."""
 
     def __init__(self, text: str) -> None:
         self._compiled = _compile(text)
-        self._reads = set(re.findall(r"\bvariables\.(\w+)", text))
+        self._reads = _read_by(text)
 
     def value(self, data: Json, what: str) -> Any:
         """Its value, which is no error.

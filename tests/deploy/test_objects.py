@@ -96,9 +96,10 @@ def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
 # --- the serving pods -----------------------------------------------------------------------------------------------
 
 
-def test_the_serving_pod_follows_the_cluster():
+def test_the_serving_pod_follows_the_cluster_and_writes_audit_lines_to_standard_output():
     chosen = options()
     assert chosen.cluster
+    assert chosen.audit_logs == ("-",)
     assert {chosen.fleet, chosen.config, chosen.policy, chosen.kubeconfig, chosen.bind} == {None}
 
 
@@ -111,10 +112,6 @@ def test_files_are_on_volumes():
     assert PurePosixPath(chosen.tls_key) == mounts["tls"] / "tls.key"
     assert mounts["tmp"] == PurePosixPath("/tmp")
     assert volumes["tls"]["secret"]["secretName"] == "vgpu-webhook-tls"
-
-
-def test_audit_lines_go_to_standard_output():
-    assert options().audit_logs == ("-",)
 
 
 def test_ports_and_probes_match_the_service():
@@ -149,8 +146,10 @@ def test_a_rollout_and_a_drain_leave_a_replica():
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
-def test_a_pod_is_restricted(kind: str):
+def test_a_pod_is_restricted_as_its_namespace_enforces(kind: str):
     """As the pod security standard `restricted` requires, and with a read-only root filesystem."""
+    labels = one(FOUND, "Namespace")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
     pod, only = PODS[kind], container(PODS[kind])
     context = pod["securityContext"]
     assert context["runAsNonRoot"] is True
@@ -164,11 +163,6 @@ def test_a_pod_is_restricted(kind: str):
     }
     assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
     assert {kind for volume in pod.get("volumes", []) for kind in volume} <= {"name", "secret", "emptyDir"}
-
-
-def test_the_namespace_enforces_the_restricted_standard():
-    labels = one(FOUND, "Namespace")["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
@@ -187,13 +181,10 @@ def test_the_jobs_run_an_existing_command(kind: str, monkeypatch: pytest.MonkeyP
     name, *arguments = only["args"]
     base = parsed(certs.command.commands[name], arguments)
     assert (name, base.name, base.namespace) == ("bind", NAMESPACE, None), "the pod's own namespace"
-    grace = one(FOUND, kind, "vgpu-webhook-certs")["spec"]
-    deadline = grace.get("jobTemplate", {}).get("spec", grace)["activeDeadlineSeconds"]
-    assert (base.wait + 3 * certs.CALL_TIMEOUT).total_seconds() <= deadline
+    spec = one(FOUND, kind, "vgpu-webhook-certs")["spec"]
+    job = spec.get("jobTemplate", {}).get("spec", spec)
+    assert (base.wait + 3 * certs.CALL_TIMEOUT).total_seconds() <= job["activeDeadlineSeconds"]
+    assert kind == "CronJob" or job["ttlSecondsAfterFinished"] == 300
     assert parsed(certs.command.commands["ensure"], arguments).wait == base.wait, (
         "the component self-managed-certificates"
     )
-
-
-def test_a_finished_job_is_deleted_after_five_minutes():
-    assert one(FOUND, "Job", "vgpu-webhook-certs")["spec"]["ttlSecondsAfterFinished"] == 300

@@ -1,5 +1,6 @@
 """Workloads are sent if a new pod template matters to the webhook, and never otherwise."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -57,26 +58,18 @@ def test_each_template_with_findings_is_sent(
     assert_sent(request(workload(kind, now), "CREATE" if old is None else "UPDATE", oldObject=old), where)
 
 
-@each_case("kind", KINDS, ids=kind_id)
-def test_every_kind_of_workload_is_sent(kind: WorkloadKind):
-    admission_request = request(workload(kind, [DEVICE]))
-    assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
-    assert called(USUAL.entries, admission_request, "/validate") == {"workloads"}
+REASONS = [
+    pod_with(annotations={ASSIGNMENTS[0]: ""}),
+    pod_with(**SHOWN),
+    pod_with("initContainers", resources={"limits": {names.VGPU_NUMBER: "1"}}),
+    pod_with(resources={"limits": {"volcano.sh/vgpu-num": "1"}}),
+]
+SENT = [(kind, DEVICE) for kind in KINDS] + list(product(WHOLE_KINDS, map(template_of, REASONS)))
 
 
-@each_case("kind", WHOLE_KINDS, ids=kind_id)
-@each_case(
-    "pod",
-    [
-        pod_with(annotations={ASSIGNMENTS[0]: ""}),
-        pod_with(**SHOWN),
-        pod_with("initContainers", resources={"limits": {names.VGPU_NUMBER: "1"}}),
-        pod_with(resources={"limits": {"volcano.sh/vgpu-num": "1"}}),
-    ],
-    ids=["annotation", "variable", "device", "misspelt device"],
-)
-def test_a_workload_is_sent_for_each_reason(kind: WorkloadKind, pod: Json):
-    admission_request = request(workload(kind, [template_of(pod)]))
+@each_case("kind,template", SENT, ids=lambda case: f"{kind_id(case[0])} {case[1]}")
+def test_every_kind_of_workload_is_sent_for_each_reason(kind: WorkloadKind, template: Json):
+    admission_request = request(workload(kind, [template]))
     assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
     assert called(USUAL.entries, admission_request, "/validate") == {"workloads"}
 
