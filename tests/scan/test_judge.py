@@ -42,7 +42,8 @@ ASSIGNED = {
 def placed(**fields: Any) -> dict[str, Any]:
     """A pod that the scheduler has placed."""
     metadata = {"annotations": dict(ASSIGNED), "namespace": "team"} | fields.pop("metadata", {})
-    return pod(limits=fields.pop("limits", vgpus(1, 1000)), nodeName="gpu", metadata=metadata, **fields)
+    fields = {"limits": vgpus(1, 1000), "nodeName": "gpu"} | fields
+    return pod(metadata=metadata, **fields)
 
 
 def judged(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> Judged:
@@ -57,19 +58,23 @@ def findings_of(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> list[tuple[s
     return [(finding.rule, finding.level.value) for finding in judged(raw, using).findings]
 
 
-def test_a_repaired_and_placed_pod_has_no_findings():
-    assert judged(placed()).findings == ()
+RESERVED = [("reserved-annotation", "deny")] * 3
+
+
+@pytest.mark.parametrize(
+    "raw, findings",
+    [
+        (placed(), []),
+        (placed(nodeName=""), RESERVED),
+        (placed(limits={"cpu": "1"}), RESERVED),
+        (placed(metadata={"annotations": {}}), [("node-name-set", "deny")]),
+        # another scheduler has placed it
+        (placed(metadata={"annotations": {}}, schedulerName="default-scheduler"), [("scheduler-name", "deny")]),
+    ],
+)
+def test_the_assignment_of_a_pod_and_its_node_belong_together(raw: dict[str, Any], findings: list[tuple[str, str]]):
+    assert findings_of(raw) == findings
     assert judged(placed()).requests_devices
-
-
-def test_an_assignment_on_a_pod_without_a_node_is_a_finding():
-    pending = placed()
-    del pending["spec"]["nodeName"]
-    assert findings_of(pending) == [("reserved-annotation", "deny")] * 3
-
-
-def test_an_assignment_on_a_pod_without_devices_is_a_finding():
-    assert [rule for rule, _ in findings_of(placed(limits={"cpu": "1"}))] == ["reserved-annotation"] * 3
 
 
 def test_the_gpu_index_of_a_placed_pod_is_no_finding():
@@ -77,15 +82,6 @@ def test_the_gpu_index_of_a_placed_pod_is_no_finding():
     assert "reserved-annotation" not in [rule for rule, _ in findings_of(gpushare)]
     del gpushare["spec"]["nodeName"]
     assert "reserved-annotation" in [rule for rule, _ in findings_of(gpushare)]
-
-
-def test_a_node_name_without_an_assignment_is_a_finding():
-    assert findings_of(placed(metadata={"annotations": {}})) == [("node-name-set", "deny")]
-
-
-def test_a_node_name_from_another_scheduler_is_no_finding():
-    raw = placed(metadata={"annotations": {}}, schedulerName="default-scheduler")
-    assert findings_of(raw) == [("scheduler-name", "deny")]
 
 
 def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
