@@ -29,6 +29,8 @@ def _hostile(text: str) -> list[Any]:
         line,
         {**line, "findings": [finding] * (400 if len(text) < 1000 else 20)},
         {**line, "allowed": True, "digests": {"config": {"a": [text]}}},
+        {**LINES[0], **names, "patch": patch[:1], "operation": "CREATE", "kind": "Pod"},
+        {**LINES[0], **names, "request": {"pod": {"spec": text}}},
     ]
 
 
@@ -51,6 +53,8 @@ def test_hostile_text_is_only_text(tmp_path: Path, text: str):
         "/decisions/2",
         "/decisions/3",
         "/decisions/1?settings=rules.card-count%3Dwarn",
+        "/decisions/4?split=4",
+        "/decisions/5?split=4",
     ):
         response = client.get(address)
         assert response.status_code == 200

@@ -190,10 +190,9 @@ def test_an_unknown_parameter_is_refused(client, document, each):
 
 
 @pytest.mark.parametrize("each", [each for each in OPERATIONS if each.method == "GET"], ids=lambda each: each.id)
-def test_a_repeated_or_unknown_parameter_is_refused(client, each):
+def test_a_repeated_parameter_is_refused(client, each):
     path = re.sub(r"<int:\w+>", "1", each.path)
     path = re.sub(r"<\w+>", "cores-range", path)
-    assert client.get(f"{PREFIX}{path}?nonsense=").status_code == 400
     single = [
         field.alias or name
         for name, field in each.request.model_fields.items()

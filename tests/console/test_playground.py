@@ -131,9 +131,9 @@ def test_the_form_keeps_what_was_written(client):
     assert "in team-x" in words(page.one("p", "about"))
 
 
-def test_a_file_is_taken_before_the_editor(client):
-    data = {"manifest": "x: 1", "file": (io.BytesIO(POD.encode()), "pod.yaml")}
-    page = shown(client.post("/", data=data))
+@pytest.mark.parametrize(("manifest", "file", "name"), [("x: 1", POD, "pod.yaml"), (POD, "", "")])
+def test_a_file_is_taken_before_the_editor_unless_none_is_chosen(client, manifest, file, name):
+    page = shown(client.post("/", data={"manifest": manifest, "file": (io.BytesIO(file.encode()), name)}))
     assert "Refused" in words(page.one("section", "verdict"))
     (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
     assert editor.strip() == POD.strip()
@@ -145,11 +145,6 @@ def test_a_large_file_is_refused_and_left_nowhere(client):
     answer = client.post("/", data=body, content_type="multipart/form-data; boundary=b")
     assert answer.status_code == 413
     assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
-
-
-def test_an_empty_file_field_is_ignored(client):
-    page = shown(client.post("/", data={"manifest": POD, "file": (io.BytesIO(b""), "")}))
-    assert "Refused" in words(page.one("section", "verdict"))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """The operations `review` and `explain` return what the command prints, within limits."""
 
 import json
-import subprocess
-import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 
 import jsonpatch
 import pytest
@@ -12,6 +12,7 @@ import yaml
 from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.test_fleet import vgpu_node
+from webhook.cli.main import main
 from webhook.console import explain
 from webhook.console import review as review_api
 from webhook.console.app import create_app
@@ -31,13 +32,6 @@ POD = {
 BAD = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]}}
 
 
-def review_with_command(text: str, *options: str) -> list[dict]:
-    command = [sys.executable, "-m", "webhook.cli.main", "review", "--sample", "-o", "json", *options, "-"]
-    ran = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    assert ran.returncode in (0, 1), ran.stderr
-    return [json.loads(line) for line in ran.stdout.splitlines()]
-
-
 def post(client, operation: str, manifest: object, **fields: object):
     text = manifest if isinstance(manifest, str) else json.dumps(manifest)
     return client.post(f"/api/v1/{operation}", json={"manifest": text, **fields})
@@ -53,9 +47,13 @@ EVERY_MANIFEST = [(SAMPLES / name).read_text() for name in PODS] + [row.example(
 
 
 @pytest.fixture(scope="module")
-def command_lines():
+def command_lines(tmp_path_factory):
     """What the command prints for each manifest."""
-    found = review_with_command("\n---\n".join(EVERY_MANIFEST), "--explain")
+    file = tmp_path_factory.mktemp("command") / "manifests.yaml"
+    file.write_text("\n---\n".join(EVERY_MANIFEST))
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["review", "--sample", "-o", "json", "--explain", str(file)]) == 1
+    found = [json.loads(line) for line in printed.getvalue().splitlines()]
     assert len(found) == len(EVERY_MANIFEST)
     return found
 
