@@ -39,18 +39,11 @@ def test_decisions_come_newest_first(client: Any):
     assert found["log"]["caughtUp"] is True
 
 
-def test_a_poll_names_the_repair_of_the_response_before(client: Any):
-    (found,) = get_decisions(client, "?after=15")["entries"]
-    assert (found["number"], found["repair"]) == (16, 15)
-
-
 @pytest.mark.parametrize(
     ("query", "found"),
     [
         ("?denied=true", [12, 10, 8, 2]),
-        ("?outcome=denied", [12, 10, 8, 2]),
         ("?outcome=den*&outcome=warned", [14, 12, 10, 8, 2]),
-        ("?rule=mode-*", [2]),
         ("?rule=mode-*&rule=host-access", [14, 2]),
         ("?namespace=team-v*&endpoint=validate", [12, 10, 8, 4, 2]),
         ("?user=chris*", [16, 15]),
@@ -59,7 +52,6 @@ def test_a_poll_names_the_repair_of_the_response_before(client: Any):
         ("?since=2026-11-20T09:30&until=2026-11-20T10:00", [14, 13]),
         ("?since=&user=chris*", [16, 15]),
         ("?before=3", [2, 1]),
-        ("?after=14", [16, 15]),
         ("?after=10&limit=2", [16, 15]),
         ("?limit=1", [16]),
     ],
@@ -107,20 +99,15 @@ def test_a_poll_counts_the_decisions_that_it_leaves_out(client: Any):
     found = get_decisions(client, "?after=4&limit=3&outcome=denied")
     assert ([entry["number"] for entry in found["entries"]], found["leftOut"], found["newest"]) == ([12, 10, 8], 0, 16)
     assert get_decisions(client, "?after=1&limit=3&outcome=denied")["leftOut"] == 1
+    (last,) = get_decisions(client, "?after=15")["entries"]
+    assert (last["number"], last["repair"]) == (16, 15), "the repair is in the response before"
     assert get_decisions(client, "?after=16")["entries"] == []
 
 
 def test_the_summary_counts_decisions(client: Any):
-    found = get_decisions(client, "/summary")
+    found = get_decisions(client, "/summary")  # tests/audit/test_summary.py has all counts
     assert found["outcomes"] == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
-    assert next(iter(found["rules"])) == "card-count"
-    assert found["rules"]["card-count"] == {
-        "decisions": 4,
-        "denied": 4,
-        "wouldBeDenied": 0,
-        "warned": 0,
-        "audited": 0,
-    }
+    assert (next(iter(found["rules"])), found["rules"]["card-count"]["denied"]) == ("card-count", 4)
     assert found["refused"][0]["times"] == 3
     assert sum(found["outcomesOverTime"]["counts"]["denied"]) == 4
     assert sum(found["denialsByRule"]["counts"]["card-count"]) == 4

@@ -11,7 +11,7 @@ from tests.audit.recording import recorded
 from tests.devices.vgpu.test_gang import T4, fleet_of, role
 from tests.reviewing import request
 from tests.strategies import hami_cards, needs, nodes_of
-from tests.why.test_why import CONFIG, gpu_node, job, pod
+from tests.why.test_why import CONFIG, gpu_node, job, pod, state
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.devices.budget import SearchBudget
 from webhook.devices.nodes import read_node
@@ -25,7 +25,7 @@ from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.scheduler import EXCLUSIVE_RULES, parse_scheduler_conf
 from webhook.why.answer import WaitingObject, explain_waiting
-from webhook.why.live import LiveCluster, LiveObjects
+from webhook.why.live import LiveCluster
 from webhook.why.node_reasons import WaitVerdict
 
 RULES = [{"app": "train"}, {"tier": "gold", "team": "a"}]
@@ -55,11 +55,7 @@ def held(card, labels, name="old"):
 
 def why(raw, nodes, pods=(), *, exists=True, **more):
     inputs = settings(nodes, **more)
-    snapshot = inputs.snapshot()
-    objects = LiveObjects(snapshot)
-    for each in pods:
-        objects.add(each)
-    live = LiveCluster(inputs, snapshot, objects.bound)
+    live, _ = state(nodes, pods, policy=inputs.policy, scheduler=inputs.scheduler)
     return explain_waiting(WaitingObject(Document("a pod", raw), exists), live)
 
 
