@@ -58,24 +58,18 @@ def test_control_enter_reviews_at_once(playground: User):
 
 def test_an_example_fills_the_editor_unless_the_user_typed(playground: User):
     chooser = Select(playground.find("select[name=example]"))
+    assert chooser.first_selected_option.text == "a pod that is repaired"
     chooser.select_by_visible_text("a pod that is refused")
     playground.sees("Refused", VERDICT)
     assert editor(playground).strip() == REFUSED.strip()
     playground.click(EDITOR)
     playground.press("# mine")
+    playground.until(lambda: chooser.first_selected_option.text == "your own manifest")
     chooser.select_by_visible_text("a pod that is repaired")
     assert "# mine" in editor(playground)
     playground.click("form[data-examples] button")
     playground.sees("Repaired", VERDICT)
     assert "# mine" not in editor(playground)
-
-
-def test_the_list_shows_no_example_once_the_user_types(playground: User):
-    chooser = Select(playground.find("select[name=example]"))
-    assert chooser.first_selected_option.text == "a pod that is repaired"
-    playground.click("#manifest")
-    playground.press("#")
-    playground.until(lambda: chooser.first_selected_option.text == "your own manifest")
 
 
 def test_tab_indents_and_leaves_after_escape(playground: User):
@@ -144,14 +138,6 @@ def test_a_mistake_in_a_setting_is_shown_while_the_user_types(playground: User):
     playground.until(lambda: playground.text("#mistake-settings") == "")
     assert playground.find("textarea[name=settings]").get_attribute("aria-invalid") == "false"
     playground.allow_error_statuses(422)
-
-
-def test_a_setting_is_tried_out(playground: User):
-    playground.paste(EDITOR, TOO_MANY)
-    playground.sees("Refused", VERDICT)
-    playground.click("details.options summary")
-    playground.write("textarea[name=settings]", "rules.card-count=warn")
-    playground.sees("with 1 warning", VERDICT)
 
 
 def test_a_file_is_put_into_the_editor(playground: User, tmp_path: Path):
