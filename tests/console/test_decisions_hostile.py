@@ -16,6 +16,7 @@ def _hostile(text: str) -> list[Any]:
     finding = {"rule": text, "level": "deny", "path": text, "message": text}
     patch = [{"op": text, "path": text, "value": {text: text}}, {"op": "move", "from": text, "path": "/" + text}, {}]
     names = dict.fromkeys(("id", "uid", "operation", "user", "namespace", "kind", "name"), text)
+    replayable = {"operation": "CREATE", "kind": "Pod", "patch": patch[:1]}
     kept = {"pod": {"metadata": {"annotations": {text: text}}}, text: [text]}
     line = {
         **LINES[1],
@@ -29,8 +30,9 @@ def _hostile(text: str) -> list[Any]:
         line,
         {**line, "findings": [finding] * (400 if len(text) < 1000 else 20)},
         {**line, "allowed": True, "digests": {"config": {"a": [text]}}},
-        {**LINES[0], **names, "patch": patch[:1], "operation": "CREATE", "kind": "Pod"},
-        {**LINES[0], **names, "request": {"pod": {"spec": text}}},
+        {**LINES[0], **names, **replayable},
+        {**LINES[0], **names, **replayable, "request": {"pod": {"spec": text}}},
+        {**LINES[1], **names, **replayable, "findings": [{**finding, "level": "warn"}]},
     ]
 
 
@@ -55,6 +57,7 @@ def test_hostile_text_is_only_text(tmp_path: Path, text: str):
         "/decisions/1?settings=rules.card-count%3Dwarn",
         "/decisions/4?split=4",
         "/decisions/5?split=4",
+        "/decisions/6?split=4",
     ):
         response = client.get(address)
         assert response.status_code == 200
