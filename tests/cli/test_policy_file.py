@@ -32,6 +32,7 @@ NOT_IN_SCHEMA = (
     "toleration: a toleration with operator Exists",
     "workloadKinds.0.templates.0: 'spec.in.",
     "workloadKinds.0.templates.0: 'spec.a[*].b[*].*.c'",
+    "exceptions.0.until: '2026-02-30'",
     "namespaces.0.limits.memory: min 2 is above max 1",
 )
 

@@ -324,7 +324,8 @@ def _day(value: Any) -> date:
     raise ValueError(f"{shorten(str(value), MAX_SHOWN)!r} is no day; write the last one as 2026-12-31")
 
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAY_SCHEMA = {"type": "string", "format": "date", "pattern": f"^{_DAY.pattern}$"}
 
 
 class ExceptionEntry(_Section):
@@ -340,7 +341,9 @@ class ExceptionEntry(_Section):
         list[Annotated[str, AfterValidator(_known_rule), WithJsonSchema({"enum": [*DEFAULT_LEVELS]})]],
         Field(min_length=1),
     ] = Field(description="The ids of the checks whose findings are only recorded.")
-    until: Annotated[date, BeforeValidator(_day)] = Field(description="The last day on which it holds, in UTC.")
+    until: Annotated[date, BeforeValidator(_day), WithJsonSchema(_DAY_SCHEMA)] = Field(
+        description="The last day on which it holds, in UTC."
+    )
     reason: Annotated[str, Field(min_length=1, max_length=200)] = Field(
         description="Why, for the audit log; for example the ticket."
     )
