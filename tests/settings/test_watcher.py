@@ -37,6 +37,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (file_watcher, "POLL_SECONDS", 0.05),
         (settings_watcher, "POLL_SECONDS", 0.05),
         (settings_watcher, "PAUSE_SECONDS", 0.1),
+        (settings_watcher, "SHARE", 1.0),  # on a busy machine, a pause of a hundred times the work is long
         (reflector, "FIRST_DELAY", 0.05),
         (reflector, "MAX_DELAY", 0.3),
     ):
