@@ -62,9 +62,9 @@ def test_the_status_of_a_pod_can_become_too_large():
         create(api, slice_of("too-large", UNITS + 1000))
         log = found.nodes[0].namespace.directory / "kubelet.log"
         until(lambda: "etcdserver: request is too large" in log.read_text())
+        tasks = "ctr", "--namespace=k8s.io", "tasks", "ls"
+        until(lambda: found.nodes[0].namespace.run(*tasks).count("RUNNING") == 2)  # its container, and its network's
         assert phase(api, "too-large") == "Pending"
-        tasks = found.nodes[0].namespace.run("ctr", "--namespace=k8s.io", "tasks", "ls")
-        assert tasks.count("RUNNING") == 2  # its container, and that of its network
 
 
 def test_too_many_units_of_memory_hide_the_memory_of_a_node():
