@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.console.audit_lines import API, LINES, console_client, get_decisions, get_page, numbers, write
+from tests.console.audit_lines import API, HOSTILE, LINES, console_client, get_decisions, get_page, numbers, write
 from tests.timing import within
 from webhook.audit.follower import LogFollower
 from webhook.console.decisions import DecisionsRequest
@@ -93,6 +93,16 @@ def test_a_decision_in_full(client: Any):
     get_page(client, "/decisions/-1", 404)
     for digits in (16, 23, 5000):  # more than a number of the API has, than one of the database, than Python reads
         get_page(client, f"/decisions/{'9' * digits}", 404)
+
+
+def test_a_decision_names_the_exceptions_that_it_used(tmp_path: Path):
+    used = {"rule": "cores-range", "until": "2026-12-31", "reason": HOSTILE, "owner": "gpu-team"}
+    client = console_client(write(tmp_path / "log", [LINES[1] | {"exceptions": [used, 7, {}]}]))
+    page = get_page(client, "/decisions/1")
+    text = " ".join(page.text.split())
+    assert "An exception from cores-range holds until 2026-12-31: " in text
+    assert "(gpu-team)" in text
+    assert not any(image["src"] == "x" for image in page.all("img"))
 
 
 def test_without_an_audit_log():
