@@ -343,6 +343,15 @@ def test_a_consistent_assignment_has_no_finding(pod):
     assert occupied([GPU_NODE], [pod]).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("more", "remedy"), [({}, "delete one of them"), (GONE, "wait until those that are being deleted")]
+)
+def test_a_pod_that_is_being_deleted_is_the_remedy_for_too_much(more, remedy):
+    pods = [assigned("p", "gpu-a", "GPU-0,NVIDIA,90000,0:", **more)]
+    (found,) = occupied([GPU_NODE], pods).findings
+    assert (found.rule, found.remedy[: len(remedy)]) == (LedgerRule.OVERCOMMITTED, remedy)
+
+
 def test_no_card_is_missing_if_the_nodes_are_unknown():
     target = Target()
     pod = BoundPodReader(CONFIG).read(assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:"))

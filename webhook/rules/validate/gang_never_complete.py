@@ -45,7 +45,7 @@ def _of_job(gang: Gang) -> str:
     created = sum(role.replicas for role in first)
     late = [role for role in gang.roles if not role.waits_for <= optional and role.minimum]
     if gang.minimum > created or (late and gang.counts_roles):
-        waiting = next((role for role in gang.roles if role not in first), gang.roles[0])
+        waiting = next(role for role in gang.roles if role not in first)
         return (
             f"minAvailable is {gang.minimum}, but only {created} of the pods are created before others run (dependsOn), and "
             f"none runs before {gang.minimum} exist; set minAvailable to {created} or less, and that of task "
