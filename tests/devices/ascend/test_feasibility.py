@@ -138,6 +138,11 @@ def test_a_pod_fits_if_some_order_of_some_node_works(fleet, amounts, hami_core, 
 EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
 
 
+def test_the_node_that_has_the_most_is_named():
+    result = verdict([(9, None, None)], EIGHT, ascend_node("n1", [(4, 10, 8)], offered=32))
+    assert (result.reason, result.most, result.node) == (Reason.NPUS, 8, "n0")
+
+
 def test_parts_of_several_npus_are_left_to_their_rule():
     assert verdict([(2, 3, None)], EIGHT, parts_refused=True) == Fits()
     assert verdict([(2, 7, None)], EIGHT) == Fits()  # rounded up to the whole
