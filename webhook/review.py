@@ -249,7 +249,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     elif request.sub_resource:
         return _not_reviewed(request, "validate")
     if excess := _excess(request):
-        return _too_large(request, snapshot, effective, excess)
+        return _too_large(request, snapshot, excess)
     raw = _object(request)
     context = _context(request, snapshot, effective)
     view = PodView(raw)
@@ -262,17 +262,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         active = tuple(entry for entry in active if entry[0].id in rules)
     violations = Violations(None, _exceptions(request, effective) if effective.exceptions else None)
     violations.add(findings(pod, context, active))
-    return Outcome(
-        id=_decision_id(request, "validate"),
-        allowed=not violations.denied or effective.enforcement is not ENFORCE,
-        help_url=snapshot.settings.help_url,
-        violations=tuple(violations.kept),
-        object=view.raw,
-        pods=(("", pod),),
-        received=(("", view),),
-        enforcement=effective.enforcement,
-        exceptions=tuple(violations.excepted),
-    )
+    return _verdict(request, snapshot, violations, (("", pod),), (("", view),))
 
 
 def _validate_workload(
@@ -305,19 +295,32 @@ def _validate_workload(
     workload = Workload(request.group, request.kind, _object(request), dict(pods), context)
     violations.add(_workload_findings(workload, effective, running=_may_run(request)))
     lowered = violations.lowered if effective.enforcement is ENFORCE else ()
-    return Outcome(
-        id=_decision_id(request, "validate"),
-        allowed=not violations.denied or effective.enforcement is not ENFORCE,
-        help_url=snapshot.settings.help_url,
-        violations=tuple(violations.kept),
+    return _verdict(request, snapshot, violations, tuple(pods), tuple(received))._replace(
         notices=tuple(notices),
-        object=request.object or {},
-        pods=tuple(pods),
-        received=tuple(received),
         templates=tuple(reviewable),
         pods_refused=tuple([rule for rule in lowered if rule not in WORKLOAD_RULES]),
         never_starts=tuple([rule for rule in lowered if rule in WORKLOAD_RULES]),
+    )
+
+
+def _verdict(
+    request: Request,
+    snapshot: Snapshot,
+    violations: Violations,
+    pods: tuple[tuple[str, ReviewedPod], ...] = (),
+    received: tuple[tuple[str, PodView], ...] = (),
+) -> Outcome:
+    """What follows from the findings."""
+    effective = snapshot.levels.of(request.namespace)
+    return Outcome(
+        id=_decision_id(request, "validate"),
+        allowed=not violations.denied or effective.enforcement is not ENFORCE,
+        violations=tuple(violations.kept),
+        object=request.object or {},
+        pods=pods,
+        received=received,
         enforcement=effective.enforcement,
+        help_url=snapshot.settings.help_url,
         exceptions=tuple(violations.excepted),
     )
 
@@ -334,21 +337,14 @@ def _exceptions(request: Request, effective: Effective) -> Exceptions | None:
 def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
     """Judge the queue of a PodGroup: however pods get into a queue, it is by one."""
     if request.unread:
-        return _too_large(request, snapshot, effective, request.unread)
+        return _too_large(request, snapshot, request.unread)
     raw = _object(request)
     if request.old_object is not None and text(request.old_object, "spec", "queue") == text(raw, "spec", "queue"):
         return _not_reviewed(request, "validate")
     group = Workload(request.group, request.kind, raw, {}, _context(request, snapshot, effective))
     violations = Violations()
     violations.add(_workload_findings(group, effective, running=False))
-    return Outcome(
-        id=_decision_id(request, "validate"),
-        allowed=not violations.denied or effective.enforcement is not ENFORCE,
-        help_url=snapshot.settings.help_url,
-        violations=tuple(violations.kept),
-        object=raw,
-        enforcement=effective.enforcement,
-    )
+    return _verdict(request, snapshot, violations)
 
 
 def _notices(repair: Repair, enforcement: Enforcement, place: str = "") -> Iterator[tuple[str, str]]:
@@ -390,18 +386,12 @@ def _excess(request: Request) -> str:
     return request.unread
 
 
-def _too_large(request: Request, snapshot: Snapshot, effective: Effective, excess: str) -> Outcome:
+def _too_large(request: Request, snapshot: Snapshot, excess: str) -> Outcome:
     """Refuse an object unread: reviewing a part of it could miss what a rule refuses."""
     what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
-    message = f"the {what} is too large: {excess}{remedy}"
-    return Outcome(
-        id=_decision_id(request, "validate"),
-        allowed=effective.enforcement is not ENFORCE,
-        help_url=snapshot.settings.help_url,
-        violations=(Violation(POD_TOO_LARGE, Level.DENY, "spec", message),),
-        object=request.object or {},
-        enforcement=effective.enforcement,
-    )
+    violations = Violations()
+    violations.add([(POD_TOO_LARGE, Level.DENY, Finding("spec", f"the {what} is too large: {excess}{remedy}"))])
+    return _verdict(request, snapshot, violations)
 
 
 def _is_pod(request: Request) -> bool:
