@@ -69,6 +69,20 @@ def test_what_has_no_counterpart_is_told_and_what_would_change_the_slice_is_left
     assert kept == place.format(2, key, key) + why
 
 
+def test_a_pod_is_converted_as_a_whole_or_not_at_all(run):
+    documents = [
+        pod(**template({"nvidia.com/gpu": 1}, **{"nvidia.com/gpumem": "3000"})),
+        pod(**template({"nvidia.com/gpu": 1, "nvidia.com/gpumem": "8Gi"})),
+        pod(**template({"nvidia.com/gpu": 1, "nvidia.com/gpumen": 3000})),
+    ]
+    result = run("convert", "--from", "hami", "-", stdin=yaml.safe_dump_all(documents).encode())
+    assert (result.code, list(yaml.safe_load_all(result.out))) == (1, documents)
+    for said, meant in zip(
+        result.err.splitlines(), ("resources.limits", "write 8192", "did you mean nvidia.com/gpumem"), strict=True
+    ):
+        assert meant in said
+
+
 def test_a_name_and_its_amount_in_two_fields(run):
     spec = {"driver": {"gpu": {"name": "nvidia.com/gpu", "quantity": 1}}}
     raw = {

@@ -123,6 +123,19 @@ def test_a_second_translation_changes_nothing(raw: dict[str, Any]):
     assert translated(once) == once
 
 
+AMOUNTS_OF_HAMI = [name for name in AMOUNTS if name.startswith("nvidia.com/") and name != "nvidia.com/priority"]
+
+
+@given(st.sampled_from(AMOUNTS_OF_HAMI), st.integers(0, 20), few)
+def test_a_pod_with_a_misspelt_or_misplaced_amount_is_left(name: str, place: int, amount: int):
+    right = {each: str(amount) for each in AMOUNTS_OF_HAMI if each != name}
+    cut = min(place + len("nvidia.com/"), len(name))
+    misspelt = pod(right | {f"{name[:cut]}x{name[cut:]}": "1"})
+    for raw in (misspelt, pod(right, {name: "1"}), pod(right, labels={name: "1"})):
+        assert translated(raw) == raw
+    assert translated(pod(right)) != pod(right)
+
+
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices.dialects import ANNOTATIONS, DIALECTS, RESOURCES, Dialect, Place, Word
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import DevicePod
+from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
 from webhook.rules.context import Context
+from webhook.rules.misspelt_dialect import misspelt_names
 from webhook.rules.settings import DialectUse
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
@@ -38,6 +39,7 @@ class Step(NamedTuple):
         why: why nothing does, or what changes.
         edits: that translate it.
         blocks: whether it cannot be translated, and so the whole dialect is not.
+        misspelt: the sentence about a name that is almost the dialect's; empty for its own names.
     """
 
     path: str
@@ -47,9 +49,12 @@ class Step(NamedTuple):
     why: str = ""
     edits: tuple[Edit, ...] = ()
     blocks: bool = False
+    misspelt: str = ""
 
     def advice(self, dialect: Dialect) -> str:
         """The sentence for an author whose pod is not translated."""
+        if self.misspelt:
+            return f"{self.misspelt} (until then, nothing of this pod is translated)"
         subject = f"{self.who}Volcano does not read {dialect.title}'s {', '.join(self.words)}"
         if self.blocks:
             return f"{subject}, and it cannot be translated: {self.why}"
@@ -102,8 +107,8 @@ class _Reader:
         self._pod, self._dialect, self._context = pod, dialect, context
         view = pod.view
         classes = context.collections.classes
-        taken = {*pod.config.roles, *(classes.by_resource if classes is not None else ())}
-        words = [word for word in dialect.words if word.place is not Place.RESOURCE or word.name not in taken]
+        self._taken = {*pod.config.roles, *(classes.by_resource if classes is not None else ())}
+        words = [word for word in dialect.words if word.place is not Place.RESOURCE or word.name not in self._taken]
         self._containers = {
             container: asked
             for container in view.init_containers + view.containers
@@ -125,6 +130,8 @@ class _Reader:
         """What the pod says in this dialect; `shares` if it asks for cards, in whatever names."""
         if not self.asks and not (shares and any(map(_is_foreign, self._annotations))):
             return []
+        if misspelt := self._misspelt():
+            return misspelt
         sizes = self._sizes
         containers = self._containers
         if not containers and sizes and (chosen := self._chosen()):
@@ -132,7 +139,10 @@ class _Reader:
         found = [step for container, asked in containers.items() for step in self._of_container(container, asked)]
         if not containers and sizes:
             found.append(
-                self._blocked(tuple(word.name for word in self._of_pod), "no container has the name that it gives")
+                self._blocked(
+                    tuple(word.name for word in self._of_pod),
+                    f"no container has the name in {self._dialect.chooser}; write the name of a container there",
+                )
             )
         found += [self._annotation(word, raw) for word, raw in self._annotations.items() if _is_foreign(word)]
         found += [
@@ -141,6 +151,14 @@ class _Reader:
             if word.role is None
         ]
         return [*found, *self._scheduler()]
+
+    def _misspelt(self) -> list[Step]:
+        """The names that are almost the dialect's. Nothing else can be said while they are there."""
+        fleet = self._context.fleet
+        served = self._taken if fleet is None else {*self._taken, *fleet.offered}
+        found = misspelt_names(self._dialect, self._pod.view, served)
+        words = tuple(word.name for word in self._dialect.words)
+        return [Step(path, (name, *words), blocks=True, misspelt=advice) for path, name, advice in found]
 
     def _is_certain(self) -> bool:
         """Whether a name shows the dialect, the pod's scheduler does, or the policy says so."""
@@ -210,9 +228,15 @@ class _Reader:
         if Role.MEMORY in wanted:
             wanted.pop(Role.PERCENTAGE, None)
             cards = wanted.get(Role.NUMBER, Fraction(1))
-            wanted[Role.MEMORY] /= config.memory_factor * (cards or 1 if self._dialect.sums else 1)
+            wanted[Role.MEMORY] /= cards or 1 if self._dialect.sums else 1
+            if wanted[Role.MEMORY] > MAX_MEMORY:
+                raise _Untranslatable(_bytes_meant(asked, self._dialect))
+            wanted[Role.MEMORY] /= config.memory_factor
             if self._dialect.sums and cards > 1 and len(self._containers) > 1:
-                raise _Untranslatable("it is not known how several containers share several cards")
+                raise _Untranslatable(
+                    "it is not known how several containers share several cards; "
+                    f"write {config.number_name} and {config.memory_name} for each container"
+                )
         elif not own:
             alone = Role.CORES not in given and Role.MEMORY not in given
             if alone and given.get(Role.PERCENTAGE, Fraction(100)) == 100:
@@ -222,9 +246,11 @@ class _Reader:
         return {role: self._whole(role, wanted[role]) for role in _ROLES if role in wanted}
 
     def _whole(self, role: Role, amount: Fraction) -> int:
-        if amount.denominator == 1:
-            return int(amount)
         name, below = self._pod.config.vgpu.role_names[role], int(amount)
+        if not 0 <= amount <= MAX_QUANTITY:
+            raise _Untranslatable(f"{name} would be {below}; write a number from 1 to {MAX_QUANTITY}")
+        if amount.denominator == 1:
+            return below
         nearest = f"{below} or {below + 1}" if below else "1"
         raise _Untranslatable(f"{name} would be {float(amount):.6g}, which is no whole number; write {nearest}")
 
@@ -271,8 +297,21 @@ def _exact(word: Word, raw: Any, dialect: Dialect) -> Fraction:
     try:
         amount = Fraction(quantity.parse(raw if written else None)) * word.unit
     except ValueError:
-        raise _Untranslatable(f"{word.name} {wording.quoted(raw)} is no number") from None
+        number = f"a number of {_unit(word)}" if word.role is Role.MEMORY else "a number"
+        raise _Untranslatable(f"{word.name} {wording.quoted(raw)} is no number; write {number}") from None
     if word.place is not Place.RESOURCE and not (amount > 0 and (word.role is not Role.PERCENTAGE or amount < 100)):
         between = "between 0 and 1" if word.role is Role.PERCENTAGE else "above 0"
         raise _Untranslatable(f"{word.name} is {wording.quoted(raw)}, but {dialect.title} takes only what is {between}")
     return amount
+
+
+def _bytes_meant(asked: Asked, dialect: Dialect) -> str:
+    """Why the memory of a card is more than any card has, such as `8Gi` where 8192 is meant."""
+    word, raw = next((word, raw) for word, raw in asked.items() if word.role is Role.MEMORY)
+    meant = int(quantity.parse(raw)) // 2**20 // word.unit
+    advice = f"write {meant}" if 0 < meant * word.unit <= MAX_MEMORY else "write a smaller number"
+    return f"{word.name} is {wording.quoted(raw)}, but {dialect.title} counts {_unit(word)}, not bytes; {advice}"
+
+
+def _unit(word: Word) -> str:
+    return "MiB" if word.unit == 1 else "GiB"

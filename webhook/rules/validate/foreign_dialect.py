@@ -11,13 +11,21 @@ from webhook.rules.base import Validation
 from webhook.rules.context import EVERY_POD, Context, Finding
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.settings import DialectUse, Level
+
+SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     """Find what is asked for in the names of another system."""
     found = spoken(pod, context)
-    return [Finding(step.path, step.advice(dialect)) for dialect, steps in found for step in steps] if found else ()
+    if not found:
+        return ()
+    findings = [Finding(step.path, step.advice(dialect)) for dialect, steps in found for step in steps]
+    if len(found) > 1 and any(context.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in found):
+        systems = " and ".join(dialect.title for dialect, _ in found)
+        findings.append(Finding(findings[-1].path, SEVERAL.format(systems=systems)))
+    return findings
 
 
 RULE = Validation(

@@ -1,0 +1,88 @@
+"""Names of a pod that are almost those of a dialect, or that the dialect reads at another place.
+
+Without them the rest of the pod asks for something else, such as a whole card instead of a share.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
+from itertools import islice
+from typing import NamedTuple
+
+from webhook.devices.dialects import Dialect, Place
+from webhook.pod import quantity
+from webhook.pod.view import PodView
+from webhook.rules import wording
+
+MAX_COMPARED = 20  # names of one place: comparing is slow, and a pod may have very many names
+MAX_NAME = 60  # characters of a name that is compared
+CLOSE = {Place.RESOURCE: 0.75, Place.ANNOTATION: 0.9, Place.LABEL: 0.9}  # how similar two names are, from 0 to 1
+
+_READ_AT = {
+    Place.RESOURCE: "under resources.limits of a container",
+    Place.ANNOTATION: "as an annotation of the pod",
+    Place.LABEL: "as a label of the pod",
+}
+
+
+class Misspelt(NamedTuple):
+    """A name that is not the dialect's where it stands, and a sentence about it.
+
+    Attributes:
+        path: the field.
+        name: as written.
+        advice: what is wrong, and what to write.
+    """
+
+    path: str
+    name: str
+    advice: str
+
+
+def misspelt_names(dialect: Dialect, pod: PodView, served: Collection[str]) -> Iterator[Misspelt]:
+    """Find such names, the same whatever the pod's order.
+
+    Args:
+        dialect: that the pod uses.
+        pod: the pod.
+        served: resources that mean something here, so that they are not misspelt.
+    """
+    for container in pod.init_containers + pod.containers:
+        asked = {**container.requests, **container.limits}
+        names = [name for name in asked if name not in served and quantity.whole(asked[name]) != 0]
+        for name, why in _near(dialect, Place.RESOURCE, names):
+            who = wording.container(container)
+            yield Misspelt(wording.resource_path(container, name), name, f"{who} requests {why}")
+    for name, why in _near(dialect, Place.ANNOTATION, pod.annotations):
+        yield Misspelt(wording.annotation_path(name), name, f"the pod has the annotation {why}")
+    for name, why in _near(dialect, Place.LABEL, pod.labels):
+        yield Misspelt(f"metadata.labels[{name}]", name, f"the pod has the label {why}")
+
+
+def _near(dialect: Dialect, place: Place, found: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The names at a place that are almost the dialect's, each with the end of a sentence about it."""
+    here = {word.name for word in dialect.words if word.place is place}
+    if place is Place.ANNOTATION and dialect.chooser:
+        here.add(dialect.chooser)
+    elsewhere = {
+        word.name: word.place
+        for word in dialect.words
+        if word.name not in here and (word.role is not None or word.here) and (word.sign or "/" in word.name)
+    }
+    spelt = {_spelling(name): name for name in sorted(here)}
+    domains = {_domain(name) for name in (*here, *elsewhere)}
+    others = (name for name in found if name not in here and len(name) <= MAX_NAME and _domain(name) in domains)
+    for name in islice(others, MAX_COMPARED):
+        shown = wording.quoted(name)[1:-1]
+        if name in elsewhere:
+            yield name, f"{shown}, which {dialect.title} reads only {_READ_AT[elsewhere[name]]}; write it there"
+        elif near := get_close_matches(_spelling(name), spelt, 1, CLOSE[place]):
+            yield name, f"{shown}, which {dialect.title} does not have; did you mean {spelt[near[0]]}?"
+
+
+def _domain(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _spelling(name: str) -> str:
+    """A resource without its domain, which is the same; an annotation as a whole."""
+    return name.rpartition("/")[2].lower().replace("_", "-")
