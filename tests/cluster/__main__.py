@@ -48,7 +48,7 @@ def run(directory: Path, chosen: list[str], *, webhook: bool) -> None:
             print("building the webhook's image, and installing its chart", flush=True)
             running.install_webhook(console={"enabled": True})
             print("console:", running.forward_console())
-        print(f"export KUBECONFIG={running.cluster.kubeconfig}")
+        print(f"export KUBECONFIG={running.cluster.kubeconfig} PATH={find_assets()}:$PATH")
         print("Ctrl-C stops the cluster and removes everything", flush=True)
         signal.pause()
 

@@ -2,10 +2,14 @@
 
 import os
 import shutil
+from collections.abc import Iterable
+from math import ceil
 from pathlib import Path
 
+import yaml
+
 GUIDE = "docs/try-without-gpu.md"
-FILES = {  # with the section of the guide that says how to build them
+FILES = {  # with the section of the guide that says where they come from
     "etcd": "Packages",
     "kube-apiserver": "Kubernetes",
     "kube-controller-manager": "Kubernetes",
@@ -31,6 +35,11 @@ PROGRAMS = {  # with their Debian packages
     "pkill": "procps",
     "runc": "runc",
 }
+OWN_PLACES = [
+    Path(place) for place in ("/tmp", "/run", "/var/lib", "/var/log")
+]  # tests/cluster/namespace.py mounts them
+MEMORY_FACTOR = 10  # MiB for each unit of vGPU memory, and the step to the next
+MAX_UNITS = 60_000  # of one node that a kubelet takes; the device plugin offers no memory above
 CNI = Path("/usr/lib/cni")  # of Debian's containernetworking-plugins
 
 
@@ -49,7 +58,10 @@ def find_assets() -> Path:
     packages |= set() if (CNI / "bridge").exists() else {"containernetworking-plugins"}
     missing = [f"{name}: see {section!r} in {GUIDE}" for name, section in FILES.items() if not (folder / name).exists()]
     if not folder.is_dir():
-        missing = [f"CLUSTER_ASSETS, the folder of the binaries: {GUIDE} says how to build them"]
+        missing = [f"CLUSTER_ASSETS, the folder of the binaries: {GUIDE} says where to get them"]
+    if any(folder.resolve().is_relative_to(place.resolve()) for place in OWN_PLACES):
+        places = ", ".join(map(str, OWN_PLACES))
+        missing = [f"CLUSTER_ASSETS at another place: each node has its own {places}, so it cannot see {folder}"]
     if packages:
         missing.append(f"packages: apt-get install {' '.join(sorted(packages))}")
     if os.geteuid() != 0:
@@ -63,3 +75,24 @@ def profiles(assets: Path) -> list[str]:
     """The kinds of cards that the mock of NVML can show."""
     files = (assets / "mocknvml" / "configs").glob("mock-nvml-config-*.yaml")
     return sorted(file.stem.removeprefix("mock-nvml-config-") for file in files)
+
+
+def config_of(assets: Path, cards: str) -> Path:
+    """The mock's configuration with these cards."""
+    return assets / "mocknvml" / "configs" / f"mock-nvml-config-{cards}.yaml"
+
+
+def memory_units(assets: Path, profiles: Iterable[str]) -> int:
+    """The MiB of one unit of vGPU memory with which a kubelet takes the memory of each node.
+
+    Args:
+        assets: the folder.
+        profiles: the cards of each node: `a100`, `t4:2` …
+    """
+    largest = 0
+    for profile in profiles:
+        cards, _, number = profile.partition(":")
+        mock = yaml.safe_load(config_of(assets, cards).read_text())
+        each = mock["device_defaults"]["memory"]["total_bytes"] // 2**20
+        largest = max(largest, each * int(number or len(mock["devices"])))
+    return max(1, ceil(largest / MAX_UNITS / MEMORY_FACTOR)) * MEMORY_FACTOR

@@ -9,7 +9,7 @@ from typing import Any, Self
 import helm_python
 import yaml
 
-from tests.cluster.assets import find_assets
+from tests.cluster.assets import find_assets, memory_units
 from tests.cluster.images import TAG, WEBHOOK, webhook_image
 from tests.cluster.namespace import API_ADDRESS
 from tests.cluster.node import DEVICE_PLUGIN, Node
@@ -25,7 +25,6 @@ NAME = "vgpu-webhook"  # of the release, its namespace and its Deployment
 WEBHOOK_SECONDS = 180
 WAIT: dict[str, Any] = {"wait": "watcher", "timeout": WEBHOOK_SECONDS}  # options of Helm: until all pods are ready
 SCHEDULER = ("volcano-system", "volcano-scheduler")  # its account
-MEMORY_FACTOR = 10  # MiB for each unit of memory: a kubelet takes at most 60,000 units of a node
 
 _FLAGS = (
     "--bind-address=0.0.0.0",  # the nodes have their own network
@@ -48,7 +47,7 @@ class GpuCluster:
         self,
         directory: Path,
         profiles: Sequence[str],
-        memory_factor: int = MEMORY_FACTOR,
+        memory_factor: int | None = None,
         scheduler_conf: str = CONF,
     ) -> None:
         """Start it.
@@ -56,7 +55,7 @@ class GpuCluster:
         Args:
             directory: an empty directory.
             profiles: the cards of each node: `a100`, `t4:2` …
-            memory_factor: the MiB of one unit of vGPU memory.
+            memory_factor: the MiB of one unit of vGPU memory; None: enough for the memory of each node.
             scheduler_conf: the configuration of Volcano's scheduler.
 
         Raises:
@@ -64,7 +63,7 @@ class GpuCluster:
             AssertionError: a part does not start; the message contains the end of its log.
         """
         self._assets = assets = find_assets()
-        self._directory, self._memory_factor = directory, memory_factor
+        self._directory, self._memory_factor = directory, memory_factor or memory_units(assets, profiles)
         with contextlib.ExitStack() as stack:
             self.cluster = Cluster(assets, _made(directory / "control-plane"), *_FLAGS, hosts=[API_ADDRESS])
             stack.callback(self.cluster.close)

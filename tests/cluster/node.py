@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.assets import CNI
+from tests.cluster.assets import CNI, config_of
 from tests.cluster.images import PAUSE, busybox_image
 from tests.cluster.namespace import API_ADDRESS, NodeNamespace
 from tests.e2e.cluster import Cluster
@@ -101,7 +101,7 @@ class Node:
             "KUBECONFIG": str(self._kubeconfig(account, "system:serviceaccounts")),
             "HOOK_PATH": str(hooks),
             "LD_LIBRARY_PATH": str(mock),
-            "MOCK_NVML_CONFIG": str(self._write_cards(mock / "configs" / f"mock-nvml-config-{self._profile}.yaml")),
+            "MOCK_NVML_CONFIG": str(self._write_cards(config_of(self._assets, self._profile))),
         }
         plugin = self._assets / "volcano-vgpu-device-plugin"
         daemon = self.namespace.start(

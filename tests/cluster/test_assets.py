@@ -1,12 +1,16 @@
 """What is missing is named at once, with what to do about it."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.cluster import assets
+from tests.cluster import assets, namespace
 from tests.deploy.files import ROOT
 from tests.docs.markdown import headings
+
+OWN_PLACES = assets.OWN_PLACES
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +20,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(assets, "CNI", tmp_path)
+    monkeypatch.setattr(assets, "OWN_PLACES", [])  # the folder is in one of them
     for name in (*assets.FILES, "bridge"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -40,8 +45,38 @@ def test_a_binary_is_missing(name: str, tmp_path: Path):
 def test_the_folder_is_missing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("CLUSTER_ASSETS")
     assert message().splitlines()[1:] == [
-        f"- CLUSTER_ASSETS, the folder of the binaries: {assets.GUIDE} says how to build them"
+        f"- CLUSTER_ASSETS, the folder of the binaries: {assets.GUIDE} says where to get them"
     ]
+
+
+@pytest.mark.parametrize("place", ["/tmp/a", "/run/a", "/var/lib/a", "/var/log/a/b", "/var/run/a"])
+def test_a_folder_that_the_nodes_do_not_see_is_refused(place: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(assets, "OWN_PLACES", OWN_PLACES)
+    monkeypatch.setenv("CLUSTER_ASSETS", place)
+    (line,) = message().splitlines()[1:]
+    assert line == (
+        "- CLUSTER_ASSETS at another place: each node has its own /tmp, /run, /var/lib, /var/log, "
+        f"so it cannot see {place}"
+    )
+
+
+def test_the_places_of_a_node_are_those_that_it_mounts():
+    script = Path(namespace.__file__).read_text()
+    for place in OWN_PLACES:
+        assert re.search(rf"(?m)^mount .* {place}$", script), place
+
+
+@pytest.mark.parametrize(
+    ("profiles", "factor"),
+    [(["a100"], 10), (["h100"], 20), (["h100:7"], 10), (["t4", "gb200"], 30), (["gb300"], 40), (["gb300:1"], 10)],
+)
+def test_a_kubelet_takes_the_memory_of_each_node(profiles: list[str], factor: int, tmp_path: Path):
+    (tmp_path / "mocknvml" / "configs").unlink()
+    (tmp_path / "mocknvml" / "configs").mkdir()
+    for cards, gib in {"a100": 40, "t4": 16, "h100": 80, "gb200": 192, "gb300": 288}.items():
+        mock = {"device_defaults": {"memory": {"total_bytes": gib * 2**30}}, "devices": [{}] * 8}
+        assets.config_of(tmp_path, cards).write_text(yaml.safe_dump(mock))
+    assert assets.memory_units(tmp_path, profiles) == factor
 
 
 def test_packages_and_root_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import life
-from tests.cluster.cluster import MEMORY_FACTOR
+from tests.cluster.assets import MEMORY_FACTOR
 from tests.reviewing import CONFIG, request, snapshot
 from webhook.outcome import Outcome
 from webhook.review import review

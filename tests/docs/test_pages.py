@@ -200,3 +200,10 @@ def test_the_example_rule_works(tmp_path: Path):
     assert (done.returncode, "1 cases fail" in output, "in the case: wrong, a part" in output) == (1, True, True), (
         output
     )
+
+
+def test_no_recipe_builds_another_project():
+    """For what others release, there are links. `go build .` builds a program of this project."""
+    places = [*PAGES, *(ROOT / ".github" / "workflows").glob("*.yml"), *(ROOT / "tests").rglob("*.py")]
+    recipe = re.compile(r"git[ ]clone|go[ ]mod[ ]download|go (?:build|install) [^`\n]*[.]/cmd|repository:[ ]\w+-sh/")
+    assert [str(file) for file in places if recipe.search(file.read_text())] == []

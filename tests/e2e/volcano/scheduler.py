@@ -28,8 +28,8 @@ from webhook.volcano.scheduler import parse_scheduler_conf
 
 BINARIES = ("vc-scheduler", "vc-controller-manager")
 ASSETS_HELP = (
-    "VOLCANO_ASSETS is not a directory with vc-scheduler, vc-controller-manager and crd/*.yaml; build them from a release "
-    "of volcano-sh/volcano, and give its version in VOLCANO_VERSION"
+    "VOLCANO_ASSETS is not a directory with vc-scheduler, vc-controller-manager and crd/*.yaml; docs/try-without-gpu.md "
+    "says which release has them; give its version in VOLCANO_VERSION"
 )
 PERIOD = 0.2  # seconds between two scheduling cycles
 CYCLES = 10  # a pod that is not bound after this many is never bound
@@ -70,7 +70,7 @@ def assets() -> Path | None:
 
 
 def version() -> str:
-    """The release that the binaries were built from."""
+    """The release that the binaries are of."""
     found = re.search(r"\d+\.\d+\.\d+", os.environ.get("VOLCANO_VERSION") or str(assets()))
     assert found, "VOLCANO_VERSION: write the release like 1.15.1"
     return found[0]
