@@ -1,5 +1,6 @@
 """The pages, files, rules, checks and alerts that the documentation names exist, and the site can be built."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -76,6 +77,27 @@ def test_named_files_exist(file: Path):
     texts = [*spans(prose(page)), *(block.text for block in blocks(page) if block.language in ("", "sh", "text"))]
     named = {name.partition("<")[0] for text in texts for name in PATH.findall(text)}
     assert [name for name in named if not (ROOT / name).exists() and EXAMPLE_RULE not in name.replace("-", "_")] == []
+
+
+FILE = r"`([\w/]+\.py)`"
+NAMED_IN_FILES = re.compile(rf"`(\w+)`(?: of the \w+)? (?:in |\()({FILE}(?:(?:, | and ){FILE})*)")
+FILES_WITH_NAMES = re.compile(rf"{FILE} \(`?([A-Z_]{{2,}}|\w+(?=`))")
+
+
+def test_named_symbols_are_in_the_named_files():
+    """`symbol` in `file`, `symbol` (`file`) and `file` (`symbol`)."""
+    page = prose((DOCS / "architecture.md").read_text())
+    named = [(symbol, file) for symbol, files, *_ in NAMED_IN_FILES.findall(page) for file in re.findall(FILE, files)]
+    named += [(symbol, file) for file, symbol in FILES_WITH_NAMES.findall(page)]
+    assert len(named) > 7
+    assert [(symbol, file) for symbol, file in named if symbol not in symbols(ROOT / file)] == []
+
+
+def symbols(file: Path) -> set[str]:
+    """What a file defines at any depth: functions, classes and variables."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    defined = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
+    return defined | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def test_the_points_of_the_good_practices_add_up():
