@@ -10,7 +10,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     classes               the resource that each DeviceClass serves; absent: they are unknown. `null` is one that is no text
     quotas                the `hard` of each ResourceQuota of the namespace; absent: they are unknown
     queues                short queues: name, annotations, parent, state, capability; absent: they are unknown
-    operation, subResource, user
+    operation, subResource, user, namespace   of the request; absent: CREATE, of a pod, by alice in team-a
     workload              the object; each `template` in it is short like a pod
     pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
     patch, notices        the exact patch and notices of /mutate; `by` lists the rules that write, if not only this one
@@ -47,8 +47,9 @@ from webhook.wire.models import Request
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
 ALL = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(CASES.glob("*.yaml"))}
-KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
-KEYS |= {"workload", "scheduler", "queues", "quotas", "classes", "patch", "notices", "by", "unmutated", "finds", "also"}
+KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "scheduler", "queues", "quotas", "classes"}
+KEYS |= {"operation", "subResource", "user", "namespace", "workload", "pod", "old", "unmutated"}
+KEYS |= {"patch", "notices", "by", "finds", "also"}
 
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
 
@@ -133,7 +134,7 @@ def _request(case: dict[str, Any]) -> Request:
         group=group,
         kind=new["kind"],
         sub_resource=case.get("subResource", ""),
-        namespace="team-a",
+        namespace=case.get("namespace", "team-a"),
         name="pod",
         user=case.get("user", "alice"),
         dry_run=False,
