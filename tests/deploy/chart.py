@@ -7,13 +7,18 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.deploy.files import CHART, DEPLOY, ROOT, Json
+from webhook.devices.dialects import DIALECTS
+from webhook.manifests.configurations import as_yaml, configurations
+from webhook.policy.policy import parse_policy
 from webhook.render.policy import json_schema
+from webhook.settings.snapshot import default_device_config
 
 NAME = NAMESPACE = "vgpu-webhook"
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -45,6 +50,7 @@ VERSIONED = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 SCHEMA = CHART / "values.schema.json"
+TRANSLATED = CHART / "files" / "dialects.yaml"
 _POLICY_FILE = re.compile(r'(?m)^(?P<key> {4}"policyFile": ).*,$')
 _NAMED = re.compile(r"(?m)(?P<where>vgpu-webhook:|vgpu-webhook@v|^ +rev: v|^(?:appV|v)ersion: )\d+\.\d+\.\d+")
 
@@ -76,6 +82,7 @@ def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: A
 
 def made_files() -> Iterator[tuple[Path, str]]:
     """The generated files: resources of the kustomization, and files with the version or the schema of the policy."""
+    yield TRANSLATED, _translated()
     yield SCHEMA, _POLICY_FILE.sub(lambda found: f"{found['key']}{_policy_schema()},", SCHEMA.read_text())
     for file in VERSIONED:
         yield file, _NAMED.sub(rf"\g<where>{VERSION}", file.read_text())
@@ -85,6 +92,59 @@ def made_files() -> Iterator[tuple[Path, str]]:
         text = rendered(VALUES.get(overlay))[str(path)].strip() + "\n"
         # kustomize replaces the variables after it has changed names and namespace
         yield DEPLOY / path, text.replace(f"- {NAME}.{NAMESPACE}.svc", "- $(SERVICE).$(NAMESPACE).svc")
+
+
+def _translated() -> str:
+    """What differs in the webhook configurations if the policy translates dialects, by their ids.
+
+    For each configuration: entries that are added, with their annotations, and of each condition `ENTRY/NAME` that differs the
+    lines that stand after some line and until another.
+    """
+    default = printed({})
+    found: Json = {}
+    for count in range(1, len(DIALECTS) + 1):
+        for ids in combinations(sorted(DIALECTS), count):
+            translating = printed(dict.fromkeys(ids, "translate"))
+            found["-".join(ids)] = {
+                new["kind"]: _difference(old, new) for old, new in zip(default, translating, strict=True)
+            }
+    header = "# What differs in the webhook configurations if the policy translates dialects: made by tests/deploy/chart.py.\n"
+    return header + yaml.safe_dump(found, sort_keys=False, width=2**31)
+
+
+def printed(dialects: Json) -> list[Json]:
+    """What `vgpu-webhook manifests` prints with these dialects in the policy."""
+    policy = parse_policy({"dialects": dialects}, "policy")
+    return list(yaml.safe_load_all(as_yaml(configurations(default_device_config(), policy))))
+
+
+def _difference(old: Json, new: Json) -> Json:
+    before = {entry["name"]: entry for entry in old["webhooks"]}
+    conditions = {}
+    for entry in new["webhooks"]:
+        if entry["name"] in before:
+            texts = {each["name"]: each["expression"] for each in before[entry["name"]]["matchConditions"]}
+            for each in entry["matchConditions"]:
+                if each["expression"] != texts[each["name"]]:
+                    lines = texts[each["name"]].splitlines(), each["expression"].splitlines()
+                    conditions[f"{entry['name']}/{each['name']}"] = _changed_lines(*lines)
+    annotations = old["metadata"]["annotations"]
+    return {
+        "webhooks": [entry for entry in new["webhooks"] if entry["name"] not in before],
+        "annotations": {key: text for key, text in new["metadata"]["annotations"].items() if key not in annotations},
+        "conditions": conditions,
+    }
+
+
+def _changed_lines(old: list[str], new: list[str]) -> Json:
+    after = _equal(old, new)
+    same = _equal(old[after:][::-1], new[after:][::-1])
+    return {"after": after, "until": len(old) - same, "lines": new[after : len(new) - same]}
+
+
+def _equal(one: list[str], other: list[str]) -> int:
+    """How many lines at the beginning are equal."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _policy_schema() -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, rendered
+from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
 from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
+from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.policy.policy import Policy, default_policy, parse_policy
@@ -229,6 +231,19 @@ def test_excluded_namespaces_apply_to_all_entries_except_the_probe():
     expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
     assert selectors == [[expected]] * len(selectors)
     assert "namespaceSelector" not in found["probe"]
+
+
+@pytest.mark.parametrize("dialects", [ids for count in range(4) for ids in combinations(sorted(DIALECTS), count)])
+@pytest.mark.parametrize("in_namespace", [True, False])
+def test_the_webhook_configurations_send_what_the_policy_translates(dialects: tuple[str, ...], in_namespace: bool):
+    uses = dict.fromkeys(dialects, "translate")
+    policy = {"namespaces": [{"match": ["a"], "dialects": uses}]} if in_namespace else {"dialects": uses}
+    for value in (policy, yaml.safe_dump(policy)):
+        found = objects({"policy": value})
+        for one_printed in printed(uses):
+            installed = one(found, one_printed["kind"])
+            assert installed["webhooks"] == one_printed["webhooks"]
+            assert installed["metadata"]["annotations"] == one_printed["metadata"]["annotations"]
 
 
 def test_webhook_configurations_can_be_replaced():

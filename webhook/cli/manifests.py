@@ -17,9 +17,10 @@ from webhook.settings.table import DEVICE_CONFIG, POLICY
 
 _EPILOG = """
 The API server sends the webhook only the requests that concern it. Which ones follows from the resource names of the
-device config, and from trustedUsers, workloads, workloadKinds and target of the policy. When they change:
+device config, and from trustedUsers, workloads, workloadKinds, dialects and target of the policy. When they change:
   kubectl get configmap -n kube-system volcano-vgpu-device-config -o yaml > device-config.yaml
-  vgpu-webhook manifests --device-config device-config.yaml > deploy/base/webhook-configurations.yaml
+  vgpu-webhook manifests --device-config device-config.yaml --policy policy.yaml > deploy/base/webhook-configurations.yaml
+Without it, pods that the policy translates (dialects: translate) stay as they are. The chart sends those by itself.
 The fallback policies (--fallback) also follow from rules, namespaces and enforcement of the policy. When one changes, print and
 apply them again.
 """

@@ -90,6 +90,13 @@ def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]
     return [(dialect, steps) for dialect, steps in found if steps]
 
 
+def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> tuple[Dialect, list[Step]] | None:
+    """The one dialect of a pod, if the policy translates it and every name of it can be translated."""
+    if len(found) != 1 or any(step.blocks for step in found[0][1]):
+        return None
+    return found[0] if context.dialects[found[0][0].id] is DialectUse.TRANSLATE else None
+
+
 def _may_speak(view: PodView) -> bool:
     """A fast test, False for almost every pod."""
     if view.annotations and not ANNOTATIONS.isdisjoint(view.annotations):

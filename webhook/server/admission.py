@@ -140,6 +140,7 @@ class Admission:
         with self._recording:
             for exchange, request, outcome, _ in decisions:
                 self._metrics.reviewed(exchange.endpoint, request, outcome, exchange.duration)
+                self._state.reviewed(outcome)
             if lines:
                 for audit_log in self._audit_logs:
                     audit_log.write(b"".join(lines))

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
+from webhook.outcome import Outcome
+from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
 
 
@@ -15,6 +17,7 @@ class ServerState:
         problems: by source, why the newest version of a file is not in use; empty if all are.
         certificate_expires: when the served certificate stops being valid.
         sources: where the settings come from, for people.
+        untranslated: the last pod that the policy translates was not sent to be translated.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -23,6 +26,14 @@ class ServerState:
         self.problems: Callable[[], Mapping[str, str]] = dict
         self.certificate_expires: Callable[[], datetime | None] = lambda: None
         self.sources: Callable[[], Iterable[str]] = tuple
+        self.untranslated = False
+
+    def reviewed(self, outcome: Outcome) -> None:
+        """Note whether the API server sends the pods that the policy translates."""
+        if foreign_dialect.TRANSLATION in outcome.mutations:
+            self.untranslated = False
+        elif any(foreign_dialect.NOT_SENT in violation.message for violation in outcome.violations):
+            self.untranslated = True
 
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the details for people.
@@ -47,5 +58,7 @@ class ServerState:
                 if left.days >= 0
                 else f"certificate: EXPIRED {when}"
             )
+        if self.untranslated:
+            lines.append(f"dialects: {foreign_dialect.NOT_SENT}")
         lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems().items()]
         return not self.draining, "\n".join(lines) + "\n"

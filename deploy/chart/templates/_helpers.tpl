@@ -97,6 +97,18 @@ securityContext:
 {{- end }}
 {{- end }}
 
+{{/* The dialects that the policy translates in some namespace, in alphabetical order, with a dash between them. */}}
+{{- define "vgpu-webhook.translated-dialects" -}}
+{{- $policy := include "vgpu-webhook.policy" . | fromYaml }}
+{{- $found := list }}
+{{- range prepend ($policy.namespaces | default list) $policy }}
+{{- range $dialect, $use := .dialects }}
+{{- if eq (toString $use) "translate" }}{{ $found = append $found $dialect }}{{ end }}
+{{- end }}
+{{- end }}
+{{- $found | uniq | sortAlpha | join "-" }}
+{{- end }}
+
 {{/* The namespaces for which the API server never calls the webhook. */}}
 {{- define "vgpu-webhook.excluded-namespaces" -}}
 {{- concat (list "kube-system") .Values.excludedNamespaces | uniq | toYaml }}

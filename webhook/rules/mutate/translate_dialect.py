@@ -13,18 +13,14 @@ from collections.abc import Iterator
 from webhook.pod.patch import Edit
 from webhook.rules.base import Mutation
 from webhook.rules.context import EVERY_POD, Context, Notice
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import spoken, translatable
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import DialectUse
 
 
 def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     """Translate the one dialect of a pod, wholly or not at all."""
-    found = spoken(pod, context)
-    if len(found) != 1:
-        return
-    dialect, steps = found[0]
-    if context.dialects[dialect.id] is DialectUse.TRANSLATE and not any(step.blocks for step in steps):
+    if found := translatable(spoken(pod, context), context):
+        dialect, steps = found
         for step in steps:
             yield from step.edits
             yield Notice(step.report(dialect))

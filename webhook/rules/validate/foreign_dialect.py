@@ -9,11 +9,16 @@ from collections.abc import Iterable
 
 from webhook.rules.base import Validation
 from webhook.rules.context import EVERY_POD, Context, Finding
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import spoken, translatable
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import DialectUse, Level
 
 SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
+NOT_SENT = (  # it would have been translated before
+    "the policy translates this pod, but the webhook configurations do not send it to be translated; upgrade the chart with "
+    "the policy, or apply what `vgpu-webhook manifests --policy FILE` prints"
+)
+TRANSLATION = "translate-dialect"
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
@@ -25,6 +30,8 @@ def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     if len(found) > 1 and any(context.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in found):
         systems = " and ".join(dialect.title for dialect, _ in found)
         findings.append(Finding(findings[-1].path, SEVERAL.format(systems=systems)))
+    if translatable(found, context) and TRANSLATION not in context.repairs_off:
+        findings.append(Finding(findings[0].path, NOT_SENT))
     return findings
 
 
