@@ -95,3 +95,11 @@ def test_the_policy_is_read_from_the_namespace_of_the_webhook(run, api, tmp_path
     api.put("/api/v1/namespaces/vgpu-webhook/configmaps", lenient)
     assert run("review", "--kubeconfig", kubeconfig, path).code == 0
     assert run("review", "--kubeconfig", kubeconfig, "--policy-map", "gpu-system/vgpu-webhook-policy", path).code == 1
+
+
+def test_a_policy_that_is_named_must_exist(run, api, tmp_path, write):
+    kubeconfig, path = api.kubeconfig(tmp_path / "kubeconfig", "team"), write("pod.yaml", pod(limits=vgpus(1)))
+    assert run("review", "--kubeconfig", kubeconfig, path).code == 0
+    named = run("review", "--kubeconfig", kubeconfig, "--policy-map", "elsewhere/policy", path)
+    assert named.code == 2
+    assert "there is no ConfigMap elsewhere/policy, and --policy-map names it: create it" in named.err

@@ -48,7 +48,7 @@ def test_all_cluster_options():
     options = ("--device-config-namespace", "a", "--device-config-namespace", "b", "--policy-map", "c/d")
     _, cluster = read("--cluster", "--kubeconfig", "k", "--context", "x", "--device-config-map", "m", *options)
     places = ClusterOptions().places | {"config": (("a", "m"), ("b", "m")), "policy": (("c", "d"),)}
-    assert cluster == ClusterOptions(Path("k"), "x", places)
+    assert cluster == ClusterOptions(Path("k"), "x", places, required=frozenset({"config", "policy"}))
 
 
 @pytest.mark.parametrize("value", ["", "/", "a/", "/a", "a/b/c"])

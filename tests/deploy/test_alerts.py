@@ -134,6 +134,10 @@ def fleet_age(seconds: float) -> Scene:
     return always(lambda metrics: setattr(metrics, "fleet_age", lambda: seconds))
 
 
+def not_ready(*reasons: str) -> Scene:
+    return always(lambda metrics: setattr(metrics, "obstacles", lambda: reasons))
+
+
 def ship_lag(seconds: float) -> Scene:
     def scene(recording: Recording) -> None:
         for at in every():
@@ -164,6 +168,10 @@ FIRES: dict[str, list[tuple[str, Scene]]] = {
     ],
     "VgpuWebhookSlow": [("one in ten takes 0.4 s", reviews(400_000_000))],
     "VgpuWebhookCertificateExpires": [("in 3 days", always(lambda m: m.certificate(END + 3 * 86400)))],
+    "VgpuWebhookNotReady": [
+        ("it waits for a policy", not_ready("policy")),
+        ("and for more", not_ready("policy", "device-config")),
+    ],
     "VgpuWebhookConfigRefused": [
         ("the first one", once(lambda metrics: metrics.reloaded("policy", succeeded=False))),
     ],
@@ -190,11 +198,20 @@ QUIET: dict[str, list[tuple[str, Scene]]] = {
     ],
     "VgpuWebhookErrors": [
         ("bad bytes of a client", always(lambda metrics: metrics.refused_bytes("mutate", 400))),
+        ("no policy yet", always(lambda metrics: metrics.refused_bytes("mutate", 503))),
         ("an error an hour ago", once(lambda metrics: metrics.refused_bytes("mutate", 500), END - 60 * MINUTE)),
         ("a restart", other_restarts),
     ],
     "VgpuWebhookSlow": [("one in ten takes 20 ms", reviews(20_000_000)), ("no reviews", always(nothing))],
     "VgpuWebhookCertificateExpires": [("in 30 days", always(lambda m: m.certificate(END + 30 * 86400)))],
+    "VgpuWebhookNotReady": [
+        ("it is ready", not_ready()),
+        ("it shuts down", not_ready("shutdown")),
+        (
+            "it became ready",
+            scraped(lambda m, at: setattr(m, "obstacles", lambda: () if at > END - 10 * MINUTE else ["policy"])),
+        ),
+    ],
     "VgpuWebhookConfigRefused": [
         ("it was read", once(lambda metrics: metrics.reloaded("policy", succeeded=True))),
         ("it was refused an hour ago", once(lambda m: m.reloaded("policy", succeeded=False), END - 60 * MINUTE)),
@@ -220,7 +237,11 @@ def case(alert: str, what: str, scene: Scene, *, fires: bool) -> dict[str, Any]:
     recording = Recording()
     scene(recording)
     texts = " ".join(RULES[alert]["annotations"].values()) if alert else ""
-    used = [label for label in ("pod", "name", "source", "endpoint") if f"$labels.{label}" in texts] if fires else []
+    used = (
+        [label for label in ("pod", "name", "source", "endpoint", "reason") if f"$labels.{label}" in texts]
+        if fires
+        else []
+    )
     named = [f'alertname="{alert}"'] if alert else []
     selector = ",".join(['alertstate="firing"', *named, *(f'{label}!=""' for label in used)])
     return {

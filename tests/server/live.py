@@ -53,10 +53,16 @@ class Live:
     """A program that follows the API server."""
 
     def __init__(
-        self, start: Start, api: ApiServer, kubeconfig: Path, *options: str, constants: Mapping[str, float] = QUICK
+        self,
+        start: Start,
+        api: ApiServer,
+        kubeconfig: Path,
+        *options: str,
+        constants: Mapping[str, float] = QUICK,
+        ready: bool = True,
     ) -> None:
         cluster = ("--cluster", "--kubeconfig", str(api.kubeconfig(kubeconfig, OWN)), "--audit-log", "")
-        self.program: Program = start(*cluster, *options, constants=constants)
+        self.program: Program = start(*cluster, *options, constants=constants, ready=ready)
 
     def refused(self, cards: int, number: str = "volcano.sh/vgpu-number") -> list[str]:
         """The rules that refuse a pod with this number of cards."""

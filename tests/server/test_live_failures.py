@@ -20,21 +20,6 @@ def api(authority: Authority) -> Iterator[ApiServer]:
         yield server
 
 
-def test_the_webhook_starts_without_waiting_for_the_api_server(start: Start, api: ApiServer, tmp_path: Path):
-    api.stop()
-    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"gunicorn.CATCH_UP_SECONDS": 60})
-    assert live.refused(5) == []
-    until(lambda: "Connection refused" in live.page())
-    page = live.page().splitlines()
-    assert page[:2] == ["ready", "fleet: unknown, so nothing is refused because of it"]
-    assert any(line.startswith("device config: Volcano's built-in defaults; problem: not read yet; ") for line in page)
-    assert any(line.startswith("fleet: the API server; problem: not listed yet") for line in page)
-    assert live.program.metric("fleet_age_seconds") > 0
-    api.start()
-    until(lambda: live.refused(5) == ["card-count"])
-    assert live.page().count("refused") == 0
-
-
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 3}")
     # A fleet that gets stale takes effect at once; only changes of nodes wait for the pause.

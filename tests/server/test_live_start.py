@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import slow
 from tests.server.conftest import Start
 from tests.server.live import Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, until
@@ -36,10 +35,3 @@ def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: Ap
     until(lambda: live.refused(5, COUNT) == [])
     missing = [line for line in live.page().splitlines() if "(there is no" in line]
     assert [line.partition(":")[0] for line in missing] == ["scheduler configuration"]
-
-
-def test_the_start_does_not_wait_for_a_slow_api_server(start: Start, api: ApiServer, tmp_path: Path):
-    """If the start waited, it would take a minute, and the server would not be ready in time."""
-    api.fail(".*", slow(0.05, 10_000))
-    live = Live(start, api, tmp_path / "kubeconfig")
-    assert live.refused(5, COUNT) == []

@@ -74,7 +74,8 @@ def test_nothing_is_settled_before_the_first_config_map_is_known(device_config: 
     source = device_config.source
     assert not source.settled
     assert source.value == default_device_config()
-    assert source.status() == SourceStatus("Volcano's built-in defaults", "not read yet")
+    assert not source.known
+    assert source.status() == SourceStatus("unknown", "not read yet")
     assert device_config.sync(None, GOOD)
     assert source.settled
     assert default_memory(device_config) == 7
@@ -133,8 +134,8 @@ BAD_POLICIES = {
 def test_a_policy_that_cannot_be_used(policy: FakeCluster, name: str, caplog: pytest.LogCaptureFixture):
     text, message = BAD_POLICIES[name]
     assert policy.sync({"policy.yaml": text})
-    assert policy.source.value.digest == default_policy().digest
-    assert policy.source.status().text.startswith("the default policy; problem: ")
+    assert not policy.source.known
+    assert policy.source.status().text.startswith("unknown; problem: ")
     policy.sync({"policy.yaml": "schedulerNames: [volcano, other]"})
     good = policy.source.value
     caplog.clear()

@@ -403,7 +403,8 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
         # The device config, in two places, the policy, the scheduler's configuration, queues and DeviceClasses.
         until(lambda: "".join(watcher.lines()).count("Connection refused") == 6)
         config, fleet = source(watcher, "device config"), source(watcher, "fleet")
-        assert config.source.origin == "Volcano's built-in defaults"
+        assert config.source.origin == "unknown"
+        assert list(watcher.unknown) == ["device-config", "policy"]
         assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")
         assert "Connection refused" in config.source.problem
         assert (fleet.source.problem, fleet.digest) == ("not listed yet", "unknown")
@@ -411,6 +412,7 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
         api.start()
         until(lambda: watcher.snapshot.fleet is not None)
         until(lambda: {state.source.problem for state in watcher.statuses()} == {None})
+        assert not watcher.unknown
         api.stop()
         assert "last news" in until(lambda: source(watcher, "fleet").source.problem)
         assert watcher.snapshot.fleet is not None, "it is not stale yet"

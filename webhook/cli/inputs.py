@@ -1,6 +1,7 @@
 """Options for what commands read: manifests, device config, policy and nodes, in files or in a cluster."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,17 +211,22 @@ def cluster_option(what: str) -> Decorator:
 
 
 def _places(
-    device_config_map: str,
+    device_config_map: str | None,
     device_config_namespace: tuple[str, ...],
-    policy_map: Place,
+    policy_map: Place | None,
     webhook_namespace: str,
-) -> dict[str, Sequence[Place]]:
-    namespace, name = policy_map
-    return {
+) -> ClusterOptions:
+    """Where the documents are; a ConfigMap that is named must exist."""
+    namespace, name = policy_map or ("", names.POLICY_MAP)
+    places = {
         **ClusterOptions().places,
-        DEVICE_CONFIG.part: tuple((each, device_config_map) for each in device_config_namespace),
+        DEVICE_CONFIG.part: tuple(
+            (each, device_config_map or names.DEVICE_CONFIG_MAP) for each in device_config_namespace
+        ),
         POLICY.part: ((namespace or webhook_namespace, name),),
     }
+    named = {DEVICE_CONFIG.part: device_config_map, POLICY.part: policy_map}
+    return ClusterOptions(places=places, required=frozenset(part for part, given in named.items() if given))
 
 
 _places_option: Decorator = combined(
@@ -229,8 +235,8 @@ _places_option: Decorator = combined(
     click.option(
         "--device-config-map",
         metavar="NAME",
-        default=names.DEVICE_CONFIG_MAP,
-        help="The ConfigMap of the device config.",
+        show_default=names.DEVICE_CONFIG_MAP,
+        help="The ConfigMap of the device config; if it is named here, it must exist.",
     ),
     click.option(
         "--device-config-namespace",
@@ -243,8 +249,9 @@ _places_option: Decorator = combined(
         "--policy-map",
         metavar="[NAMESPACE/]NAME",
         type=NAMESPACED_NAME,
-        default=names.POLICY_MAP,
-        help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace, in that of the webhook.",
+        show_default=names.POLICY_MAP,
+        help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; if it is named here, it must exist; without a "
+        "namespace, in that of the webhook.",
     ),
     click.option(
         "--webhook-namespace",
@@ -269,14 +276,14 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         cluster: bool,
         kubeconfig: Path | None,
         context: str | None,
-        places: dict[str, Sequence[Place]],
+        places: ClusterOptions,
         **paths: Path | None,
     ) -> SettingsOptions:
         files = {part: path for part, path in paths.items() if path is not None}
         by_default = cluster_by_default and not (FLEET.part in files or sample)
         if not (cluster or kubeconfig or context or by_default):
             return SettingsOptions(or_samples(files) if sample else files, None)
-        return SettingsOptions(files, ClusterOptions(kubeconfig, context, places))
+        return SettingsOptions(files, replace(places, kubeconfig=kubeconfig, context=context))
 
     return combined(
         "settings",

@@ -62,6 +62,16 @@ class UnverifiedClient(RequestError):
         )
 
 
+class Unsettled(RequestError):
+    """There is no policy or no device config to review with yet, so the failurePolicy decides."""
+
+    status = 503
+    reason = "ServiceUnavailable"
+
+    def __init__(self) -> None:
+        super().__init__("the webhook is not ready, as its policy or device config is not known; /readyz says why")
+
+
 class Admission:
     """Answers reviews, and records each decision in the audit logs and the metrics."""
 
@@ -105,6 +115,8 @@ class Admission:
         started = time.perf_counter_ns()
         endpoint, review = ENDPOINTS[path]
         snapshot = self._state.snapshot
+        if snapshot is None:
+            return *self.refuse(endpoint, Unsettled()), None
         try:
             request = codec.decode(body)
             if snapshot.levels.exceptions:

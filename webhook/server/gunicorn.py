@@ -7,6 +7,7 @@ complete, and the size of a head; and idle connections do not delay a shutdown.
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import resource
 import signal
@@ -38,6 +39,8 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108
 CATCH_UP_SECONDS = 2.0  # for a new worker to read the cluster's settings; an API server waits 5 s for a response
 WATCHDOG_SECONDS = 30  # after which the master replaces a worker without a heartbeat
 
+log = logging.getLogger(__name__)
+
 
 class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
     """The asgi worker with limits on connections and a graceful shutdown."""
@@ -67,9 +70,11 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         # Called on the base class: on the subclass, gunicorn would lose the result and use its parser in Python.
         ASGIProtocol._check_h1c_protocol_available()  # noqa: SLF001
         jobs = [self.loop.create_task(job()) for job in service.jobs]
-        # New connections wait in the backlog meanwhile: without the cluster's settings, good pods would be refused.
+        # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(service.settled(), CATCH_UP_SECONDS)
+        for obstacle in service.state.obstacles.values():
+            log.warning("not ready: %s", obstacle)
         self.tls_context = service.tls.context
         for listener in self.sockets:
             for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):

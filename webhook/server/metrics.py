@@ -42,6 +42,10 @@ HISTOGRAMS = {
 }
 GAUGES = {
     "build_info": ("The version of the webhook and of Python; always 1.", ("version", "python")),
+    "ready": (
+        "Whether requests are to be sent here: 1, or 0 for each setting that is not known, or `shutdown`.",
+        ("reason",),
+    ),
     "policy_exceptions": ("Exceptions of the policy; those that ended have no effect.", ("state",)),
     "fleet_nodes": ("Nodes with usable devices; 0 while the fleet is unknown.", ("family",)),
     "fleet_shapes": ("Kinds of such nodes.", ("family",)),
@@ -57,6 +61,7 @@ class Metrics(Collector):
     Attributes:
         fleet_age: called at each scrape; returns None where nodes have no age.
         exceptions: likewise; those of the policy in use.
+        obstacles: likewise; why the server is not ready, by reason.
     """
 
     def __init__(self) -> None:
@@ -71,6 +76,7 @@ class Metrics(Collector):
         self._gauges["build_info"][version("volcano-vgpu-webhook"), python_version()] = 1
         self.fleet_age: Callable[[], float | None] = lambda: None
         self.exceptions: Callable[[], Iterable[PolicyException]] = tuple
+        self.obstacles: Callable[[], Iterable[str]] = tuple
         self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
@@ -134,6 +140,7 @@ class Metrics(Collector):
         for endpoint, (buckets, total) in self._latencies.items():
             latency.add_metric((endpoint,), _cumulative(buckets), total[0] / 1e9)
         yield latency
+        self._gauges["ready"] = {(reason,): 0 for reason in self.obstacles()} or {("",): 1}
         today = datetime.now(UTC).date()
         ended = [each.until < today for each in self.exceptions()]
         self._gauges["policy_exceptions"] = {("active",): ended.count(False), ("expired",): ended.count(True)}

@@ -12,17 +12,20 @@ class ServerState:
     """The current snapshot, and whether the server is ready. Written only by the event loop's thread.
 
     Attributes:
-        snapshot: replaced as a whole; a review keeps the one it started with.
+        snapshot: replaced as a whole; a review keeps the one it started with. None before policy and device config are known:
+            then no review is answered, and the failurePolicy decides.
         draining: the server received a SIGTERM and answers only the remaining requests.
+        unknown: by option, why the policy or the device config is not known.
         problems: by source, why the newest version of a file is not in use; empty if all are.
         certificate_expires: when the served certificate stops being valid.
         sources: where the settings come from, for people.
         untranslated: the last pod that the policy translates was not sent to be translated.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot | None) -> None:
         self.snapshot = snapshot
         self.draining = False
+        self.unknown: Callable[[], Mapping[str, str]] = dict
         self.problems: Callable[[], Mapping[str, str]] = dict
         self.certificate_expires: Callable[[], datetime | None] = lambda: None
         self.sources: Callable[[], Iterable[str]] = tuple
@@ -35,14 +38,26 @@ class ServerState:
         elif any(foreign_dialect.NOT_SENT in violation.message for violation in outcome.violations):
             self.untranslated = True
 
+    @property
+    def obstacles(self) -> Mapping[str, str]:
+        """Why no requests are to be sent here, by reason; empty if the server is ready."""
+        if self.draining:
+            return {"shutdown": "shutting down"}
+        if self.snapshot is not None:
+            return {}
+        found = {option: f"{option}: {why}" for option, why in self.unknown().items()}
+        return found or {"settings": "the settings are not in use yet"}
+
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the details for people.
 
-        The server stays ready when a file is invalid, as it uses the last good one, and when the API server does not answer,
-        as only the checks that need the fleet then stop. If it were unready, the API server would refuse device pods.
+        Once it has a snapshot, the server stays ready when a file is invalid, as it uses the last good one, and when the API
+        server does not answer, as only the checks that need the fleet then stop. If it were unready, the API server would
+        refuse device pods.
         """
-        fleet = self.snapshot.fleet
-        lines = ["not ready: shutting down" if self.draining else "ready"]
+        obstacles = self.obstacles
+        lines = [f"not ready: {'; '.join(obstacles.values())}" if obstacles else "ready"]
+        fleet = self.snapshot.fleet if self.snapshot else None
         if fleet is None or not fleet.complete:
             lines.append("fleet: unknown, so nothing is refused because of it")
         else:
@@ -61,4 +76,4 @@ class ServerState:
         if self.untranslated:
             lines.append(f"dialects: {foreign_dialect.NOT_SENT}")
         lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems().items()]
-        return not self.draining, "\n".join(lines) + "\n"
+        return not obstacles, "\n".join(lines) + "\n"

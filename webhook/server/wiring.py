@@ -76,8 +76,9 @@ def build_service(options: Options) -> Service:
     audit_logs = tuple(_audit_log(name, options, metrics) for name in options.audit_logs)
 
     def use(snapshot: Snapshot) -> None:
-        state.snapshot = snapshot
-        metrics.fleet(snapshot.fleet)
+        if not settings.unknown:
+            state.snapshot = snapshot
+            metrics.fleet(snapshot.fleet)
 
     def renewed(source: str, succeeded: bool) -> None:
         metrics.reloaded(source, succeeded)
@@ -91,13 +92,15 @@ def build_service(options: Options) -> Service:
         ],
         renewed,
     )
-    state = ServerState(settings.snapshot)
+    state = ServerState(None if settings.unknown else settings.snapshot)
     state.certificate_expires = lambda: tls.expires
     state.sources, state.problems = settings.lines, lambda: tls_files.problems | settings.problems
+    state.unknown = lambda: settings.unknown
     metrics.certificate(tls.expires.timestamp())
-    metrics.fleet(state.snapshot.fleet)
+    metrics.fleet(state.snapshot.fleet if state.snapshot else None)
     metrics.fleet_age = settings.age
-    metrics.exceptions = lambda: state.snapshot.levels.exceptions
+    metrics.exceptions = lambda: state.snapshot.levels.exceptions if state.snapshot else ()
+    metrics.obstacles = lambda: state.obstacles
     return Service(
         admission=Admission(state, audit_logs, metrics, verified_only=options.client_ca is not None),
         state=state,

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -44,32 +44,42 @@ log = logging.getLogger(__name__)
 class ConfigMapSource(Generic[Value]):
     """Follows a setting in the first of several ConfigMaps that exists.
 
-    If a ConfigMap cannot be used, the last good one stays in use.
+    If a ConfigMap cannot be used, the last good one stays in use; before there was one, the setting is not known.
 
     Attributes:
         setting: which one.
-        value: the setting in use; at first the default.
+        required: whether one of the ConfigMaps must exist; otherwise the default applies without one.
+        value: the setting in use; the default while it is not known.
+        known: whether a ConfigMap could be used, or none has to exist.
         problem: why the newest ConfigMap is not in use; None if it is.
-        settled: whether all ConfigMaps were looked for.
         reflectors: one for each ConfigMap.
     """
 
     followed = True
 
-    def __init__(self, setting: DocumentSetting[Value], places: Iterable[Place], connect: Callable[[], Client]) -> None:
+    def __init__(
+        self,
+        setting: DocumentSetting[Value],
+        places: Iterable[Place],
+        connect: Callable[[], Client],
+        *,
+        required: bool = False,
+    ) -> None:
         """Prepare to follow.
 
         Args:
             setting: which one.
             places: of the ConfigMaps; the first that exists applies.
             connect: makes a client.
+            required: as the attribute.
         """
         self.setting = setting
+        self.required = required
         self.value = setting.default()
-        self.problem: str | None = None
-        self.settled = False
+        self.known = False
+        self.problem: str | None = "not read yet"
         self.reflectors = [self._reflector(namespace, name, connect) for namespace, name in places]
-        self._origin = setting.default_name
+        self._origin = "unknown"
         self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
 
     def version(self, _stale_after: float) -> tuple[int, ...]:
@@ -81,16 +91,22 @@ class ConfigMapSource(Generic[Value]):
         found = self._found()
         if found is None or found == self._seen:
             return False
-        first, self._seen, self.settled = self._seen is None, found, True
+        first, self._seen = self._seen is None, found
         try:
-            self.value, self._origin = self._read(*found, first=first)
+            self.value, self._origin = self._read(*found)
         except ConfigError as error:
             self.problem = str(error)
-            log.error("%s: %s; %s stays in use", self.setting.option, self.problem, self._origin)  # noqa: TRY400
+            follows = f"{self._origin} stays in use" if self.known else "it is not known until that is corrected"
+            log.error("%s: %s; %s", self.setting.option, self.problem, follows)  # noqa: TRY400
             return True
-        self.problem = None
+        self.known, self.problem = True, None
         log.info("%s: %s is in use", self.setting.option, self._origin)
         return not first or found[1] is not None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the ConfigMaps were looked for."""
+        return self._seen is not None
 
     @property
     def unreachable(self) -> bool:
@@ -99,8 +115,7 @@ class ConfigMapSource(Generic[Value]):
 
     def status(self) -> SourceStatus:
         """What is in use, why the newest ConfigMap is not, and the problems of the connection. Safe in any thread."""
-        problems = [] if self.settled else ["not read yet"]
-        problems += [self.problem] if self.problem else []
+        problems = [self.problem] if self.problem else []
         problems += [
             f"{reflector.name}: {problem}"
             for reflector in self.reflectors
@@ -117,11 +132,13 @@ class ConfigMapSource(Generic[Value]):
                 return reflector.name, content
         return " and no ".join(reflector.name for reflector in self.reflectors), None
 
-    def _read(self, place: str, content: Content | None, *, first: bool) -> tuple[Value, str]:
+    def _read(self, place: str, content: Content | None) -> tuple[Value, str]:
         setting = self.setting
         if content is None:
-            if not first and not setting.deletable:
+            if self.known and (self.required or not setting.deletable):
                 raise ConfigError(f"{place} was deleted")
+            if self.required:
+                raise ConfigError(_missing(setting, place))
             return setting.default(), f"{setting.default_name} (there is no {place})"
         return setting.read_text(*content, place), place
 
@@ -354,7 +371,9 @@ class ClusterSources:
         self._given = given
         self._given_version = 0
         self._documents = {
-            each.part: ConfigMapSource(each, _places(each, options, credentials), connect)
+            each.part: ConfigMapSource(
+                each, _places(each, options, credentials), connect, required=each.part in options.required
+            )
             for each in DOCUMENTS
             if each.part not in given
         }
@@ -402,6 +421,15 @@ class ClusterSources:
             return True
         nodes_known = self.nodes_known or FLEET.part in self._given
         return nodes_known and all(source.settled or not source.followed for source in self._sources)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """By option, why a document that reviews must not do without is not known; empty if all are."""
+        return {
+            source.setting.option: source.status().problem or ""
+            for source in self._documents.values()
+            if not source.known and not source.setting.optional
+        }
 
     def read(self) -> tuple[SnapshotInputs, Mapping[str, bool]]:
         """Read what has changed, and follow the nodes and collections that the device config and the policy require.
@@ -462,7 +490,7 @@ def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any
         try:
             if isinstance(setting, DocumentSetting):
                 places = _places(setting, options, Credentials(options.kubeconfig, options.context))
-                values[setting.part] = _read_document(client, setting, places)
+                values[setting.part] = _read_document(client, setting, places, setting.part in options.required)
             elif setting is FLEET:
                 values[setting.part] = client.list(setting.path)  # read later, one page at a time
             elif isinstance(setting, ListSetting) and setting.is_read(values[POLICY.part]):
@@ -475,8 +503,8 @@ def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any
     return SnapshotInputs.of(values)
 
 
-def _read_document(client: Client, setting: DocumentSetting[Value], places: Iterable[Place]) -> Value:
-    """Read a document from the first ConfigMap that exists; otherwise the default."""
+def _read_document(client: Client, setting: DocumentSetting[Value], places: Sequence[Place], required: bool) -> Value:
+    """Read a document from the first ConfigMap that exists; otherwise the default, unless one is required."""
     for namespace, name in places:
         try:
             found = client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
@@ -489,7 +517,13 @@ def _read_document(client: Client, setting: DocumentSetting[Value], places: Iter
         except ConfigError:
             if not setting.optional:
                 raise
+    if required:
+        raise ConfigError(_missing(setting, " and no ".join(f"ConfigMap {'/'.join(place)}" for place in places)))
     return setting.default()
+
+
+def _missing(setting: DocumentSetting[Any], place: str) -> str:
+    return f"there is no {place}, and --{setting.option}-map names it: create it with the key {setting.key}"
 
 
 def _places(setting: DocumentSetting[Any], options: ClusterOptions, credentials: Credentials) -> list[Place]:

@@ -20,6 +20,7 @@ class ClusterOptions:
     Attributes:
         kubeconfig, context: as in webhook.kube.credentials.
         places: of the ConfigMaps of documents, by part; as `DocumentSetting.places`.
+        required: the parts of documents that have no default, since the operator named their ConfigMap.
     """
 
     kubeconfig: Path | None = None
@@ -27,6 +28,7 @@ class ClusterOptions:
     places: Mapping[str, Sequence[Place]] = field(
         default_factory=lambda: {each.part: each.places for each in DOCUMENTS}
     )
+    required: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,14 @@ class SettingsWatcher:
         return self.current[0]
 
     @property
+    def unknown(self) -> Mapping[str, str]:
+        """By option, why the policy or the device config of the cluster is not known; empty if both are.
+
+        Until they are, `snapshot` has their defaults, which nobody chose: nothing may be enforced by it.
+        """
+        return self._cluster.unknown if self._cluster is not None else {}
+
+    @property
     def problems(self) -> dict[str, str]:
         """By source, why the newest version of the files is not in use; empty if it is."""
         return self._file_watcher.problems

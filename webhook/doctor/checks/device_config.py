@@ -36,7 +36,10 @@ def device_config(setup: Setup) -> Iterator[CheckResult]:
     if found is None:
         yield _absent(setup)
     elif found.error:
-        yield broken(f"{found.error}; Volcano runs with its built-in defaults", f"correct it, then {RESTART}")
+        yield broken(
+            f"{found.error}; Volcano runs with its built-in defaults, and a replica of the webhook that starts is not ready",
+            f"correct it, then {RESTART}",
+        )
     elif isinstance(at(found.document, "vnpus"), dict) and not setup.target.reads_wrapped_npus:
         yield broken(
             f"{found.place}: this Volcano cannot read vnpus: {{configs: …}}; it runs with built-in defaults for all devices",

@@ -8,14 +8,16 @@ from webhook.devices import wording
 from webhook.devices.fleet import build_fleet
 from webhook.devices.node_changes import node_changes
 from webhook.doctor.check import CheckResult, NotRead, broken, known, need, ok, warning
-from webhook.doctor.facts import ObjectKind, Unread, listed
+from webhook.doctor.facts import Object, ObjectKind, Unread, listed
 from webhook.doctor.setup import Setup, service
 from webhook.doctor.volcano import ImageWorkload
+from webhook.lenient import objs, texts
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version
 
 _GATING: Version = (1, 15, 1)  # of the releases that need no handshake
 _UPGRADE = "upgrade Volcano to 1.14.3, 1.15.1 or newer"
+_UNKNOWN = "a replica that runs keeps the last good one, and one that starts is not ready"
 _BEHAVIOURS = {
     "gates_nodes": "whether nodes need the well-known names or a handshake",
     "first_card_memory": "what a whole card is",
@@ -33,17 +35,29 @@ def policy(setup: Setup) -> Iterator[CheckResult]:
     if facts.policy is not None:
         yield ok("the given policy can be used")
     elif (found := known(setup.policy_map)) is None:
-        yield warning(
-            f"there is no ConfigMap {place}, so the defaults apply",
-            "`vgpu-webhook policy default` prints them; create it",
-        )
+        if any(map(_names_policy, facts.all(ObjectKind.DEPLOYMENT))):
+            yield broken(f"there is no ConfigMap {place}; {_UNKNOWN}", "create it with the policy that was meant")
+        else:
+            yield warning(
+                f"there is no ConfigMap {place}, so the defaults apply",
+                "`vgpu-webhook policy default` prints them; create it",
+            )
     elif found.error:
         yield broken(
-            f"{found.error}; the webhook uses the last good one, but only until it is restarted",
+            f"{found.error}; {_UNKNOWN}",
             f"correct {names.POLICY_KEY}; `vgpu-webhook policy check` checks it",
         )
     else:
         yield ok(f"{place} can be used")
+
+
+def _names_policy(deployment: Object) -> bool:
+    """Whether it runs the webhook with `--policy-map`: the ConfigMap must then exist."""
+    containers = objs(deployment, "spec", "template", "spec", "containers")
+    return any(
+        "serve" in texts(each, "args") and any(word.startswith("--policy-map") for word in texts(each, "args"))
+        for each in containers
+    )
 
 
 def volcano_version(setup: Setup) -> Iterator[CheckResult]:
