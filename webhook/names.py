@@ -8,6 +8,7 @@ Sources: volcano `pkg/scheduler/api/devices`, volcano-vgpu-device-plugin and HAM
 # Matched by the label that the API server sets on every namespace and that users cannot change. The cluster's own pods must
 # start while the webhook does not answer.
 EXEMPT_NAMESPACES = ("kube-system",)
+NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the label that every namespace has
 
 # --- vGPU resources: the defaults; the device config may rename them ------------------------------------------------
 

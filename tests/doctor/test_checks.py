@@ -93,6 +93,26 @@ def test_a_check_gives_the_expected_result(check, case):
         assert bool(result.remedy) is (result.status is not Status.OK), "every problem has a remedy"
 
 
+@each_case(
+    "values,statuses",
+    [
+        (["kube-system"], [Status.OK]),
+        (["kube-system", "gpu-operator"], [Status.OK]),
+        (["gpu-operator"], [Status.WARNING]),
+    ],
+)
+def test_namespaces_that_are_excluded_besides_are_no_difference(values, statuses):
+    """The chart's excludedNamespaces adds some to every entry; another difference is said once for all entries."""
+    objects = healthy()
+    entries = [entry for raw in objects.values() for entry in raw.get("webhooks", []) if "namespaceSelector" in entry]
+    for entry in entries:
+        entry["namespaceSelector"]["matchExpressions"][0]["values"] = values
+    results = check_results("webhook-settings", facts_of(objects))
+    assert len(entries) > 5
+    assert [result.status for result in results] == statuses
+    assert all("excludedNamespaces of the chart" in result.remedy for result in results if result.remedy)
+
+
 def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
     assert CASES.keys() == CHECKS.keys()
     for check, cases in CASES.items():

@@ -234,7 +234,7 @@ def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str]
         "rules": rules,
         "namespaceSelector": {
             "matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
+                {"key": names.NAMESPACE_NAME, "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
             ]
         },
         "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],

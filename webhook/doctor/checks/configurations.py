@@ -1,11 +1,12 @@
 """The installed webhook configurations, compared with those for the device config and policy of the cluster."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from webhook.doctor.check import CheckResult, broken, need, ok, unchecked, warning
 from webhook.doctor.facts import Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Setup, entries
-from webhook.lenient import at, objs, text, texts
+from webhook.lenient import at, obj, objs, text, texts
+from webhook.names import EXEMPT_NAMESPACES, NAMESPACE_NAME
 from webhook.texts import counted
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
@@ -13,14 +14,13 @@ BIND = (
     "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
     "`python -m certs bind`"
 )
-Differences = Callable[[str, Object, Object | None], Iterator[CheckResult]]  # of (name, installed, rendered entry)
+Compared = tuple[str, Object, Object | None]  # name, installed and rendered entry
 
 HIDING = "hide-devices."  # the entry that only overwriteEnv needs
 
 _PARTS = ("apiGroups", "apiVersions", "operations", "resources")
-# The other fields that change what happens; failurePolicy has a message of its own.
+# The other fields that change what happens; failurePolicy and namespaceSelector have messages of their own.
 _OTHERS = (
-    "namespaceSelector",
     "matchPolicy",
     "sideEffects",
     "timeoutSeconds",
@@ -49,12 +49,23 @@ def exist(setup: Setup) -> Iterator[CheckResult]:
 def match(setup: Setup) -> Iterator[CheckResult]:
     """Rules and matchConditions are those for the device config and the policy."""
     need(setup.settings_gap)
-    yield from _compared(setup, _called)
+    yield from _reported(setup, [result for each in _compared(setup) for result in _called(*each)])
 
 
 def settings(setup: Setup) -> Iterator[CheckResult]:
     """FailurePolicy and all other settings are as rendered."""
-    yield from _compared(setup, _set)
+    compared = _compared(setup)
+    found = [result for each in compared for result in _set(*each)]
+    selecting = [name for name, entry, meant in compared if meant and not _excludes(entry, meant)]
+    if selecting:
+        found.append(
+            warning(
+                f"{listed(selecting)}: the namespaceSelector does not just exclude {listed(list(EXEMPT_NAMESPACES))} and more "
+                "namespaces by name, so some are reviewed, or left out, against what the manifests say",
+                f"{APPLY}, and then exclude more namespaces by name (excludedNamespaces of the chart)",
+            )
+        )
+    yield from _reported(setup, found)
 
 
 def hiding(setup: Setup) -> Iterator[CheckResult]:
@@ -79,25 +90,26 @@ def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
     return [name for name in found if not name.startswith(HIDING)]
 
 
-def _compared(setup: Setup, differences: Differences) -> Iterator[CheckResult]:
-    """Compare each installed entry with the rendered one of its name; `exist` reports missing entries."""
-    found = []
-    seen = 0
+def _compared(setup: Setup) -> list[Compared]:
+    """Each installed entry with the rendered one of its name; `exist` reports missing entries."""
+    found: list[Compared] = []
     for kind in CONFIGURATIONS:
-        installed = entries(setup.facts, kind)
         meant = {
             text(e, "name"): e for raw in setup.rendered if text(raw, "kind") == kind for e in objs(raw, "webhooks")
         }
-        seen += len(installed)
-        for name, entry in installed.items():
-            found += list(differences(name, entry, meant.get(name)))
+        found += [(name, entry, meant.get(name)) for name, entry in entries(setup.facts, kind).items()]
+    return found
+
+
+def _reported(setup: Setup, found: list[CheckResult]) -> Iterator[CheckResult]:
+    """What differs; or that nothing does, or that there is nothing to compare."""
     if found:
         yield from found
-    elif not seen:
+    elif seen := len(_compared(setup)):
+        yield ok(f"as they should be: {counted(seen, 'webhook')}")
+    else:
         need(setup.facts.gap(ObjectKind.MUTATING) or setup.facts.gap(ObjectKind.VALIDATING))
         yield warning("there is no configuration to compare", APPLY)
-    else:
-        yield ok(f"as they should be: {counted(seen, 'webhook')}")
 
 
 def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
@@ -134,6 +146,17 @@ def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult
     others = [key for key in _OTHERS if key in meant and at(entry, key) != meant[key]]
     if others:
         yield warning(f"{name}: {listed(others)} differs from the manifests", APPLY)
+
+
+def _excludes(entry: Object, meant: Object) -> bool:
+    """Whether an entry leaves out the namespaces that it should, and others by their names only."""
+    if "namespaceSelector" not in meant:
+        return True
+    selector = obj(entry, "namespaceSelector")
+    expressions = objs(selector, "matchExpressions")
+    by_name = all(text(each, "key") == NAMESPACE_NAME and text(each, "operator") == "NotIn" for each in expressions)
+    excluded = {name for each in expressions for name in texts(each, "values")}
+    return by_name and not obj(selector, "matchLabels") and excluded.issuperset(EXEMPT_NAMESPACES)
 
 
 def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:

@@ -88,7 +88,7 @@ def volcano_admission(setup: Setup) -> Iterator[CheckResult]:
 def _spared(entry: Object) -> Iterator[str]:
     """The namespaces that an entry leaves out by their names."""
     for expression in objs(entry, "namespaceSelector", "matchExpressions"):
-        if text(expression, "key") == "kubernetes.io/metadata.name" and text(expression, "operator") == "NotIn":
+        if text(expression, "key") == names.NAMESPACE_NAME and text(expression, "operator") == "NotIn":
             yield from texts(expression, "values")
 
 
