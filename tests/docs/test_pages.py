@@ -100,13 +100,6 @@ def symbols(file: Path) -> set[str]:
     return defined | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def test_the_points_of_the_good_practices_add_up():
-    page = (DOCS / "good-practices.md").read_text()
-    points = [int(row[1]) for row in tables(page)[0][1:]]
-    assert set(points) <= {0, 1, 2}
-    assert f"Sum: {sum(points)} of {2 * len(points)}." in page
-
-
 def test_named_rules_exist():
     for file in PAGES:
         first = [row[0] for table in tables(file.read_text()) if table[0][0] == "rule" for row in table[1:]]

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from certs.binding import bound
-from tests.deploy.files import Json, built
 from tests.e2e.api import Api
 from tests.e2e.certificates import bundle, certs
 from tests.e2e.cluster import Cluster
@@ -64,41 +61,6 @@ def test_an_upgrade_keeps_the_ca_bundle(bare_cluster: Cluster):
         assert certs(bare_cluster, "ensure").stdout.startswith("in order: ")
         run_kubectl(bare_cluster, "delete", "-k", str(DEPLOY), "--wait=false")
         assert_removed(api)
-
-
-def test_an_upgrade_from_manifests_with_rules_in_the_entries(bare_cluster: Cluster, tmp_path: Path):
-    old = tmp_path / "old.yaml"
-    old.write_text(
-        yaml.safe_dump_all([*map(_with_rules, built(DEPLOY)), *map(_old_role, ("kube-system", "volcano-system"))])
-    )
-    run_kubectl(bare_cluster, "apply", "-f", str(old))
-    run_kubectl(bare_cluster, "apply", "-k", str(DEPLOY))
-    with bare_cluster.api() as api:
-        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/vgpu-webhook"
-        without_rules = [entry["name"] for entry in api.get(path).body["webhooks"] if not entry.get("rules")]
-        assert "pods.vgpu-webhook.svc" in without_rules, "the Job has not run yet"
-        for namespace in ("kube-system", "volcano-system"):
-            roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/vgpu-webhook"
-            assert api.get(roles).status == 200
-            run_kubectl(
-                bare_cluster, "delete", "role,rolebinding", "vgpu-webhook", "-n", namespace, "--ignore-not-found"
-            )
-            assert api.get(roles).status == 404
-        run_kubectl(bare_cluster, "delete", "-k", str(DEPLOY), "--wait=false")
-        assert_removed(api)
-
-
-def _with_rules(document: Json) -> Json:
-    """A webhook configuration as in earlier releases, with rules in its entries instead of annotations."""
-    if not document["kind"].endswith("WebhookConfiguration"):
-        return document
-    metadata = {key: value for key, value in document["metadata"].items() if key != "annotations"}
-    return bound(document) | {"metadata": metadata}
-
-
-def _old_role(namespace: str) -> Json:
-    metadata = {"name": "vgpu-webhook", "namespace": namespace}
-    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": []}
 
 
 def run_kubectl(cluster: Cluster, *arguments: str) -> list[str]:
