@@ -22,6 +22,7 @@ MAX_CELL = 160  # characters: two lines in a table with four columns
 IDS = {rule.id for rule in VALIDATIONS}
 FLEET_RULES = {
     "unknown-resource",
+    "bound-without-cards",
     "card-count",
     "no-eligible-card",
     "memory-above-card",

@@ -29,8 +29,8 @@ def test_an_invalid_version_is_refused(text):
         parse_version(text)
 
 
-GATES, HANDSHAKE, FIRST, POLICY, UUIDS = FACTS = (
-    *("gates_nodes", "reads_handshake", "first_card_memory", "follows_policy", "reads_uuids"),
+GATES, HANDSHAKE, FIRST, POLICY, UUIDS, UNSEEN = FACTS = (
+    *("gates_nodes", "reads_handshake", "first_card_memory", "follows_policy", "reads_uuids", "binds_unseen"),
 )
 
 
@@ -40,13 +40,13 @@ GATES, HANDSHAKE, FIRST, POLICY, UUIDS = FACTS = (
         ((1, 13, 0), {HANDSHAKE, FIRST}),
         ((1, 13, 3), {HANDSHAKE, FIRST}),
         ((1, 13, 4), {GATES, FIRST}),
-        ((1, 14, 2), {HANDSHAKE}),
-        ((1, 14, 3), {GATES}),
-        ((1, 14, 9), {GATES}),
-        ((1, 15, 0), {HANDSHAKE, POLICY}),
-        ((1, 15, 1), {GATES, POLICY}),
-        ((1, 16, 0), {GATES, POLICY, UUIDS}),
-        ((2, 0, 0), {GATES, POLICY, UUIDS}),
+        ((1, 14, 2), {HANDSHAKE, UNSEEN}),
+        ((1, 14, 3), {GATES, UNSEEN}),
+        ((1, 14, 9), {GATES, UNSEEN}),
+        ((1, 15, 0), {HANDSHAKE, POLICY, UNSEEN}),
+        ((1, 15, 1), {GATES, POLICY, UNSEEN}),
+        ((1, 16, 0), {GATES, POLICY, UUIDS, UNSEEN}),
+        ((2, 0, 0), {GATES, POLICY, UUIDS, UNSEEN}),
     ],
 )
 def test_each_version_has_its_behavior(volcano, facts):

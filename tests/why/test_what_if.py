@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import gpushare_node
-from tests.why.test_why import CONFIG, gpu_node, pod
+from tests.why.test_why import CONFIG, blind_node, gpu_node, pod
 from webhook import names
 from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
@@ -55,6 +55,17 @@ def group(name, minimum):
 
 def held(name, node, card, memory, **more):
     return owned(pod(name, "default", node, f"GPU-{node}-{card},NVIDIA,{memory},0:", number=1, memory=memory), **more)
+
+
+def test_a_pod_may_get_a_node_without_cards():
+    pods = [owned(pod("whole", number=1)), owned(pod("part", number=1, memory=1000))]
+    found = look([gpu_node("gpu-a"), blind_node("gpu-b")], pods)
+    assert fates(found) == {"whole": "depends", "part": "starts"}
+    (reason,) = {one.reason for one in found.waiting if one.name == "whole"}
+    assert reason.startswith("the scheduler may bind it to gpu-b without giving it cards: ")
+    assert fates(look([blind_node("gpu-b")], pods)) == {"whole": "ends", "part": "waits"}
+    cordoned = blind_node("gpu-b") | {"spec": {"unschedulable": True}}
+    assert fates(look([gpu_node("gpu-a"), cordoned], pods)) == {"whole": "starts", "part": "starts"}
 
 
 def test_pods_start_by_priority_then_age_and_book_what_they_take():

@@ -485,3 +485,20 @@ def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
     live, _ = state(nodes)
     usage = report(live.occupancy, live.snapshot.families)
     assert (usage.totals[0].devices, {one.node for one in usage.totals[0].largest}) == (6, {"gpu-b"})
+
+
+def blind_node(name):
+    """A node that offers vGPUs but no memory: Volcano sees no card there, and binds pods without memory to it."""
+    return node_json(name, register([A100], prefix=f"GPU-{name}"), offers={MEMORY: "0"})
+
+
+def test_a_node_that_takes_the_pod_without_cards_is_named():
+    found = why(pod(number=1), [gpu_node("gpu-a"), blind_node("gpu-b")])
+    assert found.verdict is WaitVerdict.FITS_NOW
+    (finding,) = [one for one in found.findings if one.rule == "bound-without-cards"]
+    assert 'to node "gpu-b" without giving it cards' in finding.message
+    alone = why(pod(number=1), [blind_node("gpu-b")])
+    assert alone.verdict is WaitVerdict.NOT_NOW
+    assert "bound-without-cards" in {one.rule for one in alone.findings}
+    small = why(pod(number=1, memory=1000), [gpu_node("gpu-a"), blind_node("gpu-b")])
+    assert "bound-without-cards" not in {one.rule for one in small.findings}

@@ -44,6 +44,15 @@ def lacks(name: str, whose: str = "its") -> str:
     return f"{whose} allocatable {name} is missing"
 
 
+def unseen(lacks: str, whose: str = "its") -> str:
+    """Why the scheduler sees none of the cards that a node registers."""
+    if lacks == names.NODE_VGPU_HANDSHAKE:
+        return f"{whose} annotation {lacks} is missing or deleted"
+    if lacks == names.NODE_VGPU_REGISTER:
+        return f"{whose} annotation {lacks} cannot be read"
+    return f"{whose} allocatable {lacks} is absent or 0"
+
+
 def left(selector: NodeSelector | None, before: str = "") -> str:
     """` that your nodeSelector leaves` if the pod selects nodes; else empty."""
     return f" {before}that your {selector.words} leaves" if selector is not None else ""

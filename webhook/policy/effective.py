@@ -22,6 +22,10 @@ FACTS = {
             "a node counts only if it offers all three vGPU names",
             "a node counts whatever vGPU names it lacks",
         ),
+        "binds_unseen": (
+            "a node whose cards the scheduler does not see takes pods whose amounts it offers, without cards",
+            "a node whose cards the scheduler does not see takes no pod with vGPUs",
+        ),
         "reads_handshake": (
             "a node counts only with the device plugin's handshake",
             "a node needs no handshake",

@@ -23,6 +23,7 @@ from webhook.devices.vgpu.eligibility import (
 )
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.feasibility import SliceRequest
+from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
@@ -100,10 +101,8 @@ class Doubt(NamedTuple):
     @property
     def finding(self) -> Finding:
         """A warning: the node may be back soon."""
-        detail = (
-            f"only node {wording.quoted(self.node)} can take the pod, but {self.why}; the pod stays pending until that node "
-            "offers its devices again"
-        )
+        node = wording.quoted(self.node)
+        detail = f"only node {node} can take the pod, but {self.why}; the pod does not run while that is so"
         return Finding("spec.containers", detail, doubtful=True)
 
 
@@ -176,6 +175,19 @@ class ReviewedPod(DevicePod):
             return ChosenQueue(name, wording.annotation_path(names.QUEUE_NAME), queues)
         of_job = self.view.annotation(names.JOB_QUEUE_NAME) if names.JOB_NAME in self.view.annotations else None
         return ChosenQueue(of_job, wording.annotation_path(names.JOB_QUEUE_NAME), queues) if of_job else None
+
+    @computed_once
+    def blind(self) -> tuple[tuple[UnseenNodes, int], ...]:
+        """The nodes that may take the pod without giving it cards, each kind with those that its selector leaves, as bits."""
+        fleet = self.context.known_fleet
+        unseen = fleet.vgpu.unseen if fleet is not None else ()
+        request = self.slice_request if unseen and len(self.requested) == 1 else None
+        if fleet is None or request is None or not request.needs:
+            return ()
+        left = fleet.index.selected(self.view.selector) if self.view.selector is not None else -1
+        return tuple(
+            [(nodes, nodes.members & left) for nodes in unseen if nodes.members & left and nodes.take(request.totals)]
+        )
 
     @computed_once
     def npus(self) -> list[NpuRequest]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.wording import annotation_path, container, left, memory, quoted, resource_path, unit
+from webhook.devices.wording import annotation_path, container, left, memory, quoted, resource_path, unit, unseen
 from webhook.pod.environment import SHOW_NO_DEVICE, literal
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container
@@ -27,6 +27,7 @@ __all__ = [
     "shows_devices",
     "sizes",
     "unit",
+    "unseen",
 ]
 
 PARTS = ("limits", "requests")

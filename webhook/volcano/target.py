@@ -43,6 +43,8 @@ class Target:
         scheduler: how the scheduler is configured; None if that is not known.
         kubernetes: the version of the kubelets.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.13.4, 1.14.3, from 1.15.1).
+        binds_unseen: a node whose cards the scheduler does not see takes the pods whose amounts it offers, without cards (from
+            1.14.0, source: `pkg/scheduler/plugins/deviceshare/deviceshare.go`, AddPredicateFn); before, it takes none of them.
         reads_handshake: a node counts only if the device plugin's handshake stands on it (the others).
         first_card_memory: a container that gives no memory takes of each card what the first card has that is looked at
             (before 1.14).
@@ -72,6 +74,7 @@ class Target:
     scheduler: SchedulerConf | None = None
     kubernetes: Version = OLDEST_KUBERNETES
     gates_nodes: bool = field(init=False)
+    binds_unseen: bool = field(init=False)
     reads_handshake: bool = field(init=False)
     first_card_memory: bool = field(init=False)
     scales_instances: bool = field(init=False)
@@ -94,6 +97,7 @@ class Target:
         derive = object.__setattr__  # the dataclass is frozen
         of_minor = {(1, 13): (1, 13, 4), (1, 14): (1, 14, 3)}.get(self.volcano[:2], (1, 15, 1))
         derive(self, "gates_nodes", self.volcano >= of_minor)
+        derive(self, "binds_unseen", self.volcano >= (1, 14, 0))
         derive(self, "reads_handshake", not self.gates_nodes)  # one commit replaced the one by the other
         derive(self, "first_card_memory", self.volcano < (1, 14, 0))
         derive(self, "scales_instances", self.volcano >= (1, 15, 0))

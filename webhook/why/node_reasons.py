@@ -230,7 +230,7 @@ class _FamilyAnswer:
                 }
                 yield self._reason(WaitVerdict.NEVER, refusal.reason, refusal.message, **about, **more)
             elif empty.shape.doubt:
-                message = f"{empty.shape.doubt}; the pod waits until the node offers its devices again"
+                message = f"{empty.shape.doubt}; the pod does not run there while that is so"
                 yield self._reason(WaitVerdict.NOT_NOW, "in doubt", message, **about)
             elif empty.placement == "unknown":
                 yield self._reason(WaitVerdict.UNKNOWN, "unknown", _words(empty), **about)

@@ -14,9 +14,11 @@ from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from webhook.devices import wording
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
 from webhook.devices.model import NOTHING, JsonAmounts
+from webhook.devices.nodes import numbers_of
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
 from webhook.devices.verdict import Fits, Unknown, Verdict
 from webhook.errors import Malformed
@@ -305,6 +307,7 @@ class _Judged:
         families: those whose devices it requests.
         obstacle: what keeps it from starting, whatever the nodes have left; None if nothing does.
         alike: equal for pods that every node takes or refuses together.
+        blind: what becomes of it on a node that takes it without giving it cards; None if none does.
     """
 
     def __init__(self, pod: _Pod, group: PodGroup | None, live: LiveCluster) -> None:
@@ -332,6 +335,17 @@ class _Judged:
         )
         rules = settings.target.rules_of(self._pod.view.labels)
         self.alike = request_content(self._pod), rules, group is not None and group.queue
+
+        self.blind = next(self._blind(live), None)
+
+    def _blind(self, live: LiveCluster) -> Iterator[_Try]:
+        for nodes, left in self._pod.blind:
+            for name in map(live.fleet.index.names.__getitem__, numbers_of(left)):
+                if not live.obstacle(name, self._pod.view):
+                    reason = (
+                        f"the scheduler may bind it to {name} without giving it cards: {wording.unseen(nodes.lacks)}"
+                    )
+                    yield _Try(Fate.ENDS, name, reason)
 
     @property
     def spreads(self) -> bool:
@@ -442,6 +456,9 @@ class _Outcome:
         first, second = self._emptiest[pod.key], self._fullest[pod.key]
         judged = self.judged[pod.key]
         starts = [each for each in (first, second) if each.fate is Fate.STARTS]
+        blind = judged.blind if judged is not None and (starts or first.fate is Fate.WAITS) else None
+        if blind is not None:
+            return blind if not starts else blind._replace(fate=Fate.DEPENDS)
         if not starts:
             return first
         if len(starts) == 2 and (judged is None or not judged.spreads):

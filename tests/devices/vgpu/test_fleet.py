@@ -58,6 +58,67 @@ def test_one_resource_of_0_is_a_doubt(zero):
     assert (built.vgpu.gated, shape.doubt) == ((), f"its allocatable {zero} is 0")
 
 
+ABSENT, ZERO = None, "0"
+
+
+@pytest.mark.parametrize("amount", [ABSENT, ZERO])
+@pytest.mark.parametrize("name", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
+@pytest.mark.parametrize(
+    "volcano, unseen",
+    [
+        *(((1, 13, 3), False), ((1, 13, 4), False), ((1, 14, 2), False), ((1, 14, 3), True)),
+        *(((1, 15, 0), False), ((1, 15, 1), True), ((1, 16, 0), True)),
+    ],
+)
+def test_a_node_that_lacks_a_name_takes_pods_unseen_where_the_release_skips_the_check(volcano, unseen, name, amount):
+    built = fleet([node_json("a", register([T4]), offers={name: amount})], Target(volcano=volcano))
+    (found,) = built.vgpu.unseen or (None,)
+    assert (found is not None) is unseen
+    if found is not None:
+        others = {names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY} - {name}
+        assert (found.node, found.members, found.lacks) == ("a", 1, name)
+        assert found.take(dict.fromkeys(others, 1))
+        assert not found.take({name: 1})
+
+
+@pytest.mark.parametrize("volcano, unseen", [((1, 13, 3), False), ((1, 14, 2), True), ((1, 15, 0), True)])
+def test_a_node_without_a_handshake_takes_pods_unseen(volcano, unseen):
+    item = node_json("a", register([T4]))
+    item["metadata"]["annotations"] |= {names.NODE_VGPU_HANDSHAKE: "Deleted_2026.11.23 10:00:00"}
+    found = fleet([item], Target(volcano=volcano)).vgpu.unseen
+    assert [nodes.lacks for nodes in found] == [names.NODE_VGPU_HANDSHAKE] * unseen
+
+
+def test_a_node_whose_register_cannot_be_read_takes_pods_unseen():
+    (found,) = fleet([node_json("a", "torn,10:")]).vgpu.unseen
+    assert found.lacks == names.NODE_VGPU_REGISTER
+
+
+def test_a_node_that_offers_nothing_takes_no_pod_unseen():
+    zeros = dict.fromkeys([names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY], "0")
+    assert fleet([node_json("a", register([T4]), offers=zeros)]).vgpu.unseen == ()
+
+
+def test_nodes_that_take_pods_unseen_are_part_of_the_digest():
+    seen, unseen = (fleet([node_json("a", "torn,10:", offers={names.VGPU_NUMBER: n})]) for n in ("0", "10"))
+    assert seen.digest != unseen.digest
+
+
+@pytest.mark.parametrize(
+    "cards, number, capacity, for_ever",
+    [(4, "10", "0", True), (3, "10", "0", False), (4, "0", "0", False), (4, "10", "61440", False)],
+)
+def test_too_many_units_of_memory_are_a_doubt_without_end(cards, number, capacity, for_ever):
+    offers = {names.VGPU_NUMBER: number, names.VGPU_MEMORY: "0"}
+    item = node_json("a", register([T4] * cards), offers=offers)
+    item["status"]["capacity"] = {**item["status"].get("capacity", {}), names.VGPU_MEMORY: capacity}
+    (shape,) = fleet([item]).vgpu.shapes
+    assert shape.doubt.startswith("its allocatable")
+    assert (
+        "for ever: its cards have 61440 units of memory, of which a device plugin can list 60000" in shape.doubt
+    ) is for_ever
+
+
 def test_other_names_are_those_of_devices_that_are_not_configured():
     others = {"nvidia.com/gpu": "8", "volcano.sh/vgpu-slices": "1", names.VGPU_NUMBER: "4"}
     built = fleet([node_json("a", register([T4]), offers=others)])

@@ -8,11 +8,14 @@ from typing import Any
 from webhook import names
 from webhook.devices.config import Geometry, VgpuConfig
 from webhook.devices.model import CARD_CORES, Device, NodeState
-from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node
+from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node, bits
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.volcano.target import Target
 
 Used = tuple[int, int, int]  # slices, memory and cores taken of a card
+MAX_LISTED_UNITS = (
+    60_000  # of memory of a node; with more it offers none. Source: volcano-vgpu-device-plugin, pkg/plugin/vgpu
+)
 EMPTY: Used = (0, 0, 0)
 
 
@@ -158,23 +161,46 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class UnseenNodes:
+    """Nodes with cards that the scheduler does not see, though it binds pods there whose amounts they offer.
+
+    Attributes:
+        node: one of them, for messages.
+        members: which they are, as bits.
+        lacks: the resource that is absent or 0, or the annotation that is missing or cannot be read.
+        offers: what each of them offers, by resource name.
+    """
+
+    node: str
+    members: int
+    lacks: str
+    offers: Mapping[str, int]
+
+    def take(self, totals: Mapping[str, int]) -> bool:
+        """Whether the scheduler may bind a pod there that requests so much of each resource."""
+        return all([amount <= self.offers.get(name, 0) for name, amount in totals.items()])
+
+
+@dataclass(frozen=True, slots=True)
 class VgpuFleet(FleetPart[Card]):
     """Every node that registers vGPU cards.
 
     Attributes:
         slots: card UUID to its places; empty where the target version does not read UUIDs.
         native: a node that offers cards of NVIDIA's own device plugin, too; empty if there is none.
+        unseen: nodes that take pods without giving them cards.
         memo: results that were computed from this fleet and are kept as long as it.
     """
 
     slots: Mapping[str, tuple[Slot, ...]] = field(default_factory=dict)
     native: str = ""
+    unseen: tuple[UnseenNodes, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def identities(self) -> str:
-        """The UUIDs of the cards."""
-        return repr(sorted(self.slots))
+        """The UUIDs of the cards, and the nodes that take pods without giving them cards."""
+        return repr(sorted(self.slots)) + (repr(self.unseen) if self.unseen else "")
 
     @property
     def declares(self) -> bool:
@@ -198,6 +224,7 @@ def build_vgpu_fleet(
     found: Grouping[Card] = Grouping()
     slots: dict[str, list[Slot]] = {}
     gated: list[tuple[str, str]] = []
+    unseen: dict[tuple[str, tuple[tuple[str, int], ...]], list[int]] = {}
     native = ""
     own, gate = offered_names(config), GATE_NAMES if target.gates_nodes else ()
     for number, node in enumerate(nodes):
@@ -205,19 +232,22 @@ def build_vgpu_fleet(
         if text is None:
             continue
         offers = any(node.allocatable.get(name) for name in own)
+        register = decode_register(text, config, cards)
+        offered = {name: node.allocatable.get(name, 0) for name in own}
+        if target.binds_unseen and offers and not node.gone and (lacks := _not_seen(node, register, target)):
+            unseen.setdefault((lacks, tuple(offered.items())), []).append(number)
         lacking = next((name for name in gate if _lacks(node, name, former=offers and name not in own)), None)
-        if target.reads_handshake and node.annotations.get(names.NODE_VGPU_HANDSHAKE, NO_HANDSHAKE) == NO_HANDSHAKE:
+        if target.reads_handshake and _handshake(node) == NO_HANDSHAKE:
             lacking = names.NODE_VGPU_HANDSHAKE
         if lacking is not None:
             gated.append((node.name, lacking))
             continue
-        register = decode_register(text, config, cards)
         if register is None:
             continue
         native = native or (node.name if node.allocatable.get(names.NVIDIA_GPU) else "")
         doubt = node.doubt((*gate, *own))
-        offered = {name: node.allocatable.get(name, 0) for name in own}
         if doubt:
+            doubt += _too_many_units(node, register, config)
             full = owned(register.cards, config)
             offered = {
                 name: amount or (full[name] if name in node.allocatable else 0) for name, amount in offered.items()
@@ -232,7 +262,36 @@ def build_vgpu_fleet(
         tuple(gated),
         MappingProxyType({uuid: tuple(places) for uuid, places in slots.items()}),
         native,
+        tuple(
+            UnseenNodes(index.names[numbers[0]], bits(numbers), lacks, MappingProxyType(dict(offered)))
+            for (lacks, offered), numbers in unseen.items()
+        ),
     )
+
+
+def _not_seen(node: Node, register: Register | None, target: Target) -> str:
+    """Why the scheduler sees none of the cards that a node registers: what the node lacks; empty if it sees them."""
+    if target.reads_handshake and _handshake(node) == NO_HANDSHAKE:
+        return names.NODE_VGPU_HANDSHAKE
+    if register is None:
+        return names.NODE_VGPU_REGISTER
+    return next((name for name in GATE_NAMES if target.gates_nodes and not node.allocatable.get(name)), "")
+
+
+def _too_many_units(node: Node, register: Register, config: VgpuConfig) -> str:
+    """Why a node offers no memory for ever; empty if it may offer some soon."""
+    units, memory = sum([card.memory for card in register.cards]), config.memory_name
+    offered = node.allocatable.get(memory) or node.capacity.get(memory)
+    if offered or not node.allocatable.get(config.number_name) or units <= MAX_LISTED_UNITS:
+        return ""  # or the whole device plugin is away
+    return (
+        f" for ever: its cards have {units} units of memory, of which a device plugin can list {MAX_LISTED_UNITS}, so an "
+        "administrator has to raise gpuMemoryFactor"
+    )
+
+
+def _handshake(node: Node) -> str:
+    return node.annotations.get(names.NODE_VGPU_HANDSHAKE, NO_HANDSHAKE)
 
 
 def _lacks(node: Node, name: str, *, former: bool) -> bool:

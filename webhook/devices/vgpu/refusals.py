@@ -155,7 +155,7 @@ def _no_cards(fleet: VgpuFleet) -> str:
         return "no node of the fleet registers vGPU cards; is the device plugin running?"
     node, missing = fleet.gated[0]
     return (
-        f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler skips it while "
+        f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler sees none of them while "
         f"{wording.lacks(missing)}"
     )
 

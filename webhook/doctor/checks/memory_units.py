@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.devices.vgpu.fleet import decode_register
+from webhook.devices.vgpu.fleet import MAX_LISTED_UNITS, decode_register
 from webhook.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
@@ -11,8 +11,6 @@ from webhook.doctor.volcano import vgpu_nodes, vgpu_register
 from webhook.lenient import obj, text
 from webhook.pod import quantity
 from webhook.volcano.target import Target, parse_version
-
-MAX_LISTED_UNITS = 60_000  # of a node; source: volcano-vgpu-device-plugin, pkg/plugin/vgpu
 
 _EFFECT = (
     "then restart scheduler and device plugin; vGPU memory is then counted in units of that many MiB: see before what "

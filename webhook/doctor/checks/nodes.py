@@ -98,7 +98,7 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
     for (doubt, known_devices), nodes in in_doubt:
         result = broken if known_devices else warning  # a plugin that was removed leaves the names of its resources
         yield result(
-            f"{listed(nodes)}: {doubt}; no pod gets its devices before the device plugin and the kubelet run again",
+            f"{listed(nodes)}: {doubt}; no pod gets its devices while that is so",
             "if it stays 0, look at the log of the device plugin, and at device-list-size",
         )
     if not found:
@@ -110,12 +110,12 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
     gated = GATE_NAMES if setup.target.gates_nodes else ()
     good = not in_doubt
     told = {name for _, nodes in in_doubt for name in nodes}
-    skipped = build_fleet(_nodes(setup), setup.config, setup.target).vgpu.gated
-    unheard = [node for node, name in skipped if name == names.NODE_VGPU_HANDSHAKE]
+    fleet = build_fleet(_nodes(setup), setup.config, setup.target).vgpu
+    unheard = [node for node, name in fleet.gated if name == names.NODE_VGPU_HANDSHAKE]
     if unheard:
         good = False
         yield broken(
-            f"{listed(unheard)}: {wording.lacks(names.NODE_VGPU_HANDSHAKE, 'the')}; the scheduler skips such a node",
+            f"{listed(unheard)}: {wording.lacks(names.NODE_VGPU_HANDSHAKE, 'the')}; the scheduler sees no card of such a node",
             "install a device plugin of 1.12.0 or older, or update Volcano to 1.14.3, 1.15.1 or newer",
         )
     for name in dict.fromkeys((*gated, *configured)):
@@ -124,11 +124,20 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
             continue
         good = False
         why = (
-            "the scheduler skips such a node, and pods that get there end in UnexpectedAdmissionError"
+            "the scheduler sees no card of such a node"
             if name in gated
             else "a pod that requests it fits nowhere there"
         )
         yield broken(f"{listed(lacking)}: {name} is absent or 0 in allocatable; {why}", _remedy(setup, name))
+    for unseen in fleet.unseen:
+        good = False
+        some = [fleet.index.names[at] for at in numbers_of(unseen.members)]
+        without = f" that request no {unseen.lacks}" if unseen.lacks in configured else ""
+        yield broken(
+            f"{listed(some)}: {wording.unseen(unseen.lacks, 'the')}, so the scheduler sees no card there, but it binds "
+            f"pods{without} there by what the node offers: they get no cards, and end in UnexpectedAdmissionError",
+            f"cordon {'it' if len(some) == 1 else 'them'} until that is mended",
+        )
     if good:
         yield ok(f"{listed(list(configured))} are advertised: {counted(len(found), 'node')}")
 

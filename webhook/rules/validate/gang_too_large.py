@@ -31,7 +31,7 @@ def check(workload: Workload, context: Context) -> Iterator[Finding]:
     elif judged is not None and judged.doubt:
         detail = (
             f"without the nodes in doubt ({judged.doubt}) the empty fleet has no room for the {judged.gang.minimum} pods that "
-            "start together; they stay pending until these nodes offer their devices again"
+            "start together; they stay pending while that is so"
         )
         yield Finding(judged.gang.path, detail, doubtful=True)
 

@@ -1,0 +1,50 @@
+"""Volcano may bind a pod to a node whose cards it does not see, and the pod gets none.
+
+Reads:    the requests of the regular containers, the node selector; the fleet; policy target.volcano
+Finds:    a pod whose amounts a node offers although the scheduler sees no cards there
+Why:      from Volcano 1.14 on, the scheduler counts such a node as fitting, and the kubelet fails the pod.
+
+Mostly a node offers vGPUs but no memory, since a device plugin cannot list so many units of it: pods that request no memory are
+bound there.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.nodes import lowest
+from webhook.rules import wording
+from webhook.rules.base import Validation
+from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Name a node of each kind, and what keeps the pod away from it."""
+    fleet = context.known_fleet
+    if fleet is None:
+        return
+    for nodes, left in pod.blind:
+        node, others = fleet.index.names[lowest(left)], left.bit_count() - 1
+        more = f" (and {others} more)" if others else ""
+        yield Finding(
+            "spec.containers",
+            f"Volcano may bind the pod to node {wording.quoted(node)}{more} without giving it cards, where it ends in "
+            f"UnexpectedAdmissionError: {wording.unseen(nodes.lacks)}; {_advice(pod, nodes.lacks)}",
+        )
+
+
+def _advice(pod: ReviewedPod, lacks: str) -> str:
+    """What keeps the pod away: an amount that the node does not offer, or else its labels."""
+    vgpu = pod.config.vgpu
+    write = f"write {lacks}, " if lacks in (vgpu.memory_name, vgpu.cores_name) else ""
+    return f"{write}select other nodes, or ask an administrator to cordon it"
+
+
+RULE = Validation(
+    id="bound-without-cards",
+    level=Level.WARN,
+    summary="a node whose cards Volcano does not see, but to which it may bind the pod",
+    check=check,
+    families=VGPU_ONLY,
+    fleet=True,
+)
