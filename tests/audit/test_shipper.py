@@ -119,6 +119,50 @@ def test_its_metrics_show_how_far_it_is_behind(tmp_path: Path):
     assert program.end() == 0
 
 
+class Waits(threading.Event):
+    """Records how long a shipper waits, waits for nothing, and lets things happen at some of the waits."""
+
+    def __init__(self, at: dict[int, Callable[[], object]]) -> None:
+        super().__init__()
+        self._at = at
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        self._at.get(len(self.seconds), lambda: None)()
+        if len(self.seconds) > max(self._at):
+            self.set()
+        return True
+
+
+@pytest.mark.parametrize("damage", ["all", "pages"])
+def test_a_corrupt_database_is_tried_ever_more_rarely_and_reported_once(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO", shipper.__name__)
+    log, path = tmp_path / "audit.jsonl", tmp_path / "decisions.db"
+    log.write_bytes(line(0))
+    good = Database.at(f"sqlite:///{path}")
+    good.make_tables()
+    good.close()
+    content = path.read_bytes()
+    path.write_bytes(b"x" * len(content) if damage == "all" else content[:4096] + b"x" * (len(content) - 4096))
+
+    def write() -> None:
+        with log.open("ab") as file:
+            file.write(line(1))
+
+    stop = Waits({3: write, 9: lambda: path.write_bytes(content), 10: lambda: None})
+    database = Database.at(f"sqlite:///{path}")
+    assert Shipper(str(log), "here", database, KEEP).run(stop)
+    database.close()
+    assert stop.seconds[:9] == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0, 60.0]
+    assert stored(f"sqlite:///{path}") == [0, 1]
+    warned, shipping = caplog.messages
+    assert "; the log is kept, and shipped when this is over" in warned
+    assert shipping.startswith(f"shipping {log} as here to ")
+
+
 # --- a full disk ------------------------------------------------------------------------------------------------------
 
 FULL_DISK = """
@@ -174,7 +218,6 @@ for _ in range(2):
     assert follower.problem is None
     messages.write_text("")
     shipping.failures = 0
-    shipping._reported.clear()
     fill()
 (disk / "ballast").unlink()
 stop.set()

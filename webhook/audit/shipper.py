@@ -23,8 +23,7 @@ from webhook.names import METRIC_PREFIX as PREFIX
 POLL = 1.0  # seconds between two looks at the log
 BATCH, BATCH_BYTES = 1000, 4 << 20  # decisions of one transaction, and their lines
 FORGET_EVERY = 60.0  # seconds
-LONGEST_PAUSE = 30.0  # seconds between two attempts
-REPORT_EVERY = 60.0  # seconds between two messages about the same problem
+LONGEST_PAUSE = 60.0  # seconds between two attempts
 DRAIN = 20.0  # seconds that are left at the end for what is not stored yet
 
 # Each with its description and its labels.
@@ -49,9 +48,10 @@ class Shipper(Collector):
         """Take the log, and what it is called in the database, and which decisions the database keeps."""
         self.stored = self.failures = 0
         self._caught_up = time.monotonic()
+        self._well = False  # whether the last look at the log, and all that it led to, succeeded
         self._path, self._source = path, source
         self._database, self._keep = database, keep
-        self._reported = dict[str, float]()
+        self._reported: tuple[str, ...] | None = None  # the problems of the state that was logged last; None at first
 
     @property
     def lag(self) -> float:
@@ -62,18 +62,19 @@ class Shipper(Collector):
         """Ship until `stop` is set and all is stored that was written before; False if that takes too long."""
         pause, end = POLL, float("inf")
         while True:
-            before = self.stored
+            self._well = False
             try:
                 self._ship(stop)
             except StoreError as error:
                 self.failures += 1
+                self._database.close()  # a repaired database may be another file
                 self._report(f"{error}; the log is kept, and shipped when this is over")
             else:
                 return True
             if stop.is_set():
                 end = min(end, time.monotonic() + DRAIN)
                 time.sleep(POLL)
-            pause = POLL if self.stored > before else min(2 * pause, LONGEST_PAUSE)
+            pause = POLL if self._well else min(2 * pause, LONGEST_PAUSE)
             stop.wait(pause)
             if time.monotonic() > end:
                 return False
@@ -88,7 +89,8 @@ class Shipper(Collector):
         store = DecisionStore(self._keep, self._database)
         position = store.position(self._source)
         tail = LogTail(self._path, Cursor.parse(position) if position else START)
-        log.info("shipping %s as %s to %s", self._path, self._source, self._database.name)
+        if self._reported is None:
+            self._report()
         forget_at = time.monotonic()
         try:
             while True:
@@ -99,15 +101,16 @@ class Shipper(Collector):
                         store.add(batch, Shipped(self._source, position, reached))
                         position = reached
                         self.stored += len(batch)
-                self._report(*tail.complaints, *([tail.problem] if tail.problem else []))
                 if not tail.problem or tail.missing:
                     self._caught_up = time.monotonic()
-                if ending:
-                    return
-                if time.monotonic() >= forget_at:
+                if not ending and time.monotonic() >= forget_at:
                     while store.forget() and not stop.is_set():
                         pass
                     forget_at = time.monotonic() + FORGET_EVERY
+                self._report(*tail.complaints, *([tail.problem] if tail.problem else []))
+                self._well = True
+                if ending:
+                    return
                 stop.wait(POLL)
         finally:
             tail.close()
@@ -131,9 +134,10 @@ class Shipper(Collector):
         yield batch
 
     def _report(self, *problems: str) -> None:
-        now = time.monotonic()
+        """Log what is wrong, or that nothing is any more; nothing while that stays the same."""
+        before, self._reported = self._reported, problems
         for problem in problems:
-            if now - self._reported.get(problem, float("-inf")) >= REPORT_EVERY:
-                self._reported[problem] = now
+            if problem not in (before or ()):
                 log.warning("%s", problem)
-        self._reported = {problem: at for problem, at in self._reported.items() if now - at < REPORT_EVERY}
+        if not problems and before != ():
+            log.info("shipping %s as %s to %s", self._path, self._source, self._database.name)
