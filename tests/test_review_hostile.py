@@ -25,9 +25,11 @@ from webhook.outcome import MAX_FINDINGS, MAX_SHOWN, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
+from webhook.policy.policy import parse_policy
 from webhook.repair import describe
 from webhook.review import mutate, review, validate
 from webhook.rules.settings import Level
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import MAX_STRUCTURAL_CHARS, decode, encode
 
@@ -120,6 +122,28 @@ def test_a_denial_after_a_thousand_notices_is_reported():
     assert "node-name-set" in {violation.rule for violation in outcome.denials}
     assert len(outcome.notices) == MAX_FINDINGS
     assert len(outcome.warnings) == MAX_SHOWN + 1
+
+
+def test_the_fields_of_causes_show_what_a_terminal_would_obey_or_hide():
+    kinds = [{"group": "x.io", "version": "v1", "kind": "Roles", "templates": ["spec.roles.*.template"]}]
+    policy = parse_policy({"workloads": "deny", "workloadKinds": kinds}, "")
+    template = {
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{"name": "a", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}],
+        }
+    }
+    raw = {
+        "apiVersion": "x.io/v1",
+        "kind": "Roles",
+        "spec": {"roles": {"a\u202e\u200b\x1b[2J": {"template": template}}},
+    }
+    asked = request(raw)
+    answer = json.loads(encode(asked, review(asked, SnapshotInputs.of({"policy": policy}).snapshot()).answer()))[
+        "response"
+    ]
+    (field,) = {cause["field"] for cause in answer["status"]["details"]["causes"]}
+    assert field.startswith("spec.roles[a\\u202e\\u200b\\x1b[2J].template")
 
 
 # --- warnings -------------------------------------------------------------------------------------------------------

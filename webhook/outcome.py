@@ -10,6 +10,7 @@ from webhook.pod.view import PodView
 from webhook.rules.exceptions import PolicyException
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import ENFORCE, Enforcement, Level
+from webhook.texts import visible
 from webhook.wire.codec import Answer
 
 WORDS = (  # of which an outcome is one
@@ -143,7 +144,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
             audit["rules"] = ",".join(self.rules)
         if self.allowed:
             return Answer(True, self.changes, warnings=self.warnings, audit=audit)
-        causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_SHOWN]]
+        causes = [(v.rule, visible(v.path), v.message) for v in self.denials[:MAX_SHOWN]]
         return Answer(False, (), self.message(), causes, self.warnings, audit)
 
     @property

@@ -59,6 +59,16 @@ def test_a_card_that_a_rule_reserves_is_marked(run, write):
     assert "RESERVED" not in run(*options).out
 
 
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_what_a_terminal_would_obey_or_hide_is_escaped(run, write, output):
+    name = "a\u202e\u200b\x7f\x1b[2J"
+    pods = write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [pod_with_slice(name, "gpu-b", 0, 9000)]})
+    result = run("usage", *SETTINGS, "--pods", pods, "-o", output)
+    assert all(line.isprintable() for line in result.out.splitlines())
+    [holder] = yaml.safe_load(result.out)["nodes"][1]["cards"][0]["pods"]
+    assert holder["name"] == name, "programs read what it is"
+
+
 def test_json_of_files(run, pods):
     result = run("usage", *SETTINGS, "--pods", pods, "-o", "json")
     assert (result.code, result.err) == (0, "")

@@ -10,7 +10,7 @@ from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.model import Amounts
 from webhook.devices.usage import FamilyUsage, UsageReport, by_namespace, capacity, holders, total
 from webhook.render.terminal import Piece, Row, Style, Terminal
-from webhook.render.yaml import to_yaml
+from webhook.render.yaml import escaped, to_yaml
 from webhook.texts import counted
 
 MAX_CELL = 48  # characters on a terminal
@@ -23,7 +23,7 @@ FAMILIES = {family.id: family for family in registry.FAMILIES}
 
 def as_json(report: UsageReport) -> str:
     """One object, on one line."""
-    return TypeAdapter(UsageReport).dump_json(report).decode()
+    return escaped(TypeAdapter(UsageReport).dump_json(report).decode())
 
 
 def as_yaml(report: UsageReport) -> str:

@@ -191,7 +191,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def to_json(value: Any) -> str:
     """One line of JSON, in which what a terminal would obey or hide is escaped."""
-    return _UNPRINTED.sub(_escaped, orjson.dumps(value).decode())
+    return escaped(orjson.dumps(value).decode())
+
+
+def escaped(text: str) -> str:
+    """The same JSON, in which what a terminal would obey or hide is escaped."""
+    return _UNPRINTED.sub(_escaped, text)
 
 
 def to_yaml(value: Any) -> str:
