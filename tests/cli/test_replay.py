@@ -46,6 +46,12 @@ def test_what_if_for_one_namespace(run):
     assert (result.code, len(result.lines)) == (0, 1)
 
 
+def test_another_version_is_a_key_of_the_policy(run):
+    pair = ("--set", "target.volcano=1.15.0", "--set", "target.devicePlugin=1.13.0")
+    result = run("replay", *INPUTS, *pair, "--name", "debug", LOG)
+    assert "+ deny  no-eligible-card  no node offers vGPU cards" in " ".join(result.out.split("\n"))
+
+
 def test_what_if_the_split_count_changes(run, write):
     policy = write("policy.yaml", {"target": {"devicePlugin": "1.11.0"}})  # which serves several containers
     base = SnapshotInputs.of(load(or_samples({"policy": policy}))).snapshot()

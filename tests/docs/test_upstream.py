@@ -20,7 +20,7 @@ FINDINGS = [
     for row in table[1:]
 ]
 TITLES = {scenario["title"] for scenario in yaml.safe_load((ROOT / "tests/cluster/scenarios.yaml").read_text())}
-TOLD = {row.id for row in rows()} | set(LedgerRule) | CHECKS.keys() | {"usage", "why", "target", "replay --target"}
+TOLD = {row.id for row in rows()} | set(LedgerRule) | CHECKS.keys() | {"usage", "why", "target", "what-if --target"}
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 

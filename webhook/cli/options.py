@@ -135,16 +135,15 @@ def _settings_of_target(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def target_option(more: str = "") -> Decorator:
-    """Add `--target`; the command gets settings of the policy."""
-    return click.option(
-        "--target",
-        type=Parsed("versions", _settings_of_target),
-        default=(),
-        show_default=False,
-        metavar="NAME=VERSION,...",
-        help=f"Rehearse other versions of volcano, devicePlugin and kubernetes.{more}",
-    )
+# The command gets settings of the policy.
+target_option: Decorator = click.option(
+    "--target",
+    type=Parsed("versions", _settings_of_target),
+    default=(),
+    show_default=False,
+    metavar="NAME=VERSION,...",
+    help="Other versions of volcano, devicePlugin and kubernetes.",
+)
 
 
 warnings_as_errors_option: Decorator = click.option(

@@ -74,7 +74,7 @@ _change_option: Decorator = combined(
         metavar="NODE=MODE",
         help="How a node shares its vGPU cards: hami-core, mig or mps; can be repeated.",
     ),
-    target_option(),
+    target_option,
 )
 
 

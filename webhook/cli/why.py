@@ -183,14 +183,9 @@ def _read(
             return source.read(wanted, progress.step)
         finally:
             progress.clear()
-    cluster = cluster_source(settings, inputs)
-    return cluster.waiting() if listed else cluster.read(wanted)
-
-
-def cluster_source(settings: SettingsOptions, inputs: SnapshotInputs) -> ClusterSource:
-    """The waiting pods of the cluster, with what all others hold at each call."""
 
     def live() -> LiveCluster:
         return LiveCluster(inputs, inputs.snapshot(), UsageCommand.read_cluster(settings, inputs))
 
-    return ClusterSource(settings.client, live, report_warning)
+    cluster = ClusterSource(settings.client, live, report_warning)
+    return cluster.waiting() if listed else cluster.read(wanted)

@@ -1,14 +1,15 @@
 """Which nodes gain or lose their devices from one fleet to another, as an upgrade of Volcano may make them."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import numbers_of
 
 
-class NodeChange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NodeChange:
     """Nodes whose devices the scheduler begins or ceases to use, all for the same reason.
 
     Attributes:
@@ -25,22 +26,25 @@ class NodeChange(NamedTuple):
 
 
 def node_changes(before: Fleet, after: Fleet) -> Iterator[NodeChange]:
-    """Compare two fleets that were built from the same nodes, in the same order.
+    """Compare two fleets; only nodes that are in both can gain or lose devices.
 
     Args:
         before: as the scheduler sees the nodes.
         after: as another version of it sees them.
     """
+    in_both = set(before.index.names) & set(after.index.names)
     for family, part in before.parts.items():
         other = after.parts[family]
-        for gained, changed, gated in (
-            (False, part.members & ~other.members, other.gated),
-            (True, other.members & ~part.members, part.gated),
-        ):
+        was, now = _members(before, part.members), _members(after, other.members)
+        for gained, changed, gated in ((False, was - now, other.gated), (True, now - was, part.gated)):
             reasons = dict(gated)
             found: dict[str, list[str]] = {}
-            for number in numbers_of(changed):
-                name = before.index.names[number]
-                found.setdefault(reasons.get(name, ""), []).append(name)
+            for name in before.index.names:
+                if name in changed and name in in_both:
+                    found.setdefault(reasons.get(name, ""), []).append(name)
             for lacks, nodes in found.items():
                 yield NodeChange(Family(family), gained, lacks, tuple(nodes))
+
+
+def _members(fleet: Fleet, members: int) -> set[str]:
+    return {fleet.index.names[number] for number in numbers_of(members)}

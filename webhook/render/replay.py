@@ -1,22 +1,18 @@
-"""The result of a replay: the decisions, nodes and waiting pods that change, grouped for people, one by one as JSON."""
+"""The result of a replay: the decisions that change, grouped for people, one by one as JSON."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.audit.changes import ChangeGroup, ChangeKind, Changes
 from webhook.audit.decision import spell_time
 from webhook.audit.replay import Direction, Replayed, ReplayVerdict
-from webhook.devices import wording
-from webhook.devices.node_changes import NodeChange
 from webhook.outcome import Violation
 from webhook.render.audit import moment
 from webhook.render.terminal import Style, Terminal
 from webhook.render.yaml import to_json
 from webhook.settings.table import SETTING_NAMES
 from webhook.texts import legible
-from webhook.why.node_reasons import WaitVerdict
-from webhook.why.rehearsal import WaitingChange
 
 TOP = 20  # groups in the table for people
 NAMES = 5  # namespaces and users of a group
@@ -65,53 +61,6 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
             (Style.WARNING, "not reproduced, though made with these inputs: "),
             "by another version of the webhook, or nodes have other names or labels now, which no digest covers",
         )
-
-
-def show_rehearsal(nodes: Sequence[NodeChange], waiting: Sequence[WaitingChange], terminal: Terminal) -> None:
-    """Write which nodes and which waiting pods change; nothing if none does."""
-    for change in nodes:
-        style, word = (Style.GOOD, "gain") if change.gained else (Style.BAD, "lose")
-        terminal.line((style, f"nodes that {word} their {change.family} devices"), "  ", _bold(len(change.nodes)))
-        more = len(change.nodes) - NAMES
-        listed = ", ".join([legible(name, 60) for name in change.nodes[:NAMES]])
-        terminal.line(INDENT, listed, f" and {more:,} more" if more > 0 else "")
-        if change.lacks:
-            tense = "so far: " if change.gained else ""
-            terminal.paragraph(INDENT, (), f"{tense}{wording.lacks(change.lacks)}")
-        terminal.line()
-    for (before, after), changes in _by_verdicts(waiting).items():
-        style = Style.GOOD if after is WaitVerdict.FITS_NOW else Style.WARNING
-        terminal.line((style, f"waiting pods {before} -> {after}"), "  ", _bold(len(changes)))
-        for waiting_change in changes[:NAMES]:
-            head = ((Style.BOLD, legible("/".join(waiting_change.key), 120)), ": ")
-            terminal.paragraph(INDENT, head, waiting_change.after.summary[:1000])
-        if len(changes) > NAMES:
-            terminal.line(INDENT, f"and {len(changes) - NAMES:,} more")
-        terminal.line()
-
-
-def _bold(count: int) -> tuple[Style, str]:
-    return Style.BOLD, f"{count:,}"
-
-
-def _by_verdicts(waiting: Sequence[WaitingChange]) -> dict[tuple[WaitVerdict, WaitVerdict], list[WaitingChange]]:
-    found: dict[tuple[WaitVerdict, WaitVerdict], list[WaitingChange]] = {}
-    for change in waiting:
-        found.setdefault((change.before.verdict, change.after.verdict), []).append(change)
-    return found
-
-
-def json_rehearsal(nodes: Sequence[NodeChange], waiting: Sequence[WaitingChange]) -> Iterator[str]:
-    """Each kind of change of nodes, and each waiting pod that changes, as a line of JSON."""
-    for node in nodes:
-        yield to_json({"nodes": node._asdict()})
-    for change in waiting:
-        namespace, name = change.key
-        answers = {
-            when: {"verdict": answer.verdict, "summary": answer.summary}
-            for when, answer in (("before", change.before), ("after", change.after))
-        }
-        yield to_json({"waiting": {"namespace": namespace, "name": name, **answers}})
 
 
 def json_change(replayed: Replayed) -> str:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from webhook.devices import wording
 from webhook.devices.model import Amounts
 from webhook.render.terminal import INDENT, Piece, Row, Style, Terminal
 from webhook.render.usage import FAMILIES
 from webhook.render.yaml import as_value, to_json, to_yaml
-from webhook.texts import counted
+from webhook.texts import counted, legible
 from webhook.why.what_if import Fate, Headroom, PodFate, WhatIf
 
 MAX_CELL = 48  # characters on a terminal
 MAX_PODS = 50  # of a table on a terminal
-MAX_REASON = 300
+MAX_NAMES = 5  # of nodes in a sentence
 
 STYLES = {
     Fate.STARTS: Style.GOOD,
@@ -60,6 +61,7 @@ def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
     for finding in found.findings[:MAX_PODS]:
         where = f"{finding.node}: {finding.pod}: " if finding.pod else f"{finding.node}: "
         terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), f"{where}{finding.message}")
+    _show_node_changes(found, terminal)
     terminal.line()
     _show_nodes(found, terminal, wide=wide)
     terminal.line()
@@ -98,6 +100,17 @@ def _table(pods: Iterable[PodFate], terminal: Terminal) -> None:
     terminal.table((f"{INDENT}POD", "OWNER", "PRIORITY", "NOW", "THEN", "NODE", "WHY"), rows, right={2}, folded=True)
     if len(pods) > MAX_PODS:
         terminal.line(f"{INDENT}and {len(pods) - MAX_PODS} more; -o json lists all")
+
+
+def _show_node_changes(found: WhatIf, terminal: Terminal) -> None:
+    for change in found.node_changes:
+        style, word = (Style.GOOD, "gain") if change.gained else (Style.BAD, "lose")
+        more = len(change.nodes) - MAX_NAMES
+        listed = ", ".join([legible(name, MAX_CELL) for name in change.nodes[:MAX_NAMES]])
+        head = (style, f"nodes that {word} their {change.family} devices")
+        terminal.paragraph("", (head,), f": {listed}{f' and {more:,} more' if more > 0 else ''}")
+        if change.lacks:
+            terminal.paragraph(INDENT, (), f"{'so far: ' if change.gained else ''}{wording.lacks(change.lacks)}")
 
 
 def _show_nodes(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:

@@ -299,11 +299,6 @@ class LiveCluster:
         found.__dict__["_pods"] = _by_node(bound)
         return found
 
-    def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "LiveCluster":
-        """The same pods on the nodes of other inputs with the same device config."""
-        bound = [pod for pods in self._pods.values() for pod in pods]
-        return LiveCluster(inputs, snapshot, bound).with_statuses(self.statuses)
-
     @property
     def fleet(self) -> Fleet:
         """The empty nodes.

@@ -120,10 +120,6 @@ class WaitingState(NamedTuple):
         started = objects.started[at] + (group.succeeded if group is not None else 0)
         return WaitingObject(document, True, objects.siblings(at), started, group)
 
-    def with_settings(self, inputs: SnapshotInputs, snapshot: Snapshot) -> "WaitingState":
-        """The same pods on the nodes of other inputs with the same device config."""
-        return WaitingState(self.live.with_settings(inputs, snapshot), self.objects)
-
 
 class WaitingSource(Protocol):
     """Where waiting pods come from."""

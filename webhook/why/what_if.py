@@ -18,6 +18,7 @@ from webhook.devices import wording
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
 from webhook.devices.model import NOTHING, JsonAmounts
+from webhook.devices.node_changes import NodeChange, node_changes
 from webhook.devices.nodes import numbers_of
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
 from webhook.devices.verdict import Fits, Unknown, Verdict
@@ -126,6 +127,7 @@ class WhatIf:
         findings: what would be wrong with assignments that is not wrong now.
         room_before, room: the largest that fits, now and once those that start have started.
         nodes: what is accounted of each node, now and then.
+        node_changes: which nodes gain or lose their devices, and what they lack.
     """
 
     waiting: tuple[PodFate, ...]
@@ -136,6 +138,7 @@ class WhatIf:
     room_before: tuple[Headroom, ...]
     room: tuple[Headroom, ...]
     nodes: tuple[NodeUse, ...]
+    node_changes: tuple[NodeChange, ...]
 
     @property
     def loses(self) -> bool:
@@ -176,6 +179,7 @@ def what_if(state: WaitingState, inputs: SnapshotInputs, change: FleetChange) ->
         room_before=tuple(_rooms(state.live)),
         room=tuple(_rooms(then.live)),
         nodes=tuple(_uses(state.live, then.live)),
+        node_changes=tuple(_node_changes(state.live.snapshot, after.live.snapshot)),
     )
 
 
@@ -552,6 +556,11 @@ def _whole(family: AnyFamily, node: OccupiedNode) -> int:
     free = [card for card in node.cards if card.free != NOTHING and card.accounted == NOTHING]
     fit = (number for number in range(len(free), 0, -1) if family.within_totals(node.idle, number, 1))
     return next(fit, 0)
+
+
+def _node_changes(before: Snapshot, after: Snapshot) -> Iterator[NodeChange]:
+    if before.fleet is not None and after.fleet is not None:
+        yield from node_changes(before.fleet, after.fleet)
 
 
 def _uses(before: LiveCluster, after: LiveCluster) -> Iterator[NodeUse]:
