@@ -502,3 +502,29 @@ def test_a_node_that_takes_the_pod_without_cards_is_named():
     assert "bound-without-cards" in {one.rule for one in alone.findings}
     small = why(pod(number=1, memory=1000), [gpu_node("gpu-a"), blind_node("gpu-b")])
     assert "bound-without-cards" not in {one.rule for one in small.findings}
+
+
+def kubelet(node, version):
+    """The node with a kubelet of a version."""
+    return node | {"status": node["status"] | {"nodeInfo": {"kubeletVersion": version}}}
+
+
+@pytest.mark.parametrize(
+    "version, phase, verdict",
+    [("v1.37.2", "Pending", "never"), ("v1.35.4", "Pending", "bound"), ("v1.37.2", "Running", "bound")],
+)
+def test_a_bound_pod_whose_status_cannot_be_written_stays_pending(version, phase, verdict):
+    raw = pod("stuck", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,24000,0:", number=1, memory=24000)
+    raw["status"] = {"phase": phase}
+    found = why(raw, [kubelet(gpu_node("gpu-a"), version)])
+    assert found.verdict == verdict
+    assert ("its containers may run, but the kubelet cannot write its status" in found.summary) is (verdict == "never")
+    assert [reason.reason for reason in found.reasons] == ["status-too-large"] * (verdict == "never")
+
+
+def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
+    raw = pod("failed", node="gpu-b", number=1)
+    raw["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+    found = why(raw, [gpu_node("gpu-a"), blind_node("gpu-b")])
+    assert found.verdict is WaitVerdict.BOUND
+    assert "bound-without-cards" in {one.rule for one in found.findings}

@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.lenient import obj
+from webhook.lenient import obj, text
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector, Operator, Requirement, Term, integer
 
@@ -38,6 +38,7 @@ class Node:
         annotations: those that register devices.
         capacity, allocatable: the resources of the node that look like devices, and what it offers of them.
         gone: the API server no longer has it, since a short time.
+        kubelet: its version; empty if that is not known.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Node:
     capacity: Mapping[str, int] = field(default_factory=dict)
     allocatable: Mapping[str, int] = field(default_factory=dict)
     gone: bool = False
+    kubelet: str = ""
 
     def doubt(self, resources: Iterable[str]) -> str:
         """Why it is not certain that the node offers no devices, although it offers none now; empty if it is certain.
@@ -76,7 +78,8 @@ def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
         return None
     # Most labels stand on many nodes: interned, 5,000 nodes take 10 MiB less.
     labels = {sys.intern(key): sys.intern(value) for key, value in _texts(metadata, "labels")}
-    return Node(str(metadata.get("name", "")), labels, annotations, capacity, allocatable)
+    kubelet = sys.intern(text(raw, "status", "nodeInfo", "kubeletVersion"))
+    return Node(str(metadata.get("name", "")), labels, annotations, capacity, allocatable, kubelet=kubelet)
 
 
 def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:

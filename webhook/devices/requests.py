@@ -13,7 +13,7 @@ from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView,
 
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 MAX_MEMORY = 2**20  # MiB, a TiB: no card has it, so what is above was meant in bytes
-MAX_STATUS_UNITS = 23_999  # of vGPU memory; with more, a status that lists them all does not fit into etcd
+MAX_STATUS_UNITS = 23_000  # of vGPU memory of a pod; etcd takes no status that lists many more (23,950 seen)
 
 
 class Amount(NamedTuple):

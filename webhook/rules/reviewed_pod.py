@@ -12,7 +12,7 @@ from webhook.devices.families import Family
 from webhook.devices.family import Refusal
 from webhook.devices.fleet import Fleet
 from webhook.devices.model import CARD_CORES
-from webhook.devices.requests import DevicePod, DeviceRequest
+from webhook.devices.requests import MAX_STATUS_UNITS, DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
@@ -175,6 +175,19 @@ class ReviewedPod(DevicePod):
             return ChosenQueue(name, wording.annotation_path(names.QUEUE_NAME), queues)
         of_job = self.view.annotation(names.JOB_QUEUE_NAME) if names.JOB_NAME in self.view.annotations else None
         return ChosenQueue(of_job, wording.annotation_path(names.JOB_QUEUE_NAME), queues) if of_job else None
+
+    @computed_once
+    def lists_units(self) -> bool:
+        """Whether a kubelet that may get the pod writes each unit of its vGPU memory into its status."""
+        fleet = self.context.known_fleet
+        if self.context.settings.target.lists_units or fleet is None:
+            return self.context.settings.target.lists_units
+        members = self.members_for(Family.VGPU)
+        return bool(fleet.vgpu.listing & fleet.vgpu.members & (-1 if members is None else members))
+
+    def status_takes(self, units: int) -> bool:
+        """Whether the status of the pod has room for so many units of vGPU memory."""
+        return units <= MAX_STATUS_UNITS or not self.lists_units
 
     @computed_once
     def blind(self) -> tuple[tuple[UnseenNodes, int], ...]:

@@ -6,6 +6,7 @@ Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plug
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from webhook.volcano.scheduler import POLICIES, SchedulerConf
@@ -33,6 +34,15 @@ def parse_version(text: str) -> Version:
     return int(major), int(minor), int(patch or 0)
 
 
+@lru_cache(maxsize=64)
+def lists_units(kubelet: str) -> bool:
+    """Whether a kubelet of a version writes each unit of memory into the status of a pod; False if it is no version."""
+    try:
+        return Target(kubernetes=parse_version(kubelet)).lists_units
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What runs in the cluster.
@@ -41,7 +51,7 @@ class Target:
         volcano: the scheduler's version.
         device_plugin: the version of volcano-vgpu-device-plugin.
         scheduler: how the scheduler is configured; None if that is not known.
-        kubernetes: the version of the kubelets.
+        kubernetes: the oldest version that a kubelet may have; nodes say which they have.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.13.4, 1.14.3, from 1.15.1).
         binds_unseen: a node whose cards the scheduler does not see takes the pods whose amounts it offers, without cards (from
             1.14.0, source: `pkg/scheduler/plugins/deviceshare/deviceshare.go`, AddPredicateFn); before, it takes none of them.

@@ -31,6 +31,7 @@ from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level
 from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
+from webhook.rules.validate import status_too_large
 from webhook.scan.judge import judge as judge_object
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten
@@ -148,7 +149,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     exists = subject.exists and (is_pod or bool(subject.waiting))  # else its templates are judged
     settled = _settled(subject.document.value, status) if is_pod else "" if exists else _ended(status)
     if subject.exists and settled:
-        return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled)
+        return _bound(about, settled, subject, reviewed, live)
     if not exists and (not outcome.allowed or outcome.pods_refused):
         refuses = "it, so that its pods" if not (outcome.allowed or subject.exists) else "its pods, so they"
         rules = outcome.pods_refused if outcome.allowed else [violation.rule for violation in outcome.denials]
@@ -195,6 +196,27 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
         findings=_findings(subject, reviewed, live),
         not_judged=not_judged,
     )
+
+
+def _bound(
+    about: Mapping[str, Any], settled: str, subject: WaitingObject, reviewed: Reviewed, live: LiveCluster
+) -> WaitAnswer:
+    """Of a pod that has a node, or has ended: why, if it never gets to run there."""
+    status = obj(subject.document.value, "status")
+    stays = status.get("phase") == "Pending"
+    findings = _findings(subject, reviewed, live) if stays or text(status, "reason") == _NOT_ADMITTED else ()
+    stuck = next((one for one in findings if stays and one.rule == status_too_large.RULE.id), None)
+    if stuck is None:
+        return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled, findings=findings)
+    summary = (
+        "the pod is bound, and its containers may run, but the kubelet cannot write its status, so it stays Pending and holds "
+        "its cards: delete it, and request less vGPU memory, or none for a whole card"
+    )
+    reason = WaitReason(reason=stuck.rule, message=stuck.message, verdict=WaitVerdict.NEVER)
+    return WaitAnswer(**about, verdict=WaitVerdict.NEVER, summary=summary, reasons=(reason,))
+
+
+_NOT_ADMITTED = "UnexpectedAdmissionError"
 
 
 def _about(reviewed: Reviewed) -> dict[str, Any]:

@@ -94,6 +94,13 @@ def test_a_node_whose_register_cannot_be_read_takes_pods_unseen():
     assert found.lacks == names.NODE_VGPU_REGISTER
 
 
+@pytest.mark.parametrize("version, lists", [("v1.36.0-gke.1", 1), ("v1.35.9", 0), ("", 0), ("new", 0), (1.37, 0)])
+def test_the_kubelets_of_nodes_say_whether_they_list_units(version, lists):
+    item = node_json("a", register([T4]))
+    item["status"]["nodeInfo"] = {"kubeletVersion": version}
+    assert fleet([item]).vgpu.listing == lists
+
+
 def test_a_node_that_offers_nothing_takes_no_pod_unseen():
     zeros = dict.fromkeys([names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY], "0")
     assert fleet([node_json("a", register([T4]), offers=zeros)]).vgpu.unseen == ()

@@ -10,7 +10,7 @@ from webhook.devices.config import Geometry, VgpuConfig
 from webhook.devices.model import CARD_CORES, Device, NodeState
 from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node, bits
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
-from webhook.volcano.target import Target
+from webhook.volcano.target import Target, lists_units
 
 Used = tuple[int, int, int]  # slices, memory and cores taken of a card
 MAX_LISTED_UNITS = (
@@ -189,18 +189,21 @@ class VgpuFleet(FleetPart[Card]):
         slots: card UUID to its places; empty where the target version does not read UUIDs.
         native: a node that offers cards of NVIDIA's own device plugin, too; empty if there is none.
         unseen: nodes that take pods without giving them cards.
+        listing: the nodes whose kubelets write each unit of memory into the status of a pod, as bits; also those without cards.
         memo: results that were computed from this fleet and are kept as long as it.
     """
 
     slots: Mapping[str, tuple[Slot, ...]] = field(default_factory=dict)
     native: str = ""
     unseen: tuple[UnseenNodes, ...] = ()
+    listing: int = 0
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def identities(self) -> str:
-        """The UUIDs of the cards, and the nodes that take pods without giving them cards."""
-        return repr(sorted(self.slots)) + (repr(self.unseen) if self.unseen else "")
+        """The UUIDs of the cards, the nodes that take pods without giving them cards, and those with newer kubelets."""
+        more = [repr(some) for some in (self.unseen, self.listing) if some]
+        return "".join([repr(sorted(self.slots)), *more])
 
     @property
     def declares(self) -> bool:
@@ -209,7 +212,7 @@ class VgpuFleet(FleetPart[Card]):
 
 
 def build_vgpu_fleet(
-    nodes: Iterable[Node], index: Index, config: VgpuConfig, target: Target, declared: Iterable[VgpuShape] = ()
+    nodes: Sequence[Node], index: Index, config: VgpuConfig, target: Target, declared: Iterable[VgpuShape] = ()
 ) -> VgpuFleet:
     """Collapse the nodes that register vGPU cards into shapes, as the target version of the scheduler sees them.
 
@@ -266,6 +269,7 @@ def build_vgpu_fleet(
             UnseenNodes(index.names[numbers[0]], bits(numbers), lacks, MappingProxyType(dict(offered)))
             for (lacks, offered), numbers in unseen.items()
         ),
+        bits([number for number, node in enumerate(nodes) if lists_units(node.kubelet)]),
     )
 
 

@@ -10,7 +10,7 @@ from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import vgpu_nodes, vgpu_register
 from webhook.lenient import obj, text
 from webhook.pod import quantity
-from webhook.volcano.target import Target, parse_version
+from webhook.volcano.target import lists_units
 
 _EFFECT = (
     "then restart scheduler and device plugin; vGPU memory is then counted in units of that many MiB: see before what "
@@ -39,18 +39,17 @@ def device_list_size(setup: Setup) -> Iterator[CheckResult]:
 
 def status_too_large(setup: Setup) -> Iterator[CheckResult]:
     """The status of a pod has room for all units of a card."""
-    found = {name_of(node): max(sizes, default=0) for node, sizes in _cards(setup) if _lists_units(node)}
+    found = {
+        name_of(node): max(sizes, default=0)
+        for node, sizes in _cards(setup)
+        if lists_units(text(node, "status", "nodeInfo", "kubeletVersion"))
+    }
     large = {name: units for name, units in found.items() if units > MAX_STATUS_UNITS}
     if large:
-        advice = (
-            ""
-            if setup.target.lists_units
-            else "; until then set target.kubernetes to the version of the kubelets in the policy"
-        )
         yield warning(
             f"{listed(list(large))}: a card has {max(large.values())} units of memory, and the kubelet writes each that a pod "
             f"requests into the pod's status: with more than {MAX_STATUS_UNITS} the pod stays pending",
-            f"set gpuMemoryFactor: {_factor(large.values(), MAX_STATUS_UNITS, setup)} in the device config, {_EFFECT}{advice}",
+            f"set gpuMemoryFactor: {_factor(large.values(), MAX_STATUS_UNITS, setup)} in the device config, {_EFFECT}",
         )
     else:
         yield ok("the status of a pod has room for all memory of a card")
@@ -69,10 +68,3 @@ def _cards(setup: Setup) -> Iterator[tuple[Object, list[int]]]:
 def _factor(units: Iterable[int], room: int, setup: Setup) -> int:
     """The smallest gpuMemoryFactor with which these units have room."""
     return -(-max(units) * setup.config.vgpu.memory_factor // room)
-
-
-def _lists_units(node: Object) -> bool:
-    try:
-        return Target(kubernetes=parse_version(text(node, "status", "nodeInfo", "kubeletVersion"))).lists_units
-    except ValueError:
-        return False

@@ -25,6 +25,8 @@ def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     largest = pod.eligible.capacity
     if largest is None or largest <= 0:
         return
+    if not pod.status_takes(sum([min(request.memory or 0, largest) for request in pod.slices])):
+        return  # `status-too-large` refuses it
     for request in pod.slices:
         if request.memory and request.memory > largest:
             name = request.config.memory_name

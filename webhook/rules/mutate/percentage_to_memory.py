@@ -5,7 +5,7 @@ Writes:   the memory, in limits and requests; removes the percentage
 Why:      no node offers the percentage as a resource, and the ordinary node fit counts it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from webhook.devices.families import Role
 from webhook.devices.requests import DeviceRequest
@@ -26,15 +26,29 @@ def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     if not found or context.fleet is None:
         return
     sizes = sorted({card.memory for card in pod.eligible.cards})
-    for request, percentage in found:
-        yield from _convert(request, percentage, sizes, context)
+    size = sizes[-1 if context.settings.mixed_cards is MixedCards.LARGEST else 0] if sizes else 0
+    amounts = {
+        request: max(size * percentage // 100, 1) for request, percentage in found
+    }  # 0 would mean the whole card
+    # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
+    whole = {request for request, percentage in found if percentage == 100 and context.config.vgpu.default_memory == 0}
+    if len(sizes) == 1 and _fits(pod, amounts):
+        whole = set()
+    if _fits(pod, {request: 0 if request in whole else amount for request, amount in amounts.items()}):
+        for request, percentage in found:
+            yield from _convert(request, percentage, sizes, context, whole_card=request in whole)
 
 
-def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
+def _fits(pod: ReviewedPod, amounts: Mapping[DeviceRequest, int]) -> bool:
+    """Whether the status of the pod has room for these amounts and those that other containers request."""
+    return pod.status_takes(sum([amounts.get(request, request.memory or 0) for request in pod.slices]))
+
+
+def _convert(
+    request: DeviceRequest, percentage: int, sizes: list[int], context: Context, *, whole_card: bool
+) -> Iterator[Edit | Notice]:
     config, settings = request.config, context.settings
     mixed = len(sizes) > 1
-    # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
-    whole_card = mixed and percentage == 100 and config.default_memory == 0
     if not sizes or (mixed and not whole_card and settings.mixed_cards is MixedCards.DENY):
         return
     who = wording.container(request.container)

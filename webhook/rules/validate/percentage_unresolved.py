@@ -7,6 +7,7 @@ Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: 
 
 from collections.abc import Iterator
 
+from webhook.devices.requests import MAX_STATUS_UNITS
 from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import VGPU_ONLY, Context, Finding
@@ -41,6 +42,8 @@ def _why(pod: ReviewedPod, context: Context) -> str:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:
         return f"but the cards differ ({wording.sizes(sizes, context.config)}) and the policy has percentage.mixedCards: deny"
+    if pod.lists_units:
+        return f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
     return NOT_CONVERTED
 
 

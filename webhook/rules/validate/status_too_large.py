@@ -1,19 +1,21 @@
 """A pod's status has room for a bounded number of units of vGPU memory.
 
-Reads:    the vGPU memory of the regular containers; policy target.kubernetes
-Refuses:  24,000 units or more in a pod, from Kubernetes 1.36 on
+Reads:    the vGPU memory of the regular containers; the kubelets of the nodes with cards; policy target.kubernetes
+Refuses:  more than 23,000 units in a pod, if a kubelet that may get it is of Kubernetes 1.36 or newer
 Why:      the kubelet writes each unit into the pod's status, which etcd refuses: the container runs, the pod stays pending.
 
-Seen on Kubernetes 1.37.2 with the limits of etcd's defaults: 23,000 units run, 24,000 do not. A kubelet without the feature
+Seen on Kubernetes 1.37.2 with the limits of etcd's defaults: 23,920 units run, 23,950 do not.
+The size of the rest of the pod counts, too, so there is some room left. A kubelet without the feature
 ResourceHealthStatus writes none.
 """
 
 from collections.abc import Iterator
 
-from webhook.devices.requests import MAX_STATUS_UNITS, DevicePod
+from webhook.devices.requests import MAX_STATUS_UNITS
 from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level
 
 DETAIL = (
@@ -23,9 +25,9 @@ DETAIL = (
 )
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: ReviewedPod, _context: Context) -> Iterator[Finding]:
     """Find the largest request of a pod with too many units."""
-    if context.settings.target.lists_units and sum([each.memory or 0 for each in pod.slices]) > MAX_STATUS_UNITS:
+    if not pod.status_takes(sum([each.memory or 0 for each in pod.slices])):
         largest = max(pod.slices, key=lambda request: request.memory or 0)
         yield wording.find_resource(DETAIL, largest.container, largest.config.memory_name, memory=largest.memory)
 
