@@ -15,7 +15,7 @@ from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.model import NodeState
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import NodeShape
-from webhook.devices.vgpu.cycle import GangRequest, RoleRequest, lay_out
+from webhook.devices.vgpu.cycle import ROLES_A_STEP, GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, VgpuFleet
@@ -265,3 +265,31 @@ def test_the_cards_can_hold_a_layout(gang, by_index):
     assert tuple(placed[index] for index in range(len(roles))) == progress.placed
     verdict = judge_gang(request, fleet, SearchBudget(PLENTY))
     assert not (request.starts(progress.placed) and isinstance(verdict, NeverStarts))
+
+
+class CountedTotals(dict[str, int]):
+    """What a pod requests in total; counts how often it is read."""
+
+    reads = 0
+
+    def items(self):
+        type(self).reads += 1
+        return super().items()
+
+
+def test_the_layout_of_many_roles_reads_one_role_a_pod_and_keeps_to_the_budget():
+    CountedTotals.reads = 0
+    requests = [replace(role([Need(1, 1, 0)], 1).request, totals=CountedTotals(number=1)) for _ in range(400)]
+    roles = tuple(RoleRequest(request, 1, 1_000_000) for request in requests)
+    fleet = fleet_of(([T4] * 8, 100))
+    _, progress = lay_out(GangRequest(roles, 400, by_index=False), fleet, WORK_LIMIT)
+    pods, cycles = sum(progress.tried), len(POLICIES) + 1
+    assert 0 < pods * len(roles) <= WORK_LIMIT * ROLES_A_STEP
+    assert CountedTotals.reads <= 2 * WORK_LIMIT * cycles // 9  # each look at a node of eight cards is nine steps
+
+
+def test_pods_that_no_node_takes_use_the_budget_too():
+    nowhere = replace(role([Need(1, 1, 0)], 1), replicas=1_000_000)
+    nowhere = replace(nowhere, request=replace(nowhere.request, constraints=UNCONSTRAINED._replace(mode="mig")))
+    _, progress = lay_out(GangRequest((nowhere,), 1, by_index=False), fleet_of(([T4] * 8, 1)), 1_000)
+    assert sum(progress.tried) <= 1_001

@@ -6,7 +6,7 @@ Source: volcano `pkg/scheduler/actions/allocate/allocate.go`, `pkg/controllers/j
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from webhook.devices.vgpu.fleet import Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Slices, greedy
 
 MAX_PODS = 64  # of a gang that is searched
+ROLES_A_STEP = 8  # so many roles, or states of nodes, are read in the time of one step of the budget
 
 Vector = tuple[int, ...]  # pods of each role
 State = tuple[
@@ -121,6 +122,8 @@ class Cycle:
         self.pods: dict[State, tuple[tuple[int, Slices], ...]] = {}
         self.gang = gang
         self.fleet = fleet
+        self._totals: dict[State, Mapping[str, int]] = {}  # what the pods of a node in some state request together
+        self._width = 1 + len(gang.roles) // ROLES_A_STEP
         self._excluded = [_excluded(role, fleet) for role in gang.roles]
         self._order = ORDERS[policy]
         self._budget = budget
@@ -138,6 +141,7 @@ class Cycle:
             roles = self._turns(progress.tried)
             if not roles:
                 break
+            self._budget.spend(self._width)
             progress = next(self._after(progress, roles[0]))
         return progress
 
@@ -190,6 +194,7 @@ class Cycle:
         for state in reversed(progress.nodes):
             filled = self._filled(state, role)
             if filled is not None:
+                self._budget.spend(self._width * len(progress.nodes) // ROLES_A_STEP)
                 nodes = {each: count - (each == state) for each, count in progress.nodes.items()}
                 nodes[filled] = nodes.pop(filled, 0) + 1
                 if not nodes[state]:
@@ -204,8 +209,9 @@ class Cycle:
         excluded = self._excluded[role][number]
         if excluded is None or not self._budget.spend(1 + len(wanted.request.needs) * len(used)):
             return None
-        pods = _one_more(pods, role)
-        if not offers(shape, self.gang.totals(pods)):
+        before = self._totals.get(state, {})
+        totals = {**before, **{name: before.get(name, 0) + more for name, more in wanted.request.totals.items()}}
+        if not offers(shape, totals):
             return None
         if wanted.spread:
             excluded = excluded.union([at for at, card in enumerate(shape.devices) if used[at] != card.used])
@@ -215,7 +221,8 @@ class Cycle:
         slices = greedy(shape.devices, wanted.request.needs, self._order, after, excluded)
         if slices is None:
             return None
-        filled = (number, tuple(after), pods)
+        filled = (number, tuple(after), _one_more(pods, role))
+        self._totals[filled] = totals
         self.pods.setdefault(filled, (*self.pods.get(state, ()), (role, slices)))
         return filled
 
