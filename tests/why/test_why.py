@@ -528,3 +528,14 @@ def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
     found = why(raw, [gpu_node("gpu-a"), blind_node("gpu-b")])
     assert found.verdict is WaitVerdict.BOUND
     assert "bound-without-cards" in {one.rule for one in found.findings}
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_names_of_another_system_are_read_by_nobody(exists):
+    raw = pod()
+    raw["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}}
+    with pytest.raises(ConfigError, match="by names that nobody reads here") as raised:
+        why(raw, [gpu_node("gpu-a")], exists=exists)
+    assert "HAMi" in str(raised.value)
+    assert "nvidia.com/gpumem" in str(raised.value)
+    assert f"{MEMORY}: 3000" in str(raised.value)

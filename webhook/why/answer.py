@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from webhook import names
 from webhook.devices import wording
 from webhook.devices.budget import SearchBudget
+from webhook.devices.dialects import DIALECTS
 from webhook.devices.families import Family
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.requests import total
@@ -28,8 +29,9 @@ from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
 from webhook.review import context_of
 from webhook.rules.context import Context
+from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.settings import DialectUse, Level
 from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
 from webhook.rules.validate import status_too_large
 from webhook.scan.judge import judge as judge_object
@@ -167,6 +169,11 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     not_judged = _not_judged([pod for _, pod in every_pod])
     pods = _unlike(every_pod)
     if not pods:
+        if foreign := _foreign([pod for _, pod in every_pod]):
+            raise ConfigError(
+                f"{about['kind']} {about['name'] or '(no name)'}: its pods request devices by names that nobody reads here, so "
+                f"no scheduler gives them any: {foreign}"
+            )
         listed = f" that this webhook judges ({'; '.join(not_judged)})" if not_judged else ""
         raise ConfigError(
             f"{about['kind']} {about['name'] or '(no name)'}: its pods request no devices{listed}, so devices do not keep them "
@@ -259,6 +266,14 @@ def _found_by(rules: Collection[str], outcome: Outcome) -> tuple[WaitReason, ...
 def _not_judged(pods: Sequence[ReviewedPod]) -> tuple[str, ...]:
     found = (str(device) for pod in pods[:MAX_MEMBERS] for device in unjudged_devices(pod))
     return tuple(dict.fromkeys(found))[:MAX_UNJUDGED]
+
+
+def _foreign(pods: Sequence[ReviewedPod]) -> str:
+    """What the first pod that uses another system's names has to write instead; empty if none does."""
+    uses = dict.fromkeys(DIALECTS, DialectUse.WARN)
+    found = (one for pod in pods[:MAX_PODS] for one in spoken(pod, pod.context._replace(dialects=uses)))
+    dialect, steps = next(found, (None, ()))
+    return "" if dialect is None else "; ".join([step.advice(dialect) for step in steps[:MAX_NAMED]])
 
 
 def _pods(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list[tuple[str, ReviewedPod]]:
