@@ -190,7 +190,19 @@ def test_replicas_resources_and_priority_are_set(available: bool):
     quotas = [
         d["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for d in found if d["kind"] == "ResourceQuota"
     ]
-    assert quotas == ([["gpu"]] if available else [])
+    assert quotas == [["gpu"]]
+
+
+@pytest.mark.parametrize("available", [False, True])
+def test_the_replicas_are_critical_unless_there_is_to_be_no_class(available: bool):
+    classes = {}
+    for given in ("", "none"):
+        found = objects({"priorityClassName": given, "highAvailability": available})
+        quotas = [d for d in found if d["kind"] == "ResourceQuota"]
+        pods = pod_specs(found)
+        classes[given] = (pods["Deployment"].get("priorityClassName"), len(quotas))
+        assert "priorityClassName" not in pods["Job"], "it may run before the quota is there"
+    assert classes == {"": ("system-cluster-critical", 1), "none": (None, 0)}
 
 
 def test_a_secret_of_the_user_replaces_the_managed_certificate():

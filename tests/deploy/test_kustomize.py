@@ -75,11 +75,13 @@ def test_cert_manager_creates_the_certificates_that_the_jobs_would_create():
     assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
 
 
-def test_high_availability_adds_a_replica_a_priority_and_zones():
+def test_high_availability_adds_a_replica_and_zones():
     default, found = one(built(DEPLOY), "Deployment"), one(overlay("high-availability"), "Deployment")
     assert (default["spec"]["replicas"], found["spec"]["replicas"]) == (2, 3)
     pod = found["spec"]["template"]["spec"]
-    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert default["spec"]["template"]["spec"]["priorityClassName"] == "system-cluster-critical"
+    quota = one(built(DEPLOY), "ResourceQuota", "vgpu-webhook-critical-pods")["spec"]
+    assert quota["scopeSelector"]["matchExpressions"][0]["values"] == [pod["priorityClassName"]]
     assert [spread["topologyKey"] for spread in pod["topologySpreadConstraints"]] == [
         "topology.kubernetes.io/zone",
         "kubernetes.io/hostname",

@@ -64,7 +64,8 @@ securityContext:
 {{- end }}
 
 {{- define "vgpu-webhook.priority-class" -}}
-{{- .Values.priorityClassName | default (ternary "system-cluster-critical" "" .Values.highAvailability) }}
+{{- $class := .Values.priorityClassName | default "system-cluster-critical" }}
+{{- ternary "" $class (eq $class "none") }}
 {{- end }}
 
 {{/* The policy in use, as YAML: an object or a text, with the enforcement of the values. */}}
