@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, Result, pod, vgpus
-from tests.golden.explanations import NPU, NPU_MEMORY, SHARED, ascend_node, gpushare_nodes, job, selecting
+from tests.golden.explanations import NPU, NPU_MEMORY, SHARED, SHARING, ascend_node, gpushare_nodes, job, selecting
 from tests.timing import within
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
@@ -80,7 +80,10 @@ def test_refusals_and_changes_have_the_same_json_keys(run, write):
     expected = {"reason": "number of NPUs", "container": "main", "device": None, "message": message}
     assert shape["refusal"] == expected
     assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
-    (shape,) = explain_json(run, write, limits={NPU: "1"}, metadata={"annotations": SHARED})["shapes"]
+    shared = pod(limits={NPU: "1"}, metadata={"annotations": SHARED})
+    options = ["-o", "json", "--policy", write("policy.yaml", SHARING)]
+    (line,) = explain_manifest(run, write, shared, FLEETS / "every-family.yaml", *options).lines
+    (shape,) = line["explain"][0]["shapes"]
     assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
 
 

@@ -1,19 +1,16 @@
 """`vgpu-webhook policy check` finds mistakes in a policy; `policy effective` prints what holds in a namespace."""
 
-import dataclasses
-
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
-from webhook.policy.effective import FACTS, effective_policy
+from webhook.policy.effective import effective_policy
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.render.policy import effective_yaml
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level
-from webhook.volcano.target import Target
 
 POLICY = {
     "workloads": "off",
@@ -134,8 +131,8 @@ def test_what_is_printed_is_a_policy_that_says_the_same(policy, namespace):
 @pytest.mark.parametrize(
     "target, fact",
     [
-        ({"volcano": "1.15.1"}, "a node counts only if it offers all three vGPU names"),
-        ({"volcano": "1.15.0"}, "a node counts whatever vGPU names it lacks"),
+        ({"volcano": "1.15.1"}, "a node counts only if it offers all three vGPU names, or the name of its NPUs"),
+        ({"volcano": "1.15.0"}, "a node counts whatever device names it lacks"),
         ({"volcano": "1.16.0"}, "GPU UUID annotations are read"),
         ({"volcano": "1.15.1"}, "GPU UUID annotations are ignored"),
         ({"volcano": "1.15.0"}, "cards are tried in the order of deviceshare.SchedulePolicy"),
@@ -154,11 +151,6 @@ def test_what_is_printed_is_a_policy_that_says_the_same(policy, namespace):
 )
 def test_facts_of_a_version(effective, target, fact):
     assert f"  # {fact}" in effective({"target": target})
-
-
-def test_every_derived_field_has_a_fact():
-    derived = {field.name for field in dataclasses.fields(Target) if not field.init and field.type is bool}
-    assert {name for facts in FACTS.values() for name in facts} == derived
 
 
 def test_warnings_are_errors_only_on_request(check):

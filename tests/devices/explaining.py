@@ -1,6 +1,7 @@
 """Judge and explain one pod on the nodes of one family, as a review does."""
 
 from webhook.devices.explanation import PlacementRequest
+from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits
@@ -19,7 +20,10 @@ class Explaining:
     """
 
     def __init__(self, family, nodes, config, *, target=None, allowed=()):
-        self.fleet = build_fleet(nodes, config, target or Target())
+        usual = (
+            Target(volcano=(1, 16, 0)) if family == Family.ASCEND else Target()
+        )  # before, NPUs are not shared in software
+        self.fleet = build_fleet(nodes, config, target or usual)
         self.family = self.fleet.families[family]
         self.part = self.fleet.parts[family]
         self.denies = lambda rule: rule not in allowed

@@ -81,6 +81,7 @@ TOO_MANY_KINDS = [{"id": str(n), "count": 1, "devmem": 60000 + n, "devcore": 20}
 ZONES = gpushare_nodes("a", "b", "c", "d", "e")
 DECLARED = {"name": "big", "family": "ascend", "cards": [{"type": "Ascend910A", "memory": 32768, "count": 2}]}
 SHARED = {names.VNPU_MODE: "hami-core"}
+SHARING = {"target": {"volcano": "1.16.0"}}  # the first release that shares NPUs in software
 SPEC = pod(limits={SHARES: "1"})["spec"]
 
 CASES = {
@@ -112,8 +113,12 @@ CASES = {
     "more NPUs than a node has": Case(pod(limits={NPU: "9"})),
     "parts of two NPUs": Case(pod(limits={NPU: "2", NPU_MEMORY: "20000"})),
     "more memory than an NPU has": Case(pod(limits={NPU: "1", NPU_MEMORY: "70000"})),
-    "more AI cores than an NPU has": Case(pod(limits={NPU: "1", f"{NPU}-core": "21"})),
-    "NPUs shared in software": Case(pod(limits={NPU: "1", NPU_MEMORY: "20000"}, metadata={"annotations": SHARED})),
+    "more AI cores than an NPU has": Case(pod(limits={NPU: "1", f"{NPU}-core": "21"}), policy=SHARING),
+    "AI cores that Volcano does not read": Case(pod(limits={NPU: "1", f"{NPU}-core": "8"})),
+    "NPUs that Volcano does not serve": Case(pod(limits={NPU: "1"}), policy={"target": {"volcano": "1.13.3"}}),
+    "NPUs shared in software": Case(
+        pod(limits={NPU: "1", NPU_MEMORY: "20000"}, metadata={"annotations": SHARED}), policy=SHARING
+    ),
     "NPUs for two containers": Case(two_containers(NPU, 6, 3)),
     "a chip that no node has": Case(pod(limits={UNKNOWN_NPU: "1"}, nodeSelector={"zone": "z"})),
     "a chip of declared nodes": Case(pod(limits={UNKNOWN_NPU: "1"}), policy={"fleet": {"declared": [DECLARED]}}),

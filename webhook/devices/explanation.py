@@ -179,7 +179,7 @@ class PlacementRequest(NamedTuple):
             for node, missing in part.gated
             if family.lacks(request, missing)
         ]
-        found = self._explanation(tuple(explained), shapes, family.missing(request, part), skipped)
+        found = self._explanation(tuple(explained), shapes, family.lacking or family.missing(request, part), skipped)
         return replace(found, chip=family.label(request))
 
     def _explanation(

@@ -25,7 +25,7 @@ from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 from webhook.texts import counted
-from webhook.volcano.target import Target
+from webhook.volcano.target import VOLCANO_FACTS, Target, format_version
 
 MAX_DECLARED = 1024  # cards of one declared node
 MAX_KINDS = 4  # of devices in a text about a node
@@ -111,6 +111,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         gives_several: whether `usage` computes the largest pod with several devices, too.
         judges_use: whether `judge` answers for nodes in use, too.
         node_annotation: of a pod, in which the scheduler records its node; empty if there is none.
+        needs: the fact of the scheduler's release without which it does not serve the family; empty if each release does.
     """
 
     id: ClassVar[str]
@@ -127,6 +128,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
     gives_several: ClassVar[bool] = False
     judges_use: ClassVar[bool] = True
     node_annotation: ClassVar[str] = ""
+    needs: ClassVar[str] = ""
 
     def __init__(self, config: DeviceConfig, target: Target) -> None:
         """Take the device config, and the version of the scheduler."""
@@ -154,6 +156,16 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """Whether what pods hold of the devices is read."""
         return any(True for _ in self.assignments(self.config.ascend))
 
+    @property
+    def lacking(self) -> str:
+        """That the scheduler's release does not serve the family, and which one does; empty if it does."""
+        if not self.needs or getattr(self.target, self.needs):
+            return ""
+        running, first = format_version(self.target.volcano), format_version(VOLCANO_FACTS[self.needs].first)
+        return (
+            f"Volcano {running} does not serve {self.title}; upgrade it to {first} or newer, or correct target.volcano"
+        )
+
     # --- nodes -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -171,6 +183,8 @@ class DeviceFamily(ABC, Generic[Requested, D]):
 
     def build(self, nodes: Sequence[Node], index: Index, declared: Sequence[NodeShape[D]]) -> FleetPart[D]:
         """The nodes with such devices, as shapes; those that the policy declares come last."""
+        if self.lacking:
+            return FleetPart((), index)
         found: Grouping[D] = Grouping()
         gated: list[tuple[str, str]] = []
         for number, node in enumerate(nodes):
@@ -240,6 +254,8 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         free = " left" if here and any(any(device.used) for device, _ in refusal.part.shapes[0].kinds) else ""
         largest = "the node" if here else f"the largest node{refusal.left()} ({node})"
         match never.reason:
+            case Reason.NO_CARD if self.lacking:
+                yield refusal.path, f"{refusal.who} {never.resource}, but {self.lacking}"
             case Reason.NO_CARD | Reason.HEALTH:
                 instead = self.instead(refusal)
                 nobody = "the node does not offer it" if here else f"no node{refusal.left()} offers it"

@@ -46,6 +46,7 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
     measures = frozenset({"cores"})
     exact_amounts = True
     judges_use = False
+    needs = "has_npus"
 
     @staticmethod
     def roles(_vgpu: VgpuConfig, _ascend: AscendConfig) -> dict[str, Role]:

@@ -16,6 +16,7 @@ class Reason(Enum):
     NODES = "node-selector-unmatched", "node labels"
     NO_CARD = "no-eligible-card", "no such card"
     HEALTH = "no-eligible-card", "health"
+    UNREAD = "no-eligible-card", "cores that this Volcano does not read"
     MODE = "no-eligible-card", "mode"
     TYPE = "no-eligible-card", "type"
     UUID = "no-eligible-card", "uuid"

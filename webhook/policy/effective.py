@@ -11,74 +11,10 @@ from webhook.rules.levels import LevelTable, Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import DialectUse
 from webhook.texts import shorten
+from webhook.volcano.target import FACTS
 
 MAX_DEFAULT = 60  # characters of a default in a comment
 MAX_GLOBS = 60
-
-# What follows from a version: if it holds, and if it does not.
-FACTS = {
-    "target.volcano": {
-        "gates_nodes": (
-            "a node counts only if it offers all three vGPU names",
-            "a node counts whatever vGPU names it lacks",
-        ),
-        "binds_unseen": (
-            "a node whose cards the scheduler does not see takes pods whose amounts it offers, without cards",
-            "a node whose cards the scheduler does not see takes no pod with vGPUs",
-        ),
-        "reads_handshake": (
-            "a node counts only with the device plugin's handshake",
-            "a node needs no handshake",
-        ),
-        "first_card_memory": (
-            "a container without memory takes of each card what the first one has that is tried",
-            "a container without memory takes whole cards",
-        ),
-        "reads_uuids": ("GPU UUID annotations are read", "GPU UUID annotations are ignored"),
-        "scales_instances": (
-            "the memory of a MIG instance is counted in units, as requests are",
-            "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
-        ),
-        "reads_wrapped_npus": (
-            "NPUs may stand under vnpus: {configs: …} of the device config",
-            "a device config with vnpus: {configs: …} is not read at all",
-        ),
-        "follows_policy": (
-            "cards are tried in the order of deviceshare.SchedulePolicy",
-            "cards are tried from the last one on",
-        ),
-        "limits_groups": (
-            "a queue's limits for node groups are read, if the plugin nodegroup is in use",
-            "a queue's limits for node groups are ignored",
-        ),
-        "spreads_groups": (
-            "the annotation that spreads a group's pods over cards is read",
-            "the annotation that spreads a group's pods over cards is ignored",
-        ),
-        "counts_terminating": (
-            "a pod that is being deleted occupies its devices",
-            "a pod that is being deleted occupies no device",
-        ),
-        "counts_repeats": (
-            "each entry of a pod for the same card counts",
-            "the first entry of a pod for a card counts, others do not",
-        ),
-        "skips_torn": (
-            "an assignment that cannot be read is skipped",
-            "an assignment with too few fields stops the scheduler",
-        ),
-    },
-    "target.devicePlugin": {
-        "one_container": ("one vGPU container a pod is served", "several vGPU containers a pod are served"),
-        "writes_handshake": ("the handshake is written on nodes", "no handshake is written on nodes"),
-    },
-    "target.kubernetes": {
-        "lists_units": (
-            "the kubelet writes each unit of memory into the pod's status",
-            "the kubelet writes no devices into the pod's status",
-        ),
-    },
-}
 
 
 class EffectivePolicy(NamedTuple):
@@ -127,7 +63,7 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
     elif winner is not None and holds.limits and not holds.exempt:
         document["namespaces"] = [{"match": [namespace], "limits": entries["namespaces"][winner]["limits"]}]
     facts = {
-        key: [texts[not getattr(policy.settings.target, name)] for name, texts in some.items()]
+        key: [fact.yes if getattr(policy.settings.target, name) else fact.no for name, fact in some.items()]
         for key, some in FACTS.items()
     }
     return EffectivePolicy(_where(table, namespace, winner), document, comments, facts)

@@ -28,7 +28,14 @@ from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import DialectUse, Enforcement, Level, MemoryAboveCard, MixedCards
 from webhook.texts import shorten
-from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_KUBERNETES, OLDEST_VOLCANO, Version, parse_version
+from webhook.volcano.target import (
+    OLDEST_DEVICE_PLUGIN,
+    OLDEST_KUBERNETES,
+    OLDEST_VOLCANO,
+    Version,
+    format_version,
+    parse_version,
+)
 
 MAX_PATH = 200  # characters of the path of a pod template
 MAX_LINK = 200  # characters of helpURL
@@ -63,7 +70,7 @@ class _Section(BaseModel):
 def _at_least(oldest: Version) -> AfterValidator:
     def check(text: str) -> str:
         if parse_version(text) < oldest:
-            raise ValueError(f"{text} is not supported; the oldest supported version is {'.'.join(map(str, oldest))}")
+            raise ValueError(f"{text} is not supported; the oldest supported version is {format_version(oldest)}")
         return text
 
     return AfterValidator(check)

@@ -205,7 +205,9 @@ class ReviewedPod(DevicePod):
     @computed_once
     def npus(self) -> list[NpuRequest]:
         """What the pod requests of Ascend NPUs, in the order of its containers."""
-        return npu_requests(self, self.context.config.ascend) if Family.ASCEND in self.requested else []
+        if Family.ASCEND not in self.requested:
+            return []
+        return npu_requests(self, self.context.config.ascend, self.context.settings.target)
 
     @computed_once
     def unknown_names(self) -> list[UnknownName]:

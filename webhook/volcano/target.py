@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from webhook.volcano.scheduler import POLICIES, SchedulerConf
 
@@ -34,6 +35,11 @@ def parse_version(text: str) -> Version:
     return int(major), int(minor), int(patch or 0)
 
 
+def format_version(version: Version) -> str:
+    """`1.15.1`."""
+    return ".".join(map(str, version))
+
+
 @lru_cache(maxsize=64)
 def lists_units(kubelet: str) -> bool:
     """Whether a kubelet of a version writes each unit of memory into the status of a pod; False if it is no version."""
@@ -43,92 +49,238 @@ def lists_units(kubelet: str) -> bool:
         return False
 
 
+class Fact(NamedTuple):
+    """What some releases do and others do not.
+
+    Attributes:
+        since: the first release of each minor that does it, ascending: later patches of that minor do it, and later minors
+            than the last one. A minor between two of them, or before the first, does not.
+        yes: what such a release does, for people.
+        no: what the others do.
+        source: where that stands.
+        ends: the releases of `since` no longer do it.
+    """
+
+    since: tuple[Version, ...]
+    yes: str
+    no: str
+    source: str
+    ends: bool = False
+
+    @property
+    def first(self) -> Version:
+        """The first release that does it."""
+        return self.since[0]
+
+    def holds(self, version: Version) -> bool:
+        """Whether a release does it."""
+        of_minor = [first for first in self.since if first[:2] == version[:2]]
+        has = version >= of_minor[0] if of_minor else version > self.since[-1]
+        return has is not self.ends
+
+
+_GATES: tuple[Version, ...] = ((1, 13, 4), (1, 14, 3), (1, 15, 1))
+_DEVICES = "pkg/scheduler/api/devices"
+
+VOLCANO_FACTS: Mapping[str, Fact] = MappingProxyType(
+    {
+        "has_npus": Fact(
+            ((1, 14, 0),),
+            "Ascend NPUs are served, those of HAMi and of MindCluster",
+            "no Ascend NPU is served",
+            f"the folder {_DEVICES}/ascend is in the tags from v1.14.0 on",
+        ),
+        "shares_npus": Fact(
+            ((1, 16, 0),),
+            "NPUs are shared in software, and their cores are read",
+            "NPUs are cut by templates only, and their cores are not read",
+            f"isHAMiCoreMode and ResourceReqs in {_DEVICES}/ascend/hami/device_info.go of v1.16.0-alpha.0",
+        ),
+        "reads_wrapped_npus": Fact(
+            ((1, 13, 0), (1, 14, 4), (1, 15, 1)),  # 1.13 reads no NPUs, and passes over them
+            "NPUs may stand under vnpus: {configs: …} of the device config",
+            "a device config with vnpus: {configs: …} is not read at all",
+            f"UnmarshalYAML in {_DEVICES}/config/vnpu.go of v1.14.4 and v1.15.1",
+        ),
+        "gates_nodes": Fact(
+            _GATES,
+            "a node counts only if it offers all three vGPU names, or the name of its NPUs",
+            "a node counts whatever device names it lacks",
+            f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go and NewAscendDevices in ascend/hami/device_info.go of "
+            "v1.14.3 and v1.15.1; NewGPUDevices also in the branch release-1.13",
+        ),
+        "binds_unseen": Fact(
+            ((1, 14, 0),),
+            "a node whose cards the scheduler does not see takes pods whose amounts it offers, without cards",
+            "a node whose cards the scheduler does not see takes no pod with vGPUs",
+            "AddPredicateFn in pkg/scheduler/plugins/deviceshare/deviceshare.go of v1.14.0",
+        ),
+        "reads_handshake": Fact(
+            _GATES,  # one commit replaced the one by the other
+            "a node counts only with the device plugin's handshake",
+            "a node needs no handshake",
+            f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go of v1.14.2 and v1.15.0",
+            ends=True,
+        ),
+        "first_card_memory": Fact(
+            ((1, 14, 0),),
+            "a container without memory takes of each card what the first one has that is tried",
+            "a container without memory takes whole cards",
+            f"checkNodeGPUSharingPredicateAndScore in {_DEVICES}/nvidia/vgpu/utils.go of v1.13.3",
+            ends=True,
+        ),
+        "reads_uuids": Fact(
+            ((1, 16, 0),),
+            "GPU UUID annotations are read",
+            "GPU UUID annotations are ignored",
+            f"{_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
+        ),
+        "scales_instances": Fact(
+            ((1, 15, 0),),
+            "the memory of a MIG instance is counted in units, as requests are",
+            "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
+            f"{_DEVICES}/nvidia/vgpu/mig.go of v1.15.0",
+        ),
+        "follows_policy": Fact(
+            ((1, 15, 0),),
+            "cards are tried in the order of deviceshare.SchedulePolicy",
+            "cards are tried from the last one on",
+            f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
+        ),
+        "reads_exclusive_rules": Fact(
+            ((1, 15, 0),),
+            "deviceshare.GPUExclusiveRules are read",
+            "deviceshare.GPUExclusiveRules are ignored",
+            "pkg/scheduler/plugins/deviceshare/gpuexclusive.go of v1.15.0",
+        ),
+        "limits_groups": Fact(
+            ((1, 16, 0),),
+            "a queue's limits for node groups are read, if the plugin nodegroup is in use",
+            "a queue's limits for node groups are ignored",
+            "pkg/scheduler/plugins/nodegroup/nodegroup.go of v1.16.0-alpha.0",
+        ),
+        "spreads_groups": Fact(
+            ((1, 15, 0),),
+            "the annotation that spreads a group's pods over cards is read",
+            "the annotation that spreads a group's pods over cards is ignored",
+            f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
+        ),
+        "counts_terminating": Fact(
+            ((1, 15, 0),),
+            "a pod that is being deleted occupies its devices",
+            "a pod that is being deleted occupies no device",
+            "AddTask in pkg/scheduler/api/node_info.go of v1.14.4",
+            ends=True,
+        ),
+        "counts_repeats": Fact(
+            ((1, 15, 0),),
+            "each entry of a pod for the same card counts",
+            "the first entry of a pod for a card counts, others do not",
+            f"AddPod in {_DEVICES}/nvidia/vgpu/hamicore.go of v1.14.4",
+            ends=True,
+        ),
+        "skips_torn": Fact(
+            ((1, 16, 0),),
+            "an assignment that cannot be read is skipped",
+            "an assignment with too few fields stops the scheduler",
+            f"decodeContainerDevices in {_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
+        ),
+    }
+)
+PLUGIN_FACTS: Mapping[str, Fact] = MappingProxyType(
+    {
+        "one_container": Fact(
+            ((1, 12, 0),),
+            "one vGPU container a pod is served",
+            "several vGPU containers a pod are served",
+            "pkg/plugin/server.go of v1.12.0",
+        ),
+        "writes_handshake": Fact(
+            ((1, 12, 1),),
+            "the handshake is written on nodes",
+            "no handshake is written on nodes",
+            "commit 9a6973b, after v1.12.0",
+            ends=True,
+        ),
+    }
+)
+KUBERNETES_FACTS: Mapping[str, Fact] = MappingProxyType(
+    {
+        "lists_units": Fact(
+            ((1, 36, 0),),
+            "the kubelet writes each unit of memory into the pod's status",
+            "the kubelet writes no devices into the pod's status",
+            "pkg/kubelet/cm of v1.36.0",
+        ),
+    }
+)
+# By the keys of the policy.
+FACTS: Mapping[str, Mapping[str, Fact]] = MappingProxyType(
+    {
+        "target.volcano": VOLCANO_FACTS,
+        "target.devicePlugin": PLUGIN_FACTS,
+        "target.kubernetes": KUBERNETES_FACTS,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What runs in the cluster.
+    """What runs in the cluster. The other attributes are the facts of `FACTS`.
 
     Attributes:
         volcano: the scheduler's version.
         device_plugin: the version of volcano-vgpu-device-plugin.
         scheduler: how the scheduler is configured; None if that is not known.
         kubernetes: the oldest version that a kubelet may have; nodes say which they have.
-        gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.13.4, 1.14.3, from 1.15.1).
-        binds_unseen: a node whose cards the scheduler does not see takes the pods whose amounts it offers, without cards (from
-            1.14.0, source: `pkg/scheduler/plugins/deviceshare/deviceshare.go`, AddPredicateFn); before, it takes none of them.
-        reads_handshake: a node counts only if the device plugin's handshake stands on it (the others).
-        first_card_memory: a container that gives no memory takes of each card what the first card has that is looked at
-            (before 1.14).
-        scales_instances: the memory of a MIG instance is divided by gpuMemoryFactor (from 1.15); before, its MiB are compared
-            with requests as if they were units of the factor.
-        reads_uuids: the UUID annotations are read (from 1.16).
-        follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
-        limits_groups: the annotation of a queue that limits its pods on the nodes of each node group is read (from 1.16).
-        spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
-        counts_terminating: a pod that is being deleted still occupies its devices (before 1.15).
-        counts_repeats: a second entry of a pod for the same card counts, too (before 1.15).
-        skips_torn: an entry that cannot be read is skipped (from 1.16); before, one with too few fields stops the
-            scheduler, and a number that cannot be read counts as 0.
         policies: those by which the scheduler may walk the cards; several if its configuration is not known.
-        exclusive_rules: labels of pods that get no card which another pod with the same labels has (from 1.15); none if the
-            scheduler's configuration is not known.
+        exclusive_rules: labels of pods that get no card which another pod with the same labels has; none if the scheduler's
+            configuration is not known.
         rule_labels: the keys of these labels.
-        reads_wrapped_npus: the NPUs of the device config may stand under `vnpus: {configs: …}` (1.14.4, from 1.15.1);
-            1.14.0 to 1.14.3 and 1.15.0 then read nothing of the device config.
-        one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
-        writes_handshake: the device plugin writes the handshake (up to 1.12.0).
-        lists_units: the kubelet writes each unit of memory into the status of a pod (Kubernetes from 1.36 on).
     """
 
     volcano: Version = (1, 15, 1)
     device_plugin: Version = (1, 12, 0)
     scheduler: SchedulerConf | None = None
     kubernetes: Version = OLDEST_KUBERNETES
+    policies: tuple[str, ...] = field(init=False)
+    exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
+    rule_labels: frozenset[str] = field(init=False)
+    has_npus: bool = field(init=False)
+    shares_npus: bool = field(init=False)
+    reads_wrapped_npus: bool = field(init=False)
     gates_nodes: bool = field(init=False)
     binds_unseen: bool = field(init=False)
     reads_handshake: bool = field(init=False)
     first_card_memory: bool = field(init=False)
-    scales_instances: bool = field(init=False)
     reads_uuids: bool = field(init=False)
+    scales_instances: bool = field(init=False)
     follows_policy: bool = field(init=False)
-    spreads_groups: bool = field(init=False)
+    reads_exclusive_rules: bool = field(init=False)
     limits_groups: bool = field(init=False)
-    policies: tuple[str, ...] = field(init=False)
-    exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
-    rule_labels: frozenset[str] = field(init=False)
-    reads_wrapped_npus: bool = field(init=False)
-    one_container: bool = field(init=False)
-    writes_handshake: bool = field(init=False)
-    lists_units: bool = field(init=False)
+    spreads_groups: bool = field(init=False)
     counts_terminating: bool = field(init=False)
     counts_repeats: bool = field(init=False)
     skips_torn: bool = field(init=False)
+    one_container: bool = field(init=False)
+    writes_handshake: bool = field(init=False)
+    lists_units: bool = field(init=False)
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
-        of_minor = {(1, 13): (1, 13, 4), (1, 14): (1, 14, 3)}.get(self.volcano[:2], (1, 15, 1))
-        derive(self, "gates_nodes", self.volcano >= of_minor)
-        derive(self, "binds_unseen", self.volcano >= (1, 14, 0))
-        derive(self, "reads_handshake", not self.gates_nodes)  # one commit replaced the one by the other
-        derive(self, "first_card_memory", self.volcano < (1, 14, 0))
-        derive(self, "scales_instances", self.volcano >= (1, 15, 0))
-        derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
-        derive(self, "follows_policy", self.volcano >= (1, 15, 0))
-        derive(self, "spreads_groups", self.volcano >= (1, 15, 0))
-        derive(self, "limits_groups", self.volcano >= (1, 16, 0))
+        for version, facts in (
+            (self.volcano, VOLCANO_FACTS),
+            (self.device_plugin, PLUGIN_FACTS),
+            (self.kubernetes, KUBERNETES_FACTS),
+        ):
+            for name, fact in facts.items():
+                derive(self, name, fact.holds(version))
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
         known_rules = self.scheduler.exclusive_rules if self.scheduler is not None else ()
-        derive(self, "exclusive_rules", known_rules if self.volcano >= (1, 15, 0) else ())
+        derive(self, "exclusive_rules", known_rules if self.reads_exclusive_rules else ())
         derive(self, "rule_labels", frozenset([key for rule in self.exclusive_rules for key in rule]))
-        wrapped = self.volcano < (1, 14, 0) or self.volcano == (1, 14, 4) or self.volcano >= (1, 15, 1)
-        derive(self, "reads_wrapped_npus", wrapped)  # 1.13 reads no NPUs, and passes over them
-        derive(self, "one_container", self.device_plugin >= (1, 12, 0))
-        derive(self, "writes_handshake", self.device_plugin <= (1, 12, 0))
-        derive(self, "lists_units", self.kubernetes >= (1, 36, 0))
-        derive(self, "counts_terminating", self.volcano < (1, 15, 0))
-        derive(self, "counts_repeats", self.volcano < (1, 15, 0))
-        derive(self, "skips_torn", self.volcano >= (1, 16, 0))
 
     def rules_in(self, bits: int) -> list[str]:
         """The labels of some rules, given as bits, for people."""

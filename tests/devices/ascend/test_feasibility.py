@@ -22,6 +22,7 @@ from webhook.pod.view import PodView
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
+MASTER = Target(volcano=(1, 16, 0))
 CHIP = "huawei.com/Ascend910B3"
 TEMPLATES, ALLOCATABLE, CAPACITY = (3, 6), 10, 12
 CONFIG = parse_device_config(
@@ -50,8 +51,8 @@ def pod(amounts, hami_core=False):
 def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
     known = read_nodes(nodes, config)
     view = pod(amounts, hami_core)
-    requests = ChipRequest(tuple(npu_requests(DevicePod(view, config), config.ascend)), parts_refused)
-    part = build_fleet(known, config, Target()).parts["ascend"]
+    requests = ChipRequest(tuple(npu_requests(DevicePod(view, config), config.ascend, MASTER)), parts_refused)
+    part = build_fleet(known, config, MASTER).parts["ascend"]
     return judge(requests, part, selected(part, selector))
 
 
@@ -189,11 +190,11 @@ def test_memory_without_a_resource_is_not_a_reason():
 )
 def test_large_pods_and_many_shapes_are_judged_quickly(amounts):
     nodes = [ascend_node(f"n{i}", [(4, 10 + i + kind, 8) for kind in range(MAX_KINDS)] * 2) for i in range(200)]
-    fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, Target()).parts["ascend"]
+    fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, MASTER).parts["ascend"]
     assert len(fleet.shapes) == 200
 
     def judged() -> object:
-        requests = npu_requests(DevicePod(pod(amounts), CONFIG), CONFIG.ascend)
+        requests = npu_requests(DevicePod(pod(amounts), CONFIG), CONFIG.ascend, MASTER)
         return judge(ChipRequest(tuple(requests), parts_refused=True), fleet, None)
 
     assert isinstance(within(2, judged), Never)

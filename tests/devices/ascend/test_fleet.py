@@ -16,6 +16,7 @@ from webhook.devices.fleet import build_fleet
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
+MASTER = Target(volcano=(1, 16, 0))
 WORDS = ("Ascend910B3", "Ascend310P")
 NPU = {"id": "NPU-0", "index": 0, "count": 4, "devmem": 65536, "devcore": 20, "type": "Ascend910B3", "health": True}
 ONE = (((4, 65536, 20), 1),)
@@ -36,7 +37,7 @@ def fleet(*items, hami_core=False):
         "configs": [{"commonWord": w, "resourceName": f"huawei.com/{w}"} for w in WORDS],
     }
     config = parse_device_config({"vnpus": section}, "test")
-    return build_fleet(read_nodes(items, config), config, Target())
+    return build_fleet(read_nodes(items, config), config, MASTER)
 
 
 def decoded(**changes):

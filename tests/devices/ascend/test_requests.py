@@ -7,7 +7,9 @@ from webhook.devices.ascend.feasibility import is_hami_core, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import PodView
+from webhook.volcano.target import Target
 
+MASTER = Target(volcano=(1, 16, 0))
 WORDS = ("Ascend910B3", "Ascend310P")
 B3, P = (f"huawei.com/{word}" for word in WORDS)
 CONFIG = parse_device_config(
@@ -24,7 +26,7 @@ CONFIG = parse_device_config(
 def requested(*limits, **others):
     kinds = {"containers": limits, **others}
     spec = {kind: [{"resources": {"limits": each}} for each in group] for kind, group in kinds.items()}
-    requests = npu_requests(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
+    requests = npu_requests(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend, MASTER)
     return [
         (request.container.index, request.chip.word, request.number, request.memory, request.cores, request.usable)
         for request in requests

@@ -23,6 +23,7 @@ from webhook.devices.ascend.feasibility import (
     by_chip,
     is_shared,
     judge,
+    served_amounts,
     word_of,
 )
 from webhook.devices.ascend.register import npus_by_id
@@ -39,9 +40,11 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.pod.selectors import integer
+from webhook.volcano.target import VOLCANO_FACTS, format_version
 
 TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
 CHOOSES = "one possibility: the scheduler chooses which NPUs"
+_SHARING = format_version(VOLCANO_FACTS["shares_npus"].first)
 _INT32 = 2**31 - 1
 
 
@@ -57,6 +60,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
     core_unit = AI_CORES
     configured = True
     node_annotation = names.HAMI_NODE
+    needs = "has_npus"
 
     @staticmethod
     def roles(_vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, Role]:
@@ -89,13 +93,17 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
             npus = list(npus_by_id(text, chip.word).values()) if text is not None else []
             if not npus:
                 continue
-            if chip.number_name not in node.allocatable:
+            missing = chip.number_name not in node.allocatable
+            if missing and self.target.gates_nodes:
                 yield SkippedDevices(chip.number_name)
                 continue
-            offered = node.allocatable[chip.number_name] or sum(max(npu.split, 0) for npu in npus)
+            split = sum(max(npu.split, 0) for npu in npus)
+            offers = {chip.number_name: 0 if missing else node.allocatable[chip.number_name] or split}
+            if not self.target.shares_npus and chip.cores_name in node.allocatable:
+                offers[chip.cores_name] = node.allocatable[chip.cores_name]
             shared = node.annotations.get(names.NODE_VNPU_HAMI_CORE)
             hami_core = self.config.ascend.hami_core if shared is None else shared == "true"
-            yield self._state(npus, {chip.number_name: offered}, node.doubt((chip.number_name,)), hami_core=hami_core)
+            yield self._state(npus, offers, node.doubt((chip.number_name,)), hami_core=hami_core)
 
     def declare(self, entry: Any) -> Iterator[NodeState[Device]]:
         """One state for each kind of NPU."""
@@ -113,14 +121,17 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
     ) -> NodeState[Device]:
         """NPUs of a kind stand together."""
         devices = sorted(map(self._known.one, npus), key=lambda npu: npu.content)
-        return NodeState.of(tuple(devices), offers, names.MODE_HAMI_CORE if hami_core else TEMPLATES, doubt)
+        mode = names.MODE_HAMI_CORE if hami_core and self.target.shares_npus else TEMPLATES
+        return NodeState.of(tuple(devices), offers, mode, doubt)
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
     def requests(self, pod: DevicePod, _nodes: int | None, denies: Callable[[str], bool]) -> list[ChipRequest]:
         """The NPUs of each kind."""
         refused = denies("ascend-partial-several"), denies("ascend-memory-oversize")
-        return [ChipRequest(containers, *refused) for containers in by_chip(pod, self.config.ascend).values()]
+        return [
+            ChipRequest(containers, *refused) for containers in by_chip(pod, self.config.ascend, self.target).values()
+        ]
 
     def judge(
         self, request: ChipRequest, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
@@ -139,6 +150,11 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
                 is_so = f"{names.VNPU_MODE} is {names.MODE_HAMI_CORE}"
                 no_node = f"no node{refusal.left()} with such NPUs shares them in software"
                 yield wording.annotation_path(never.resource), f"{is_so}, but {no_node}; remove the annotation"
+            case Reason.UNREAD:
+                running = format_version(self.target.volcano)
+                nobody = "the node does not offer" if refusal.shape is not None else "no node offers"
+                unread = f"{refusal.requests}, which Volcano {running} does not read and {nobody}"
+                yield refusal.path, refusal.advise(unread, f"remove it, or upgrade Volcano to {_SHARING} or newer")
             case Reason.OVERSIZE:
                 yield refusal.path, f"{refusal.requests}, but an NPU has {never.most}; the scheduler would book nothing"
             case Reason.PARTS:
@@ -263,8 +279,10 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
     @staticmethod
     def served(pod: DevicePod, config: DeviceConfig) -> Mapping[str, tuple[str, ...]] | None:
         """By kind of NPU, the names of the containers that the scheduler serves, in order."""
-        found = by_chip(pod, config.ascend)
-        return {chip.word: tuple(one.container.name for one in some) for chip, some in found.items()} or None
+        found: dict[str, tuple[str, ...]] = {}
+        for container, chip, _ in served_amounts(pod, config.ascend):
+            found[chip.word] = (*found.get(chip.word, ()), container.name)
+        return found or None
 
     def identities(self, shape: AnyShape, node: Node) -> Iterable[tuple[str, Device]]:
         """The UUIDs."""

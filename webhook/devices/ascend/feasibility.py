@@ -18,6 +18,7 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR, Container, PodView
+from webhook.volcano.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class NpuRequest:
         number: how many different ones.
         counted: the number is written, so that the ordinary node fit counts it; memory alone requests one NPU.
         memory: of each, in MiB; None for all of it.
-        cores: percent of each in hami-core mode, else AI cores.
+        cores: percent of each in hami-core mode, else AI cores; 0 where the scheduler does not read them.
+        unread_cores: the cores that the scheduler does not read, so that only the ordinary node fit counts them.
         usable: every written quantity could be read, and the count is not 0, for which the scheduler takes one NPU or none.
     """
 
@@ -42,6 +44,7 @@ class NpuRequest:
     counted: bool
     memory: int | None
     cores: int
+    unread_cores: int
     usable: bool
 
     def accounted(self, npu: Device) -> int:
@@ -50,28 +53,46 @@ class NpuRequest:
         return memory if self.hami_core or memory <= 0 else self.chip.accounted(memory)
 
 
-def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
-    """The requests that the scheduler serves: of regular containers, with a count or memory; in order."""
+class ChipAmounts(NamedTuple):
+    """The amounts of one kind of NPU that a container requests."""
+
+    container: Container
+    chip: Chip
+    amounts: Mapping[Role, int | None]
+
+
+def served_amounts(pod: DevicePod, config: AscendConfig) -> list[ChipAmounts]:
+    """What the scheduler serves: the amounts of regular containers with a count or memory; in order."""
     found: dict[tuple[int, Chip], dict[Role, int | None]] = {}
     containers: dict[int, Container] = {}
     for container, resource, family, role, _, value in pod.amounts:
         if family is Family.ASCEND and container.kind == REGULAR:
             containers[container.index] = container
             found.setdefault((container.index, config.chip_of[resource]), {})[role] = value
-    hami_core = is_hami_core(pod.view)
+    return [
+        ChipAmounts(containers[index], chip, amounts)
+        for (index, chip), amounts in found.items()
+        if Role.NUMBER in amounts or Role.MEMORY in amounts
+    ]
+
+
+def npu_requests(pod: DevicePod, config: AscendConfig, target: Target) -> list[NpuRequest]:
+    """The requests that the scheduler serves, as its release reads them."""
+    shares = target.shares_npus
+    hami_core = shares and is_hami_core(pod.view)
     return [
         NpuRequest(
-            container=containers[index],
+            container=container,
             chip=chip,
             hami_core=hami_core,
             number=amounts.get(Role.NUMBER) or 1,
             counted=Role.NUMBER in amounts,
             memory=amounts.get(Role.MEMORY) or None,
-            cores=amounts.get(Role.CORES) or 0,
+            cores=(amounts.get(Role.CORES) or 0) if shares else 0,
+            unread_cores=0 if shares else amounts.get(Role.CORES) or 0,
             usable=None not in amounts.values() and amounts.get(Role.NUMBER) != 0,
         )
-        for (index, chip), amounts in found.items()
-        if Role.NUMBER in amounts or Role.MEMORY in amounts
+        for container, chip, amounts in served_amounts(pod, config)
     ]
 
 
@@ -100,10 +121,10 @@ class ChipRequest:
         return self.containers[0].hami_core
 
 
-def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, tuple[NpuRequest, ...]]:
+def by_chip(pod: DevicePod, config: AscendConfig, target: Target) -> dict[Chip, tuple[NpuRequest, ...]]:
     """The same for each kind of NPU."""
     found: dict[Chip, list[NpuRequest]] = {}
-    for request in npu_requests(pod, config):
+    for request in npu_requests(pod, config, target):
         found.setdefault(request.chip, []).append(request)
     return {chip: tuple(requests) for chip, requests in found.items()}
 
@@ -179,6 +200,12 @@ def judge(request: ChipRequest, fleet: AnyPart, nodes: int | None) -> Verdict:
         return Unknown("a quantity cannot be used")
     found = [(shape, node) for shape, node in fleet.selected(nodes) if word_of(shape) == chip.word]
     able = [(shape, node) for shape, node in found if is_shared(shape) or not request.hami_core]
+    plain = sum([each.unread_cores for each in requests])
+    offering = [(shape, node) for shape, node in able if plain <= shape.offered.get(chip.cores_name, 0)]
+    if able and not offering:
+        first = next(each for each in requests if each.unread_cores)
+        return Never(Reason.UNREAD, first.container, chip.cores_name, first.unread_cores)
+    able = offering
     unknown = False
     wanted = sum([each.number for each in requests])
     counted = _counted(requests)

@@ -13,7 +13,7 @@ from webhook.doctor.setup import Setup, service
 from webhook.doctor.volcano import ImageWorkload
 from webhook.lenient import objs, texts
 from webhook.settings.snapshot import read_nodes
-from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version
+from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, format_version
 
 _GATING: Version = (1, 15, 1)  # of the releases that need no handshake
 _UPGRADE = "upgrade Volcano to 1.14.3, 1.15.1 or newer"
@@ -74,7 +74,7 @@ def version_pair(setup: Setup) -> Iterator[CheckResult]:
     """The scheduler and the device plugin go together, and what an upgrade of only one of them would do."""
     scheduler, plugin = known(setup.scheduler), known(setup.plugin)
     target = replace(setup.target, volcano=_version(scheduler), device_plugin=_version(plugin))
-    runs = f"{plugin.place} runs {_spelt(target.device_plugin)}, {scheduler.place} {_spelt(target.volcano)}"
+    runs = f"{plugin.place} runs {format_version(target.device_plugin)}, {scheduler.place} {format_version(target.volcano)}"
     if not target.reads_handshake:
         yield ok(f"{runs}: they go together")
         return
@@ -113,26 +113,22 @@ def _version(workload: ImageWorkload) -> Version:
     return version
 
 
-def _spelt(version: Version) -> str:
-    return ".".join(map(str, version))
-
-
 def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: str) -> CheckResult:
     """Compare the version that runs with the policy's: `field` of its target, which `key` sets."""
     need(setup.policy_gap)
     workload, meant = known(running), setup.policy.settings.target
     version = _version(workload)
     runs = replace(meant, volcano=version) if field == "volcano" else replace(meant, device_plugin=version)
-    running_version = _spelt(version)
+    running_version = format_version(version)
     oldest = OLDEST_VOLCANO if field == "volcano" else OLDEST_DEVICE_PLUGIN
     if version < oldest:
         return broken(
             f"{workload.place} runs {running_version}, which is not supported: pods are judged wrongly",
-            f"upgrade it to {_spelt(oldest)} or newer",
+            f"upgrade it to {format_version(oldest)} or newer",
         )
     if runs == meant:
         return ok(f"{workload.place} runs {running_version}, as the policy expects")
-    named = _spelt(getattr(meant, field))
+    named = format_version(getattr(meant, field))
     differ = [words for name, words in _BEHAVIOURS.items() if getattr(runs, name) != getattr(meant, name)]
     if not differ:
         return ok(f"{workload.place} runs {running_version}, which decides as the policy's {named} does")

@@ -52,6 +52,7 @@ from webhook.rules.validate import (
     toleration_missing,
     uuid_unsupported,
 )
+from webhook.volcano.target import format_version
 
 MAX_SPLIT = 2_000  # characters of a list; the API server takes seconds to split a long one
 
@@ -139,7 +140,7 @@ def _ascend_memory_oversize(scope: Scope) -> str:
         capacity=f"string({_of_chip(chips, 'capacity')})",
         allocatable=f"string({_of_chip(chips, 'allocatable')})",
     )
-    return _of_npu_memory(chips, f"a.value > {_of_chip(chips, 'capacity')}", message)
+    return _of_npu_memory(scope, chips, f"a.value > {_of_chip(chips, 'capacity')}", message)
 
 
 def _ascend_partial_several(scope: Scope) -> str:
@@ -159,7 +160,7 @@ def _ascend_partial_several(scope: Scope) -> str:
         allocatable=f"string({whole})",
     )
     fits = f"a.value > 0 && a.value <= {_of_chip(chips, 'capacity')}"
-    return _of_npu_memory(chips, f"{fits} && {number} > 1 && {part}", message)
+    return _of_npu_memory(scope, chips, f"{fits} && {number} > 1 && {part}", message)
 
 
 def _of_amounts(condition: str, message: str) -> str:
@@ -172,12 +173,14 @@ def _of_vgpus(role: Role, condition: str, message: str) -> str:
     return _of_amounts(f"{_REGULAR} && {_OF_VGPU} && a.is.role == {text(role)} && {condition}", message)
 
 
-def _of_npu_memory(chips: tuple[Chip, ...], condition: str, message: str) -> str:
+def _of_npu_memory(scope: Scope, chips: tuple[Chip, ...], condition: str, message: str) -> str:
     """The messages about the memory of NPUs of these kinds, unless they are shared in software."""
     if not chips:
         return "[]"
     memory = f"a.is.role == {text(Role.MEMORY)} && a.is.count in {list_of(chip.number_name for chip in chips)}"
     found = _of_amounts(f"{_REGULAR} && {memory} && {condition}", message)
+    if not scope.settings.target.shares_npus:
+        return found
     return f"{_annotated(names.VNPU_MODE)} && {_value(names.VNPU_MODE)} == {text(names.MODE_HAMI_CORE)} ? [] : {found}"
 
 
@@ -300,12 +303,13 @@ def _mode_invalid(_scope: Scope) -> str:
     return some(f"{_annotated(names.VGPU_MODE)} && !({mode} in {list_of(MODES)})", message)
 
 
-def _ascend_mode_unread(_scope: Scope) -> str:
-    mode, right = _value(names.VNPU_MODE), names.MODE_HAMI_CORE
-    message = message_of(ascend_mode_unread, ascend_mode_unread.DETAIL, mode=quoted(mode))
-    return some(
-        f"{_annotated(names.VNPU_MODE)} && {mode} != {text(right)} && {mode}.matches({text(_near(right))})", message
-    )
+def _ascend_mode_unread(scope: Scope) -> str:
+    mode, right, target = _value(names.VNPU_MODE), names.MODE_HAMI_CORE, scope.settings.target
+    rule, near = ascend_mode_unread, f"{_annotated(names.VNPU_MODE)} && {mode}.matches({text(_near(right))})"
+    if target.shares_npus:
+        return some(f"{near} && {mode} != {text(right)}", message_of(rule, rule.DETAIL, mode=quoted(mode)))
+    version = text(format_version(target.volcano))
+    return some(near, message_of(rule, rule.UNREAD, mode=quoted(mode), version=version))
 
 
 def _near(mode: str) -> str:
@@ -337,7 +341,7 @@ def _uuid_unsupported(scope: Scope) -> str:
     if target.reads_uuids:
         return "[]"
     message = message_of(
-        uuid_unsupported, uuid_unsupported.DETAIL, version=text(".".join(map(str, target.volcano))), key="key"
+        uuid_unsupported, uuid_unsupported.DETAIL, version=text(format_version(target.volcano)), key="key"
     )
     keys = list_of(uuid_unsupported.KEYS)
     return f"{keys}.filter(key, key in variables.annotations).map(key, {message})"

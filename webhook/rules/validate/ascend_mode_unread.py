@@ -1,7 +1,7 @@
-"""The mode of an Ascend pod must be exactly hami-core.
+"""The mode of an Ascend pod must be exactly hami-core, and Volcano 1.16 or newer.
 
-Reads:    the annotation huawei.com/vnpu-mode
-Finds:    a mode that differs from hami-core only in case, spaces or dashes
+Reads:    the annotation huawei.com/vnpu-mode; policy target.volcano
+Finds:    a mode that differs from hami-core only in case, spaces or dashes; before Volcano 1.16 also hami-core itself
 Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
 
@@ -16,21 +16,31 @@ from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import ASCEND_ONLY, Context, Finding
 from webhook.rules.settings import Level
+from webhook.volcano.target import VOLCANO_FACTS, format_version
 
+UNREAD = (
+    f"{names.VNPU_MODE} is {{mode}}, but Volcano {{version}} does not read it and cuts NPUs by templates; remove it, or "
+    f"upgrade Volcano to {format_version(VOLCANO_FACTS['shares_npus'].first)} or newer"
+)
 DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find a misspelt hami-core."""
-    written = pod.view.annotation(names.VNPU_MODE)
-    if written is not None and near_mode(written) == names.MODE_HAMI_CORE and not is_hami_core(pod.view):
-        yield Finding(wording.annotation_path(names.VNPU_MODE), DETAIL.format(mode=wording.quoted(written)))
+    """Find a misspelt hami-core, and one that is not read."""
+    written, target = pod.view.annotation(names.VNPU_MODE), context.settings.target
+    if written is None or near_mode(written) != names.MODE_HAMI_CORE:
+        return
+    detail = DETAIL if target.shares_npus else UNREAD
+    if not (target.shares_npus and is_hami_core(pod.view)):
+        message = detail.format(mode=wording.quoted(written), version=format_version(target.volcano))
+        yield Finding(wording.annotation_path(names.VNPU_MODE), message)
 
 
 RULE = Validation(
     id="ascend-mode-unread",
     level=Level.WARN,
-    summary="`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes: it is read as a hard split",
+    summary="`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
+    "not read: the NPUs are cut by templates",
     check=check,
     families=ASCEND_ONLY,
     fields=ANNOTATIONS,

@@ -14,6 +14,7 @@ from webhook.rules import wording
 from webhook.rules.base import Validation
 from webhook.rules.context import VGPU_ONLY, Context, Finding
 from webhook.rules.settings import Level
+from webhook.volcano.target import format_version
 
 DETAIL = "Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on"
 KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
@@ -26,7 +27,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         return
     for key in KEYS:
         if key in pod.view.annotations:
-            version = ".".join(map(str, target.volcano))
+            version = format_version(target.volcano)
             yield Finding(wording.annotation_path(key), DETAIL.format(version=version, key=key))
 
 
