@@ -201,6 +201,7 @@ isolation_variables = st.fixed_dictionaries(
                 names.NVIDIA_REQUIRE_CUDA,
                 "ASCEND_VISIBLE_DEVICES",
                 "CUDA_DEVICE_SM_LIMIT",
+                "GPU_CORE_UTILIZATION_POLICY",
                 "CUDA_DEVICE_MEMORY_LIMIT_0",
                 "HOME",
                 "CUDA",
@@ -210,7 +211,7 @@ isolation_variables = st.fixed_dictionaries(
     },
     optional={
         "value": st.sampled_from(
-            ["all", "none", "void", "", "/x/libjemalloc.so.2: libtcmalloc.so", "libjemalloc.so:x"]
+            ["all", "none", "void", "", "force", "/x/libjemalloc.so.2: libtcmalloc.so", "libjemalloc.so:x"]
         ),
         "valueFrom": st.just({"fieldRef": {}}),
     },

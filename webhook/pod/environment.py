@@ -11,6 +11,7 @@ _are_allocators = re.compile(ALLOCATORS).fullmatch
 
 PRELOAD = "LD_PRELOAD"
 SHOW_NO_DEVICE = ("", "none", "void")  # values of NVIDIA_VISIBLE_DEVICES
+FORCES_LIMIT = ("force", "FORCE")  # values of GPU_CORE_UTILIZATION_POLICY: HAMi-core then limits cores in every case
 
 # In the place of values that nobody may read.
 HIDDEN = "…"
@@ -33,6 +34,6 @@ def preloads_allocators(variable: Mapping[str, Any]) -> bool:
 def without_secrets(variable: Mapping[str, Any]) -> str:
     """A value for a variable that rules read like its own."""
     value = literal(variable)
-    if value in SHOW_NO_DEVICE:
+    if value in (*SHOW_NO_DEVICE, *FORCES_LIMIT):
         return value or ""
     return SOME_ALLOCATOR if preloads_allocators(variable) else HIDDEN

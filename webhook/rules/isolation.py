@@ -10,21 +10,29 @@ from typing import Any
 from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
-from webhook.pod.environment import PRELOAD, literal
+from webhook.pod.environment import FORCES_LIMIT, PRELOAD, SHOW_NO_DEVICE, literal
 from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 
 DISABLING = ("CUDA_DISABLE_CONTROL", "CUDA_DISABLE_CONTROL_DP")  # switch HAMi-core off, whatever their value
-PRELOADING = (PRELOAD, "LD_AUDIT")  # load nothing if they are empty
+CORE_POLICY = "GPU_CORE_UTILIZATION_POLICY"  # `disable` lifts the limit of cores
+# Values with which a variable leaves the isolation as it is.
+HARMLESS: Mapping[str, tuple[str, ...]] = {
+    names.NVIDIA_VISIBLE_DEVICES: SHOW_NO_DEVICE,
+    PRELOAD: ("",),
+    "LD_AUDIT": ("",),
+    CORE_POLICY: ("", *FORCES_LIMIT),  # an empty one is read as none
+}
 
 _NAMES: dict[str, tuple[str, ...]] = {
     Family.VGPU: (
         *DISABLING,
         "CUDA_DEVICE_MEMORY_LIMIT",
         "CUDA_DEVICE_MEMORY_SHARED_CACHE",
-        "GPU_CORE_UTILIZATION_POLICY",
+        CORE_POLICY,
         "CUDA_REDIRECT",
-        *PRELOADING,
+        PRELOAD,
+        "LD_AUDIT",
         names.NVIDIA_VISIBLE_DEVICES,
     ),
     Family.ASCEND: (
@@ -72,9 +80,7 @@ def first_behind(prefix: str, families: Collection[str]) -> str | None:
 
 def has_no_effect(variable: Mapping[str, Any]) -> bool:
     """Whether an environment variable of this module leaves the isolation as it is, by its value."""
-    if variable.get("name") == names.NVIDIA_VISIBLE_DEVICES:
-        return not wording.shows_devices(variable)
-    return variable.get("name") in PRELOADING and literal(variable) == ""
+    return literal(variable) in HARMLESS.get(variable["name"], ())
 
 
 # --- paths of the host: cleaned, all with a slash at the end but for prefixes of names ---------------------------------

@@ -16,7 +16,7 @@ from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, te
 from webhook.manifests.fallback.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
 from webhook.pod.environment import ALLOCATORS, PRELOAD
 from webhook.pod.paths import MAX_SLASHES
-from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, INJECTS, ISOLATED, PRELOADING, overriding
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, HARMLESS, INJECTS, ISOLATED, overriding
 from webhook.rules.settings import Level
 from webhook.rules.validate import (
     host_access,
@@ -50,8 +50,7 @@ def _privileged_device(_scope: Scope) -> str:
 
 def _isolation_env(scope: Scope) -> str:
     overrides = any_of(*(_overrides(family) for family in sorted(ISOLATED)))
-    hides = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && !({when.shows_devices()})"
-    unset = f"e.name in {list_of(PRELOADING)} && {_LITERAL} == ''"
+    harmless = (f"e.name == {text(name)} && {_LITERAL} in {list_of(values)}" for name, values in HARMLESS.items())
     milder = (
         (f"e.name in {list_of(DISABLING)} && whole && {_OF_VGPU}", isolation_env.DISABLES, scope.settings.whole_cards),
         (
@@ -60,7 +59,7 @@ def _isolation_env(scope: Scope) -> str:
             scope.settings.allocators,
         ),
     )
-    admitted = any_of(hides, unset, *(condition for condition, _, level in milder if level is not Level.DENY))
+    admitted = any_of(*harmless, *(condition for condition, _, level in milder if level is not Level.DENY))
     name = cut("e.name")
     message = message_of(isolation_env, isolation_env.DETAIL, name=name)
     for condition, template, level in milder:

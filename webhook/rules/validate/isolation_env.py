@@ -16,7 +16,8 @@ A container holds whole cards alone if it requests 100 cores, for which the sche
 other container join, and all memory: none is written, or as much as every card that it may get has. The device plugin may
 read the variable of another container of the pod, so all that request vGPUs must hold whole cards.
 
-An empty NVIDIA_VISIBLE_DEVICES, LD_PRELOAD or LD_AUDIT has no effect on the isolation.
+An empty NVIDIA_VISIBLE_DEVICES, LD_PRELOAD or LD_AUDIT has no effect on the isolation; GPU_CORE_UTILIZATION_POLICY=force
+tightens it (HAMi-core, src/multiprocess/multiprocess_memory_limit.c, set_env_utilization_switch).
 """
 
 from collections.abc import Iterator
