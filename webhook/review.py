@@ -16,13 +16,13 @@ from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD_GROUP
 from webhook.repair import Repair
-from webhook.rules.base import Validation
+from webhook.rules.base import Event, Validation
 from webhook.rules.context import Context, Finding
 from webhook.rules.exceptions import Exceptions, PolicyException, exception_name
 from webhook.rules.levels import Active, Effective
-from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, WORKLOAD_RULES
+from webhook.rules.registry import WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import ENFORCE, Enforcement, Level
+from webhook.rules.settings import DENY, ENFORCE, Enforcement, Level
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
@@ -30,11 +30,11 @@ from webhook.wire.models import Request
 NOT_REVIEWED = "not-reviewed"  # in the place of a rule's id: templates that are too large
 POD_TOO_LARGE = "pod-too-large"  # likewise: a pod
 
-_RULES_OF_UPDATES = {
-    "": UPDATE_RULES,
-    "status": UPDATE_RULES,
-    "binding": BINDING_RULES,
-    "ephemeralcontainers": EPHEMERAL_RULES,
+_EVENTS: dict[str, Event] = {  # by the subresource that an update writes
+    "": "update",
+    "status": "update",
+    "binding": "binding",
+    "ephemeralcontainers": "ephemeral",
 }
 
 
@@ -52,9 +52,9 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
             continue
         count = 0
         for finding in found:
-            doubtful = level is Level.DENY and (finding.doubtful or _is_unsure(rule, pod, context))
+            doubtful = level is DENY and (finding.doubtful or _is_unsure(rule, pod, context))
             own = Level.WARN if doubtful else level
-            if finding.ceiling is not Level.DENY:
+            if finding.ceiling is not DENY:
                 own = own.at_most(finding.ceiling)
             yield rule.id, own, finding
             count += own is level
@@ -74,7 +74,7 @@ def _workload_findings(workload: Workload, effective: Effective, *, running: boo
     """Run the validations on a workload as a whole; pods that run already count, so an update is not refused."""
     for rule, level, check in effective.for_workloads:
         for finding in check(workload, workload.context):
-            doubtful = level is Level.DENY and (running or finding.doubtful)
+            doubtful = level is DENY and (running or finding.doubtful)
             yield rule, Level.WARN if doubtful else level, finding
 
 
@@ -108,10 +108,10 @@ class Violations:
             level = Level.AUDIT
             self.excepted[rule, exception] = None
         ceiling = self._ceiling if template is None or template.whole else Level.WARN
-        if level is Level.DENY and ceiling is not None:
+        if level is DENY and ceiling is not None:
             level = ceiling
             self.lowered[rule] = None
-        first_denial = level is Level.DENY and not self.denied
+        first_denial = level is DENY and not self.denied
         self.denied = self.denied or first_denial
         if len(self.kept) < MAX_FINDINGS or first_denial:
             path, message = finding.path, finding.detail
@@ -239,11 +239,11 @@ def _context(
 
 
 def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
-    rules: frozenset[str] | None = None
+    event: Event | None = None
     previous = None
     if request.operation == "UPDATE":
-        rules = _RULES_OF_UPDATES.get(request.sub_resource)
-        if rules is None:
+        event = _EVENTS.get(request.sub_resource)
+        if event is None:
             return _not_reviewed(request, "validate")
         previous = PodView(request.old_object or {})
     elif request.sub_resource:
@@ -258,8 +258,8 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     else:
         pod = Repair(view, context, snapshot.repairs(effective)).pod
     active = effective.for_pod(pod)
-    if rules is not None:
-        active = tuple(entry for entry in active if entry[0].id in rules)
+    if event is not None:
+        active = tuple([entry for entry in active if event in entry[0].on])
     violations = Violations(None, _exceptions(request, effective) if effective.exceptions else None)
     violations.add(findings(pod, context, active))
     return _verdict(request, snapshot, violations, (("", pod),), (("", view),))
@@ -271,7 +271,7 @@ def _validate_workload(
     reads_queue = request.group in KUBERNETES_GROUPS
     context = _context(request, snapshot, effective, SearchBudget(WORK_LIMIT), reads_queue=reads_queue)
     repairs = snapshot.repairs(effective)
-    ceiling = None if snapshot.settings.workloads is Level.DENY else Level.WARN
+    ceiling = None if snapshot.settings.workloads is DENY else Level.WARN
     violations = Violations(ceiling, _exceptions(request, effective) if effective.exceptions else None)
     pods: list[tuple[str, ReviewedPod]] = []
     received: list[tuple[str, PodView]] = []
@@ -390,7 +390,7 @@ def _too_large(request: Request, snapshot: Snapshot, excess: str) -> Outcome:
     """Refuse an object unread: reviewing a part of it could miss what a rule refuses."""
     what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
     violations = Violations()
-    violations.add([(POD_TOO_LARGE, Level.DENY, Finding("spec", f"the {what} is too large: {excess}{remedy}"))])
+    violations.add([(POD_TOO_LARGE, DENY, Finding("spec", f"the {what} is too large: {excess}{remedy}"))])
     return _verdict(request, snapshot, violations)
 
 

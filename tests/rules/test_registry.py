@@ -9,10 +9,9 @@ import pytest
 import webhook.rules
 from tests.cases import each_case
 from webhook.devices.verdict import Reason
-from webhook.rules.base import Mutation, Validation
-from webhook.rules.context import EVERY_POD
-from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
-from webhook.rules.settings import Level
+from webhook.rules.api import EVERY_POD, Context, Findings, Level, Mutation, ReviewedPod, Validation, Workload
+from webhook.rules.base import Event
+from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import RuleEntry, rows
 
 RULES = Path(webhook.rules.__file__).parent
@@ -43,9 +42,43 @@ def test_rules_that_need_the_fleet_are_marked():
     assert {rule.id for rule in VALIDATIONS if rule.fleet} == FLEET_RULES
 
 
-def test_the_rules_for_updates_and_ephemeral_containers_exist():
-    assert IDS > EPHEMERAL_RULES > set()
-    assert IDS > UPDATE_RULES > set()
+@pytest.mark.parametrize(
+    "event, rules",
+    [
+        ("update", {"isolation-mount", "reserved-annotation", "visible-devices"}),
+        ("binding", {"reserved-annotation"}),
+        (
+            "ephemeral",
+            {
+                "privileged-device",
+                "isolation-env",
+                "isolation-env-from",
+                "isolation-env-tuned",
+                "isolation-mount",
+                "host-access",
+                "visible-devices",
+            },
+        ),
+    ],
+)
+def test_rules_that_read_more_than_new_pods(event: Event, rules: set[str]):
+    assert {rule.id for rule in VALIDATIONS if event in rule.on} == rules
+
+
+def test_the_first_parameter_of_a_check_decides_what_the_rule_reads():
+    def of_pods(pod: ReviewedPod, context: Context) -> Findings:
+        return ()
+
+    def of_workloads(workload: Workload, context: Context) -> Findings:
+        return ()
+
+    def of_either(reviewed: Workload | ReviewedPod, context: Context) -> Findings:
+        return ()
+
+    declared = [Validation(Level.WARN, "a summary")(check) for check in (of_pods, of_workloads, of_either)]
+    assert [rule.reads_pods for rule in declared] == [True, False, True]
+    assert [rule.check_workload for rule in declared] == [None, of_workloads, of_either]
+    assert {rule.id for rule in declared} == {"test-registry"}
 
 
 @pytest.mark.parametrize("package, registered", [("mutate", MUTATIONS), ("validate", VALIDATIONS)])
@@ -63,7 +96,7 @@ def test_every_rule_has_a_case_file_and_every_case_file_a_rule():
 def test_the_docstring_of_a_rule_has_the_fixed_parts(package: str, rule: Mutation | Validation):
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
     module = import_module(f"webhook.rules.{package}.{rule.id.replace('-', '_')}")
-    assert rule is module.RULE
+    assert rule is (module.propose if package == "mutate" else module.check)
     title, _, rest = (module.__doc__ or "").partition("\n\n")
     assert re.fullmatch(r"[^\n]+\.", title)
     does = "Writes" if isinstance(rule, Mutation) else "Refuses" if rule.level is Level.DENY else "Finds"

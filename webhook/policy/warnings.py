@@ -28,11 +28,11 @@ MAX_GLOB = 70  # of a message; a name has 63 characters at most
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 # The check for pods that need a repair, where that repair is off.
 CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.instead_of} | {
-    "default-number": count_missing.RULE.id,
-    "percentage-to-memory": percentage_unresolved.RULE.id,
-    "memory-above-card": memory_above_card.RULE.id,
-    "scheduler-name": foreign_scheduler.RULE.id,
-    "translate-dialect": foreign_dialect.RULE.id,
+    "default-number": count_missing.check.id,
+    "percentage-to-memory": percentage_unresolved.check.id,
+    "memory-above-card": memory_above_card.check.id,
+    "scheduler-name": foreign_scheduler.check.id,
+    "translate-dialect": foreign_dialect.check.id,
 }
 _MILDER = list(Level)  # from deny to off
 _CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; its content is not read
@@ -96,7 +96,7 @@ def _useless_exceptions(table: LevelTable, today: date) -> Iterator[PolicyWarnin
 
 def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:
     users = policy.settings.trusted_users
-    denies = policy.levels.at(None).levels[reserved_annotation.RULE.id] is Level.DENY
+    denies = policy.levels.at(None).levels[reserved_annotation.check.id] is Level.DENY
     if denies and not any(user.startswith(names.SERVICE_ACCOUNT) for user in users):
         yield PolicyWarning(
             "trustedUsers",

@@ -1,7 +1,9 @@
-"""What a rule is."""
+"""What a rule is: a decorated function, whose module's name is the rule's id."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Literal, cast, get_args
 
 from webhook.devices.config import DeviceConfig
 from webhook.pod.patch import Edit
@@ -10,71 +12,102 @@ from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level, Settings
 from webhook.rules.workloads import Workload
 
-WorkloadCheck = Callable[[Workload, Context], Iterable[Finding]]
+Findings = Iterable[Finding]
+Edits = Iterable[Edit | Notice]
+PodCheck = Callable[[ReviewedPod, Context], Findings]
+WorkloadCheck = Callable[[Workload, Context], Findings]
+Event = Literal["update", "binding", "ephemeral"]
 
 
-def _no_findings(_pod: ReviewedPod, _context: Context) -> Iterable[Finding]:
+def _no_edits(_pod: ReviewedPod, _context: Context) -> Edits:
     return ()
 
 
-def concerns(families: frozenset[str] | None, requested: Collection[str]) -> bool:
+def _no_findings(_pod: ReviewedPod, _context: Context) -> Findings:
+    return ()
+
+
+def concerns(families: AbstractSet[str] | None, requested: Collection[str]) -> bool:
     """Whether a rule for some families reads a pod that requests devices of others."""
     if families is EVERY_POD:
         return True
     return bool(requested) if families is ANY_FAMILY else not families.isdisjoint(requested)
 
 
+def _id(function: Callable[..., object]) -> str:
+    return function.__module__.rpartition(".")[2].replace("_", "-")
+
+
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A repair.
+    """A repair: decorates the function that proposes the edits, and notices where the author's own words change.
 
     Attributes:
-        id: kebab-case, stable.
         summary: what it does, for the rule table.
-        propose: the edits, and notices where the author's own words change.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy enable it at all.
         unread: no other repair reads what it writes, so the next one need not read the pod again.
+        id: the name of the function's module, in kebab-case; stable.
+        propose: the function.
     """
 
-    id: str
     summary: str
-    propose: Callable[[ReviewedPod, Context], Iterable[Edit | Notice]]
-    families: frozenset[str] | None = ANY_FAMILY
+    families: AbstractSet[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
     unread: bool = False
+    id: str = ""
+    propose: Callable[[ReviewedPod, Context], Edits] = _no_edits
+
+    def __call__(self, propose: Callable[[ReviewedPod, Context], Edits]) -> "Mutation":
+        """The rule with its function."""
+        return replace(self, id=_id(propose), propose=propose)
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """A check.
+    """A check: decorates the function that yields the findings; none if all is well.
+
+    The type of the function's first parameter decides what it reads: a pod, a workload as a whole, or either.
 
     Attributes:
-        id: kebab-case, stable.
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
-        check: the findings about a pod; none if all is well. By default, the rule reads workloads only.
-        check_workload: the findings about a workload as a whole; None if the rule reads pods only.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
+        on: what it reads besides new pods: pods that change, Bindings, new ephemeral containers.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
         isolates: it keeps tenants apart, so it refuses whoever serves the pod's devices; the others only warn about a name that
             a DeviceClass serves.
         verdict: it explains why no node can ever take a pod, and finds nothing in the pods that some node takes.
+        check_workload: the function for workloads; None if the rule reads pods only.
+        id: the name of the function's module, in kebab-case; stable.
+        check: the function for pods.
     """
 
-    id: str
     level: Level
     summary: str
-    check: Callable[[ReviewedPod, Context], Iterable[Finding]] = _no_findings
-    check_workload: WorkloadCheck | None = None
-    families: frozenset[str] | None = ANY_FAMILY
-    fields: frozenset[str] = frozenset()
+    families: AbstractSet[str] | None = ANY_FAMILY
+    fields: AbstractSet[str] = frozenset()
+    on: AbstractSet[Event] = frozenset()
     instead_of: str = ""
     fleet: bool = False
     isolates: bool = False
     verdict: bool = False
+    check_workload: WorkloadCheck | None = None
+    id: str = ""
+    check: PodCheck = _no_findings
+
+    def __call__(self, check: PodCheck | WorkloadCheck) -> "Validation":
+        """The rule with its function."""
+        first = next(iter(check.__annotations__.values()))
+        read = get_args(first) or (first,)
+        return replace(
+            self,
+            id=_id(check),
+            check=cast("PodCheck", check) if read != (Workload,) else _no_findings,
+            check_workload=cast("WorkloadCheck", check) if Workload in read else self.check_workload,
+        )
 
     @property
     def reads_pods(self) -> bool:
@@ -85,8 +118,7 @@ class Validation:
         """Whether it is only about families that are served elsewhere, of those that a pod requests."""
         if self.isolates or self.families is EVERY_POD:
             return False
-        concerned = requested if self.families is ANY_FAMILY else self.families.intersection(requested)
-        return all(family in served for family in concerned)
+        return all(family in served for family in requested if concerns(self.families, (family,)))
 
     def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
         """Whether it can find anything in a pod with these families and optional fields."""

@@ -236,7 +236,7 @@ class LevelTable:
             levels.update(dict.fromkeys(softened, Level.WARN))
         limits = {} if winner is None else self.namespaces[winner].limits
         idle = {rule for rule, level in levels.items() if level is Level.OFF}
-        idle |= set() if limits else {outside_limits.RULE.id}
+        idle |= set() if limits else {outside_limits.check.id}
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if rule.id not in idle)
         exempt = winner is not None and self.namespaces[winner].exempt
         off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)

@@ -269,6 +269,13 @@ class ReviewedPod(DevicePod):
         node = self._able_in_doubt(fleet) if found else None
         return tuple([Doubt(refused.never, *node) for refused in found]) if node is not None else ()
 
+    def refusals(self, rule: str) -> Iterator[Finding]:
+        """The findings of a rule about what no node can give, in the words of the family."""
+        for refused in self.never:
+            if refused.never.reason.rule == rule:
+                for path, sentence in self.describe(refused):
+                    yield Finding(path, sentence)
+
     def describe(self, refused: RefusedRequest) -> Iterator[tuple[str, str]]:
         """Fields, each with a sentence about what no node can give: the family's words."""
         family, request, never = refused

@@ -42,7 +42,9 @@ class Enforcement(StrEnum):
         return Level.AUDIT if self is Enforcement.AUDIT else Level.WARN
 
 
-ENFORCE = Enforcement.ENFORCE  # read several times in every review; a member of an enum takes longer
+# Read several times in every review; a member of an enum takes longer.
+DENY = Level.DENY
+ENFORCE = Enforcement.ENFORCE
 
 
 Limits = Mapping[Role, tuple[int, int]]  # the least and the most of what is limited

@@ -301,7 +301,7 @@ QUOTAS: ListSetting[Quota] = ListSetting(
     keep=read_quota,
     index=Quotas,
     empty=True,
-    rule=quota_memory.RULE.id,
+    rule=quota_memory.check.id,
 )
 DEVICE_CLASSES: ListSetting[DeviceClass] = ListSetting(
     part="classes",

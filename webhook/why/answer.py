@@ -212,7 +212,7 @@ def _bound(
     status = obj(subject.document.value, "status")
     stays = status.get("phase") == "Pending"
     findings = _findings(subject, reviewed, live) if stays or text(status, "reason") == _NOT_ADMITTED else ()
-    stuck = next((one for one in findings if stays and one.rule == status_too_large.RULE.id), None)
+    stuck = next((one for one in findings if stays and one.rule == status_too_large.check.id), None)
     if stuck is None:
         return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled, findings=findings)
     summary = (

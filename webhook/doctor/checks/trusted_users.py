@@ -32,7 +32,7 @@ def trusted_users(setup: Setup) -> Iterator[CheckResult]:
             f"write in the policy `trustedUsers: {json.dumps([*sorted(settings.trusted_users), *missing])}`, and apply "
             "the webhook configurations again"
         )
-        if setup.policy.levels.at(None).levels[reserved_annotation.RULE.id] is Level.DENY:
+        if setup.policy.levels.at(None).levels[reserved_annotation.check.id] is Level.DENY:
             yield broken(f"{message}; their annotations are refused, and no pod with such devices starts", remedy)
         else:
             yield warning(f"{message}; reserved-annotation reports their annotations", remedy)

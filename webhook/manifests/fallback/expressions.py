@@ -62,7 +62,7 @@ def amount(resource: str) -> str:
 
 def message_of(rule: ModuleType, template: str, who: str = "c.who", **fields: str) -> str:
     """The sentence of a finding, which begins with the rule's id."""
-    return sentence(f"{rule.RULE.id}: {template}", who=who, **fields)
+    return sentence(f"{rule.check.id}: {template}", who=who, **fields)
 
 
 def some(condition: str, message: str) -> str:

@@ -223,12 +223,12 @@ def _reserved_annotation(scope: Scope) -> str:
 
 
 ISOLATION: Mapping[str, Callable[[Scope], str]] = {
-    privileged_device.RULE.id: _privileged_device,
-    isolation_env.RULE.id: _isolation_env,
-    isolation_mount.RULE.id: _isolation_mount,
-    host_access.RULE.id: _host_access,
-    visible_devices.RULE.id: _visible_devices,
-    reserved_annotation.RULE.id: _reserved_annotation,
+    privileged_device.check.id: _privileged_device,
+    isolation_env.check.id: _isolation_env,
+    isolation_mount.check.id: _isolation_mount,
+    host_access.check.id: _host_access,
+    visible_devices.check.id: _visible_devices,
+    reserved_annotation.check.id: _reserved_annotation,
 }
 
 

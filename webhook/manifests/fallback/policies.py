@@ -40,21 +40,21 @@ from webhook.manifests.fallback.pod import (
 from webhook.manifests.fallback.static import STATIC
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import Policy
-from webhook.rules.base import Validation
+from webhook.rules.base import Event, Validation
 from webhook.rules.context import ANY_FAMILY, EVERY_POD
 from webhook.rules.levels import Effective
-from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, VALIDATIONS
+from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Enforcement, Level
 
 FALLBACKS = {"isolation": ISOLATION, "static": {**ISOLATION, **STATIC}}
 
 MAX_MESSAGE = 1_200  # characters; the API server takes 5,120 bytes
 
-_RULES = {
-    "pods": frozenset(rule.id for rule in VALIDATIONS),
-    "assignments": UPDATE_RULES,
-    "bindings": BINDING_RULES,
-    "ephemeral-containers": EPHEMERAL_RULES,
+_EVENTS: dict[str, Event | None] = {  # None: all rules read new pods
+    "pods": None,
+    "assignments": "update",
+    "bindings": "binding",
+    "ephemeral-containers": "ephemeral",
 }
 
 
@@ -82,7 +82,8 @@ def admission_policies(
     found: list[Object] = []
     for entry in validating["webhooks"]:
         kind = entry["name"].removesuffix(f".{DOMAIN}")
-        if kind in _RULES:
+        if kind in _EVENTS:
+            event = _EVENTS[kind]
             scope = Scope(
                 config,
                 policy.settings,
@@ -91,7 +92,9 @@ def admission_policies(
                 judges=kind in ("pods", "ephemeral-containers"),
                 binds=kind == "bindings",
             )
-            rules = [rule for rule in VALIDATIONS if rule.id in FALLBACKS[fallback] and rule.id in _RULES[kind]]
+            rules = [
+                rule for rule in VALIDATIONS if rule.id in FALLBACKS[fallback] and (event is None or event in rule.on)
+            ]
             spec = _spec(entry, scope, [(rule, FALLBACKS[fallback][rule.id](scope)) for rule in rules])
             spec["failurePolicy"] = failure_policy
             found += bound(

@@ -90,23 +90,23 @@ def _containers(kind: str) -> str:
 def _of_container(config: DeviceConfig, policy: Policy) -> str:
     """The patches of a container `d` with devices."""
     vgpu = config.vgpu
-    counted, number_on = _written(Role.NUMBER), _on(default_number.RULE, config, policy)
+    counted, number_on = _written(Role.NUMBER), _on(default_number.propose, config, policy)
     gets_card = f"({_written(Role.NUMBER, ' && a.value > 0')} || !{counted} && {number_on})"
     defaults = (
-        (default_number.RULE, f"!{counted}", vgpu.number_name, vgpu.default_number),
+        (default_number.propose, f"!{counted}", vgpu.number_name, vgpu.default_number),
         (
-            default_memory.RULE,
+            default_memory.propose,
             f"{gets_card} && !{_written(Role.MEMORY)} && !{_written(Role.PERCENTAGE)}",
             vgpu.memory_name,
             vgpu.default_memory,
         ),
-        (default_cores.RULE, f"{gets_card} && !{_written(Role.CORES)}", vgpu.cores_name, vgpu.default_cores),
+        (default_cores.propose, f"{gets_card} && !{_written(Role.CORES)}", vgpu.cores_name, vgpu.default_cores),
     )
     missing = "!(a.name in d.limits)"
     limit = f"{_at('resources', 'limits', '')} + jsonpatch.escapeKey(a.name)"
     copied = f"d.amounts.filter(a, {missing}).map(a, {_add(limit, 'a.text')})"
     found = [f"(!has(d.raw.resources.{part}) ? [{_add(_at('resources', part), '{}')}] : [])" for part in PARTS]
-    found.append(_where(_on(limits_from_requests.RULE, config, policy), copied))
+    found.append(_where(_on(limits_from_requests.propose, config, policy), copied))
     serves = f'd.kind == "{REGULAR}" && {_REQUESTS_VGPU}'
     for rule, condition, name, amount in defaults:
         added = ", ".join(_add(_at("resources", part, name), text(str(amount))) for part in PARTS)
@@ -125,12 +125,12 @@ def _of_pod(policy: Policy) -> Iterator[str]:
     settings, spec = policy.settings, "variables.pod.spec"
     if settings.scheduler_name != names.DEFAULT_SCHEDULER:
         usual = f"(!has({spec}.schedulerName) || {spec}.schedulerName in {list_of(['', names.DEFAULT_SCHEDULER])})"
-        wanted = both(_where_on(scheduler_name.RULE, policy), "size(variables.devices) > 0", usual)
+        wanted = both(_where_on(scheduler_name.propose, policy), "size(variables.devices) > 0", usual)
         yield _where(wanted, f"[{_add(text('/spec/schedulerName'), text(settings.scheduler_name))}]")
     if settings.toleration is not None:
         own = f"{spec}.tolerations"
         lacks = f"!(has({own}) && {own}.exists(t, {covers(settings.toleration)}))"
-        wanted = both(_where_on(toleration.RULE, policy), f"variables.devices.exists(d, {_REQUESTS_VGPU})", lacks)
+        wanted = both(_where_on(toleration.propose, policy), f"variables.devices.exists(d, {_REQUESTS_VGPU})", lacks)
         value = "{" + ", ".join(f"{text(key)}: {text(word)}" for key, word in settings.toleration.json().items()) + "}"
         appended, first = _add(text("/spec/tolerations/-"), value), _add(text("/spec/tolerations"), f"[{value}]")
         yield _where(wanted, f"(has({own}) ? [{appended}] : [{first}])")

@@ -326,7 +326,7 @@ def _gputype_malformed(_scope: Scope) -> str:
     advice = let(meant, "meant", f"meant == '' ? {text(rule.NAME_TYPE)} : 'write ' + {quoted('meant')}")
     problem = text(rule.EMPTY_ELEMENT.format(effect=effect))
     detail = message_of(rule, rule.DETAIL, key=text(key), value=quoted(value), problem=problem, advice=advice)
-    empty = text(f"{rule.RULE.id}: {rule.EMPTY.format(key=key, effect=effect, advice=rule.NAME_TYPE)}")
+    empty = text(f"{rule.check.id}: {rule.EMPTY.format(key=key, effect=effect, advice=rule.NAME_TYPE)}")
     excludes = f"{_annotated(key)} && !({_annotated(names.USE_GPUTYPE)}) && {value}.matches({text('(?:^|,)(?:,|$)')})"
     return some(excludes, f"({value} == '' ? {empty} : {detail})")
 
@@ -383,4 +383,4 @@ _EXPRESSIONS: Mapping[ModuleType, Callable[[Scope], str]] = {
     ascend_partial_several: _ascend_partial_several,
     ascend_mode_unread: _ascend_mode_unread,
 }
-STATIC: Mapping[str, Callable[[Scope], str]] = {rule.RULE.id: write for rule, write in _EXPRESSIONS.items()}
+STATIC: Mapping[str, Callable[[Scope], str]] = {rule.check.id: write for rule, write in _EXPRESSIONS.items()}

@@ -8,21 +8,21 @@ Without this webhook, the setting has no effect. Containers that get a card from
 a pod's env overrides the plugin's, and would take the card away.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
-from webhook.pod.patch import APPEND, Edit
+from webhook.devices.requests import requested_families, requests_native_gpu
+from webhook.pod.patch import APPEND
 from webhook.pod.view import Container
-from webhook.rules import wording
-from webhook.rules.base import Mutation
-from webhook.rules.context import EVERY_POD, Context, Notice
+from webhook.rules.api import EVERY_POD, Context, Edit, Edits, Family, Mutation, Notice, ReviewedPod, wording
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
+@Mutation(
+    "with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that requests no vGPU",
+    families=EVERY_POD,
+    enabled=lambda config, _: config.vgpu.overwrite_env,
+)
+def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Set NVIDIA_VISIBLE_DEVICES=none in containers that request no NVIDIA device."""
     roles = pod.roles
     for container in (*pod.view.init_containers, *pod.view.containers):
@@ -30,7 +30,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
             yield from _hide(container)
 
 
-def _hide(container: Container) -> Iterator[Edit | Notice]:
+def _hide(container: Container) -> Edits:
     hidden = {"name": names.NVIDIA_VISIBLE_DEVICES, "value": "none"}
     own = [(index, env) for index, env in container.entries("env") if env.get("name") == names.NVIDIA_VISIBLE_DEVICES]
     if not own:
@@ -39,12 +39,3 @@ def _hide(container: Container) -> Iterator[Edit | Notice]:
         if wording.shows_devices(env):
             yield Edit((*container.path, "env", index), hidden)
             yield Notice(f"{wording.container(container)} requests no vGPU: {names.NVIDIA_VISIBLE_DEVICES} set to none")
-
-
-RULE = Mutation(
-    id="hide-devices",
-    summary="with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that requests no vGPU",
-    propose=propose,
-    enabled=lambda config, _: config.vgpu.overwrite_env,
-    families=EVERY_POD,
-)

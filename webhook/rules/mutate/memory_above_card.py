@@ -7,18 +7,16 @@ Why:      the policy promises the largest card for such a request; without the r
 Not in an autoscaled fleet, which may get a larger card.
 """
 
-from collections.abc import Iterator
-
-from webhook.pod.patch import Edit
-from webhook.rules import wording
-from webhook.rules.base import Mutation
-from webhook.rules.context import VGPU_ONLY, Context, Notice
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, set_amount, wording
 from webhook.rules.settings import MemoryAboveCard
-from webhook.rules.wording import set_amount
 
 
-def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
+@Mutation(
+    "memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
+    families=VGPU_ONLY,
+    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.autoscaled,
+)
+def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no eligible card has."""
     if not context.knows_nodes or not any([request.memory for request in pod.slices]):
         return
@@ -35,12 +33,3 @@ def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
                 f"{wording.container(request.container)}: {name} {request.memory} is above the largest eligible card; "
                 f"lowered to {largest}"
             )
-
-
-RULE = Mutation(
-    id="memory-above-card",
-    summary="memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
-    propose=propose,
-    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.autoscaled,
-    families=VGPU_ONLY,
-)

@@ -5,22 +5,18 @@ Writes:   the memory, in limits and requests; removes the percentage
 Why:      no node offers the percentage as a resource, and the ordinary node fit counts it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from webhook.devices.families import Role
 from webhook.devices.requests import DeviceRequest
-from webhook.pod.patch import Edit
-from webhook.rules import wording
-from webhook.rules.base import Mutation
-from webhook.rules.context import VGPU_ONLY, Context, Notice
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 from webhook.rules.settings import MixedCards
-from webhook.rules.wording import remove_amount, set_amount
+from webhook.rules.wording import remove_amount
 
 PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers
 
 
-def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
+@Mutation("a memory percentage becomes memory, floor(card × percentage / 100)", families=VGPU_ONLY)
+def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Convert each usable percentage; leave the others to validation."""
     found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]
     if not found or context.fleet is None:
@@ -44,9 +40,7 @@ def _fits(pod: ReviewedPod, amounts: Mapping[DeviceRequest, int]) -> bool:
     return pod.status_takes(sum([amounts.get(request, request.memory or 0) for request in pod.slices]))
 
 
-def _convert(
-    request: DeviceRequest, percentage: int, sizes: list[int], context: Context, *, whole_card: bool
-) -> Iterator[Edit | Notice]:
+def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context: Context, *, whole_card: bool) -> Edits:
     config, settings = request.config, context.settings
     mixed = len(sizes) > 1
     if not sizes or (mixed and not whole_card and settings.mixed_cards is MixedCards.DENY):
@@ -64,11 +58,3 @@ def _convert(
     if mixed:
         differ = f"cards differ ({wording.sizes(sizes, context.config)})"
         yield Notice(f"{who}: {differ}; {percentage}% taken of {size}: {config.memory_name} {amount}")
-
-
-RULE = Mutation(
-    id="percentage-to-memory",
-    summary="a memory percentage becomes memory, floor(card × percentage / 100)",
-    propose=propose,
-    families=VGPU_ONLY,
-)

@@ -8,27 +8,18 @@ A pod that uses the names of several systems, or one that has no counterpart tho
 the rule foreign-dialect says why.
 """
 
-from collections.abc import Iterator
-
-from webhook.pod.patch import Edit
-from webhook.rules.base import Mutation
-from webhook.rules.context import EVERY_POD, Context, Notice
+from webhook.rules.api import EVERY_POD, Context, Edits, Mutation, Notice, ReviewedPod
 from webhook.rules.dialects import spoken, translatable
-from webhook.rules.reviewed_pod import ReviewedPod
 
 
-def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
+@Mutation(
+    "names of HAMi, aliyun or KAI become this cluster's, with a warning (policy `dialects: {hami: translate}`)",
+    families=EVERY_POD,
+)
+def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Translate the one dialect of a pod, wholly or not at all."""
     if found := translatable(spoken(pod, context), context):
         dialect, steps = found
         for step in steps:
             yield from step.edits
             yield Notice(step.report(dialect))
-
-
-RULE = Mutation(
-    id="translate-dialect",
-    summary="names of HAMi, aliyun or KAI become this cluster's, with a warning (policy `dialects: {hami: translate}`)",
-    propose=propose,
-    families=EVERY_POD,
-)

@@ -5,16 +5,8 @@ Finds:    a mode, gputype, UUIDs or a group policy as a label, or on a workload 
 Why:      nothing reads it there, so the pod gets any card in any mode.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.requests import DevicePod
-from webhook.pod.view import LABELS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 
 READ = names.CHOOSING_ANNOTATIONS
 
@@ -22,14 +14,7 @@ AS_LABEL = "{key} is a label here, where nothing reads it; write it under metada
 ON_WORKLOAD = "{key} is read from the pods, not from {who}; move it to the annotations of the pod template"
 
 
-def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
-    """Find annotations that are written as labels."""
-    if pod.view.labels and not READ.isdisjoint(pod.view.labels):
-        for key in sorted(READ.intersection(pod.view.labels)):
-            yield Finding(f"metadata.labels[{key}]", AS_LABEL.format(key=key))
-
-
-def check_workload(workload: Workload, _context: Context) -> Iterator[Finding]:
+def _check_workload(workload: Workload, _context: Context) -> Findings:
     """Find annotations of the workload that the template of a pod with devices lacks."""
     if READ.isdisjoint(workload.annotations) or not workload.requests_devices:
         return
@@ -39,11 +24,14 @@ def check_workload(workload: Workload, _context: Context) -> Iterator[Finding]:
             yield Finding(wording.annotation_path(key), ON_WORKLOAD.format(key=key, who=workload.who))
 
 
-RULE = Validation(
-    id="annotation-misplaced",
-    level=Level.WARN,
-    summary="a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
-    check=check,
-    check_workload=check_workload,
-    fields=LABELS,
+@Validation(
+    Level.WARN,
+    "a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
+    fields={"labels"},
+    check_workload=_check_workload,
 )
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Find annotations that are written as labels."""
+    if pod.view.labels and not READ.isdisjoint(pod.view.labels):
+        for key in sorted(READ.intersection(pod.view.labels)):
+            yield Finding(f"metadata.labels[{key}]", AS_LABEL.format(key=key))

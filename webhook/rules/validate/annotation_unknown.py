@@ -10,12 +10,7 @@ from difflib import get_close_matches
 from itertools import islice
 
 from webhook import names
-from webhook.devices.requests import DevicePod
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = "the annotation {key} is read by nothing; did you mean {meant}?"
 
@@ -27,7 +22,10 @@ _KNOWN = READ | names.RESERVED_ANNOTATIONS
 _BEGINNINGS = tuple(sorted({f"{key.partition('/')[0]}/" for key in READ}))
 
 
-def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN, "an annotation whose name differs in a few letters from one that is read", fields={"annotations"}
+)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find names that are close to one that is read."""
     for key in islice(_unknown(pod), MAX_COMPARED):
         meant = get_close_matches(key, sorted(READ), n=1, cutoff=CLOSE)
@@ -35,16 +33,7 @@ def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
             yield Finding(wording.annotation_path(key), DETAIL.format(key=wording.quoted(key), meant=meant[0]))
 
 
-def _unknown(pod: DevicePod) -> Iterator[str]:
+def _unknown(pod: ReviewedPod) -> Iterator[str]:
     for key in pod.view.annotations:
         if key not in _KNOWN and len(key) <= MAX_KEY and key.lower().startswith(_BEGINNINGS):
             yield key
-
-
-RULE = Validation(
-    id="annotation-unknown",
-    level=Level.WARN,
-    summary="an annotation whose name differs in a few letters from one that is read",
-    check=check,
-    fields=ANNOTATIONS,
-)

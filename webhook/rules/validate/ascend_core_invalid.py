@@ -5,21 +5,19 @@ Refuses:  cores that are neither a template nor a multiple of a chip; an unknown
 Why:      the scheduler finds no template and no chip for it, and the pod stays pending.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.families import Family
 from webhook.devices.mindcluster import CHIP_CORES, DVPP, LEVELS, TEMPLATE_CORES, chip_cores, has_template, served
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "`huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
+    families={Family.MINDCLUSTER},
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find cores and labels that select no template."""
     shapes = context.fleet.parts[Family.MINDCLUSTER].shapes if context.fleet is not None else ()
     chips = sorted({chip_cores(shape) for shape in shapes} or {CHIP_CORES})
@@ -38,12 +36,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 f"metadata.labels[{label}]",
                 f"the label {label} is {wording.quoted(value)}; write {', '.join(words[:-1])} or {words[-1]}, or remove it",
             )
-
-
-RULE = Validation(
-    id="ascend-core-invalid",
-    level=Level.DENY,
-    summary="`huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
-    check=check,
-    families=frozenset({Family.MINDCLUSTER}),
-)

@@ -5,13 +5,7 @@ Refuses:  memory above the chip's capacity, unless NPUs are shared in software
 Why:      the scheduler finds no template for it, counts nothing, and the container gets the smallest part of an NPU.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import ASCEND_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import ASCEND_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     "{who} requests {resource} {memory}, but an NPU has {capacity} MiB and the scheduler would book the smallest template; "
@@ -19,7 +13,12 @@ DETAIL = (
 )
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "Ascend memory above the capacity of an NPU, for which the scheduler counts the smallest template",
+    families=ASCEND_ONLY,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find memory above the capacity."""
     for request in pod.npus:
         chip = request.chip
@@ -32,12 +31,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 capacity=chip.capacity,
                 allocatable=chip.allocatable,
             )
-
-
-RULE = Validation(
-    id="ascend-memory-oversize",
-    level=Level.DENY,
-    summary="Ascend memory above the capacity of an NPU, for which the scheduler counts the smallest template",
-    check=check,
-    families=ASCEND_ONLY,
-)

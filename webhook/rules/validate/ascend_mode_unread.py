@@ -5,17 +5,10 @@ Finds:    a mode that differs from hami-core only in case, spaces or dashes; bef
 Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
-from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import near_mode
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import ASCEND_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.target import VOLCANO_FACTS, format_version
 
 UNREAD = (
@@ -25,7 +18,14 @@ UNREAD = (
 DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
+    "not read: the NPUs are cut by templates",
+    families=ASCEND_ONLY,
+    fields={"annotations"},
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a misspelt hami-core, and one that is not read."""
     written, target = pod.view.annotation(names.VNPU_MODE), context.settings.target
     if written is None or near_mode(written) != names.MODE_HAMI_CORE:
@@ -34,14 +34,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if not (target.shares_npus and is_hami_core(pod.view)):
         message = detail.format(mode=wording.quoted(written), version=format_version(target.volcano))
         yield Finding(wording.annotation_path(names.VNPU_MODE), message)
-
-
-RULE = Validation(
-    id="ascend-mode-unread",
-    level=Level.WARN,
-    summary="`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
-    "not read: the NPUs are cut by templates",
-    check=check,
-    families=ASCEND_ONLY,
-    fields=ANNOTATIONS,
-)

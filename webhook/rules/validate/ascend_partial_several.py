@@ -5,13 +5,7 @@ Refuses:  a count above 1 with less than the whole memory, unless NPUs are share
 Why:      the scheduler refuses parts of several NPUs on every node, and the pod stays pending.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import ASCEND_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import ASCEND_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     "{who} requests {number} {count} with {resource} {memory} each, but several NPUs are given whole only; write "
@@ -19,7 +13,8 @@ DETAIL = (
 )
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "more than one Ascend NPU with less than the whole memory of each", families=ASCEND_ONLY)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find parts of several NPUs."""
     for request in pod.npus:
         chip = request.chip
@@ -35,12 +30,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 memory=request.memory,
                 allocatable=chip.allocatable,
             )
-
-
-RULE = Validation(
-    id="ascend-partial-several",
-    level=Level.DENY,
-    summary="more than one Ascend NPU with less than the whole memory of each",
-    check=check,
-    families=ASCEND_ONLY,
-)

@@ -8,17 +8,17 @@ Mostly a node offers vGPUs but no memory, since a device plugin cannot list so m
 bound there.
 """
 
-from collections.abc import Iterator
-
 from webhook.devices.nodes import lowest
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "a node whose cards Volcano does not see, but to which it may bind the pod",
+    families=VGPU_ONLY,
+    fleet=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node of each kind, and what keeps the pod away from it."""
     fleet = context.known_fleet
     if fleet is None:
@@ -38,13 +38,3 @@ def _advice(pod: ReviewedPod, lacks: str) -> str:
     vgpu = pod.config.vgpu
     write = f"write {lacks}, " if lacks in (vgpu.memory_name, vgpu.cores_name) else ""
     return f"{write}select other nodes, or ask an administrator to cordon it"
-
-
-RULE = Validation(
-    id="bound-without-cards",
-    level=Level.WARN,
-    summary="a node whose cards Volcano does not see, but to which it may bind the pod",
-    check=check,
-    families=VGPU_ONLY,
-    fleet=True,
-)

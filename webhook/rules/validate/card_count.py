@@ -5,17 +5,15 @@ Refuses:  a count above the cards of every node in the requested mode; more gpus
 Why:      the allocatable 80 of an eight-card node counts slices; a container can use eight of them.
 """
 
-from webhook.rules.base import Validation
-from webhook.rules.refusals import refusals
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
 
-ID = "card-count"
 
-RULE = Validation(
-    id=ID,
-    level=Level.DENY,
-    summary="more vGPUs in a container than any node has physical cards; more gpushare cards or NPUs than any node has",
-    check=refusals(ID),
+@Validation(
+    Level.DENY,
+    "more vGPUs in a container than any node has physical cards; more gpushare cards or NPUs than any node has",
     fleet=True,
     verdict=True,
 )
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Say what no node can give."""
+    return pod.refusals(check.id)

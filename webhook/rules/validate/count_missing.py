@@ -5,22 +5,22 @@ Refuses:  vGPU memory, cores or percentage, or Ascend memory or cores, in a cont
 Why:      the container starts without isolation or without a device, even where the scheduler has accounted one for it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from webhook.devices.config import Chip
-from webhook.devices.families import Family, Role
 from webhook.devices.requests import Amount
 from webhook.pod.view import REGULAR, Container
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Family, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
+@Validation(
+    Level.DENY,
+    "memory, cores or a percentage of a vGPU or NPU without its count",
+    families={Family.VGPU, Family.ASCEND},
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find containers that lack a count, each device once."""
     alone = len(pod.requested) == 1 and pod.slices  # the usual pod, for which little time is spent
     if alone and all([request.number is not None for request in pod.slices]):
@@ -28,7 +28,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     return _find(pod, context)
 
 
-def _find(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+def _find(pod: ReviewedPod, context: Context) -> Findings:
     for request in pod.slices:
         config = request.config
         if Role.NUMBER not in request.written and not _is_misspelt(config.number_name, request.container, pod, context):
@@ -70,12 +70,3 @@ def _uncounted_npus(pod: ReviewedPod, context: Context) -> Iterator[tuple[Amount
     for device, amount in first.items():
         if device not in counted:
             yield amount, device[1]
-
-
-RULE = Validation(
-    id="count-missing",
-    level=Level.DENY,
-    summary="memory, cores or a percentage of a vGPU or NPU without its count",
-    check=check,
-    families=frozenset({Family.VGPU, Family.ASCEND}),
-)

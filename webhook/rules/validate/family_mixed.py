@@ -7,17 +7,12 @@ Why:      different device plugins give them out, which do not share cards; Volc
 If a node offers vGPUs and nvidia.com/gpu, its plugins may have been given different cards, so the rule only warns.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
-from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
+from webhook.devices.requests import requested_families, requests_native_gpu
 from webhook.pod.view import Container
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     "{first} requests a vGPU and {second} requests {other}, but different device plugins give them out, which do not share "
@@ -25,7 +20,8 @@ DETAIL = (
 )
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "one pod that requests two NVIDIA families", families=VGPU_ONLY)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the other family beside the first vgpu container."""
     for container in pod.requested.get(Family.GPUSHARE, ()):
         if Family.GPUSHARE in requested_families(container, pod.roles):
@@ -40,15 +36,6 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             return
 
 
-def _finding(path: str, pod: DevicePod, container: Container, other: str) -> Finding:
+def _finding(path: str, pod: ReviewedPod, container: Container, other: str) -> Finding:
     first, second = wording.container(pod.requested[Family.VGPU][0]), wording.container(container)
     return Finding(path, DETAIL.format(first=first, second=second, other=other))
-
-
-RULE = Validation(
-    id="family-mixed",
-    level=Level.DENY,
-    summary="one pod that requests two NVIDIA families",
-    check=check,
-    families=VGPU_ONLY,
-)

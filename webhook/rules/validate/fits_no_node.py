@@ -5,17 +5,15 @@ Refuses:  a pod that no node can take even when it is empty, for a reason that n
 Why:      memory, cores, exclusive cards or node totals rule out every placement, and the pod stays pending.
 """
 
-from webhook.rules.base import Validation
-from webhook.rules.refusals import refusals
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
 
-ID = "fits-no-node"
 
-RULE = Validation(
-    id=ID,
-    level=Level.DENY,
-    summary="no assignment of all containers exists on any node (memory, cores, exclusivity, node totals)",
-    check=refusals(ID),
+@Validation(
+    Level.DENY,
+    "no assignment of all containers exists on any node (memory, cores, exclusivity, node totals)",
     fleet=True,
     verdict=True,
 )
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Say what no node can give."""
+    return pod.refusals(check.id)

@@ -7,18 +7,18 @@ Why:      the scheduler serves containers in order, walks the cards once and tak
 On a partly used node the walk may differ, so this is a warning.
 """
 
-from collections.abc import Iterator
-
 from webhook.devices.verdict import FitsTightly
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.scheduler import POLICIES
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "an assignment exists, yet the scheduler's greedy order misses it on an empty node",
+    families=VGPU_ONLY,
+    fleet=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node with such a placement."""
     for _, _, verdict in pod.certain_verdicts:
         if isinstance(verdict, FitsTightly):
@@ -32,13 +32,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 f"the pod fits node {verdict.node}, but the scheduler may miss it{known}; "
                 "put the container that requests most first",
             )
-
-
-RULE = Validation(
-    id="fits-tightly",
-    level=Level.WARN,
-    summary="an assignment exists, yet the scheduler's greedy order misses it on an empty node",
-    check=check,
-    families=VGPU_ONLY,
-    fleet=True,
-)

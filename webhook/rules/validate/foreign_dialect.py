@@ -5,13 +5,9 @@ Finds:    each name of such a system, after all repairs, with what to write inst
 Why:      the pod stays pending, or gets a whole card where it means a share.
 """
 
-from collections.abc import Iterable
-
-from webhook.rules.base import Validation
-from webhook.rules.context import EVERY_POD, Context, Finding
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.dialects import spoken, translatable
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import DialectUse, Level
+from webhook.rules.settings import DialectUse
 
 SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
 NOT_SENT = (  # it would have been translated before
@@ -21,7 +17,10 @@ NOT_SENT = (  # it would have been translated before
 TRANSLATION = "translate-dialect"
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
+@Validation(
+    Level.WARN, "names of HAMi, aliyun or KAI, with what to write instead (policy `dialects`)", families=EVERY_POD
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""
     found = spoken(pod, context)
     if not found:
@@ -33,12 +32,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     if translatable(found, context) and TRANSLATION not in context.repairs_off:
         findings.append(Finding(findings[0].path, NOT_SENT))
     return findings
-
-
-RULE = Validation(
-    id="foreign-dialect",
-    level=Level.WARN,
-    summary="names of HAMi, aliyun or KAI, with what to write instead (policy `dialects`)",
-    check=check,
-    families=EVERY_POD,
-)

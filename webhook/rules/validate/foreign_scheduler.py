@@ -5,14 +5,8 @@ Refuses:  a scheduler that the policy does not list
 Why:      another scheduler writes no assignment, and the pod fails with UnexpectedAdmissionError.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = "schedulerName is {scheduler}{own}, but only {allowed} assigns devices; {advice}"
 AGENTS = "agent-scheduler"  # the default name; source: volcano cmd/agent-scheduler/app/options/options.go
@@ -21,7 +15,8 @@ NAME_IT = "name it"
 NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fills it in
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "a schedulerName outside policy `schedulerNames`")
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find another scheduler."""
     allowed = context.settings.scheduler_names
     scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
@@ -36,11 +31,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 advice=NAME_IT if unrepaired else NAME_IT_OR_NONE,
             ),
         )
-
-
-RULE = Validation(
-    id="foreign-scheduler",
-    level=Level.DENY,
-    summary="a schedulerName outside policy `schedulerNames`",
-    check=check,
-)

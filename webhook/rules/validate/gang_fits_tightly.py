@@ -8,16 +8,14 @@ For several tasks every order of the pods that the scheduler may have is tried o
 rule finds nothing.
 """
 
-from collections.abc import Iterator
-
 from webhook.devices.vgpu.gang import StartsTightly
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
 
 
-def check(workload: Workload, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN, "a gang fits the empty fleet, yet the scheduler's greedy order places too few of its pods", fleet=True
+)
+def check(workload: Workload, context: Context) -> Findings:
     """Name the role, and how many of its pods the scheduler places; or count the roles."""
     judged = workload.judged
     if judged is None or not isinstance(judged.verdict, StartsTightly):
@@ -34,12 +32,3 @@ def check(workload: Workload, context: Context) -> Iterator[Finding]:
         f"the {pods} fit the empty fleet, but the scheduler's order {missed}; request another number of vGPUs per pod, or "
         "fewer pods at once",
     )
-
-
-RULE = Validation(
-    id="gang-fits-tightly",
-    level=Level.WARN,
-    summary="a gang fits the empty fleet, yet the scheduler's greedy order places too few of its pods",
-    check_workload=check,
-    fleet=True,
-)

@@ -7,23 +7,20 @@ Why:      Volcano starts a gang when as many pods exist as it needs; until then 
 Volcano's own webhook, which its chart installs, refuses a Job with minAvailable above its replicas.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
 from webhook import names
 from webhook.pod.gangs import Gang, group_min_member
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
 from webhook.texts import counted
 
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
 
-def check(workload: Workload, context: Context) -> Iterator[Finding]:
+@Validation(Level.WARN, "a gang that needs more pods than are ever created at a time")
+def check(workload: Workload, context: Context) -> Findings:
     """Report the first reason that keeps the gang from being complete."""
     if not workload.requests_devices:
         return
@@ -100,7 +97,7 @@ def _share(value: Any, replicas: int, *, up: bool) -> int:
     return ceil(exact) if up else int(exact)
 
 
-def _on_template(workload: Workload) -> Iterator[Finding]:
+def _on_template(workload: Workload) -> Findings:
     """The annotation on a pod template, where Volcano does not read it."""
     for role in workload.roles:
         if group_min_member(workload.pods[role.template].view.raw) > 1 and role.template == "spec.template":
@@ -109,11 +106,3 @@ def _on_template(workload: Workload) -> Iterator[Finding]:
                 f"group-min-member is read from {workload.who} itself, not from its pod template; move the annotation to the "
                 "workload's metadata",
             )
-
-
-RULE = Validation(
-    id="gang-never-complete",
-    level=Level.WARN,
-    summary="a gang that needs more pods than are ever created at a time",
-    check_workload=check,
-)

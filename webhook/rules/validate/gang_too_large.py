@@ -8,18 +8,14 @@ A gang that may start is never refused: pods above the minimum, pods that reques
 searched are let through.
 """
 
-from collections.abc import Iterator
-
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
 
 MAX_NODES = 3  # named in a message
 
 
-def check(workload: Workload, context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "a gang of vGPU pods that the empty fleet cannot start", fleet=True)
+def check(workload: Workload, context: Context) -> Findings:
     """Name the role that is too large, or all of them."""
     judged = workload.judged
     if judged is not None and isinstance(judged.verdict, NeverStarts):
@@ -59,12 +55,3 @@ def _together(judged: JudgedGang, never: NeverStarts) -> str:
         f"{judged.request.minimum} vGPU pods of {len(judged.roles)} tasks must start at once, but the empty fleet {held}; "
         "set a smaller minAvailable or request fewer vGPUs per pod"
     )
-
-
-RULE = Validation(
-    id="gang-too-large",
-    level=Level.DENY,
-    summary="a gang of vGPU pods that the empty fleet cannot start",
-    check_workload=check,
-    fleet=True,
-)

@@ -8,16 +8,9 @@ A word with a space is part of many card types: " A800" of "NVIDIA-NVIDIA A800-S
 no-eligible-card to decide.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 EFFECTS = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
 
@@ -28,7 +21,13 @@ SPACES = "whose spaces are taken literally"
 NAME_TYPE = "name a card type or remove the annotation"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
+    families=VGPU_ONLY,
+    fields={"annotations"},
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find lists that the scheduler reads differently from what the author meant."""
     for key, effect in EFFECTS.items():
         text = pod.view.annotation(key)
@@ -44,13 +43,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         detail = template.format(key=key, value=wording.quoted(text), problem=problem, effect=effect, advice=advice)
         refuses = key == names.NOUSE_GPUTYPE and excludes_every_card(pod.view)
         yield Finding(wording.annotation_path(key), detail, doubtful=not refuses)
-
-
-RULE = Validation(
-    id="gputype-malformed",
-    level=Level.DENY,
-    summary="a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
-    check=check,
-    families=VGPU_ONLY,
-    fields=ANNOTATIONS,
-)

@@ -5,20 +5,20 @@ Finds:    a word that no card type contains
 Why:      it is most likely misspelt: use-gputype then allows fewer cards than intended, nouse-gputype excludes none.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words
 from webhook.devices.vgpu.refusals import card_types
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "a gputype word that matches no card type of the fleet",
+    families=VGPU_ONLY,
+    fields={"annotations"},
+    fleet=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find words that match no card."""
     shapes = context.known_fleet.vgpu.shapes if context.known_fleet is not None else ()
     if not shapes:
@@ -33,14 +33,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                         wording.annotation_path(key),
                         f"{key}: no card matches {wording.quoted(word)}; there are {card_types(shapes)}",
                     )
-
-
-RULE = Validation(
-    id="gputype-unknown",
-    level=Level.WARN,
-    summary="a gputype word that matches no card type of the fleet",
-    check=check,
-    families=VGPU_ONLY,
-    fields=ANNOTATIONS,
-    fleet=True,
-)

@@ -9,17 +9,12 @@ ephemeral containers are read. These may have SYS_PTRACE, which `kubectl debug` 
 without hostPID it reaches the processes of the pod alone.
 """
 
-from collections.abc import Iterator
 from itertools import chain
 
-from webhook.devices.requests import DevicePod
 from webhook.pod import paths
 from webhook.pod.view import EPHEMERAL, Container, mapping, sequence
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import ABOVE_CARDS, above
-from webhook.rules.settings import Level
 
 NAMESPACES = ("hostPID", "hostIPC")
 _POWERS = ("SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "PERFMON", "DAC_READ_SEARCH")
@@ -63,7 +58,15 @@ BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolation; remove it"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
+    families=VGPU_ONLY,
+    fields={"hostPID", "hostIPC", "volumes", "securityContext"},
+    on={"ephemeral"},
+    isolates=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find host namespaces, powerful capabilities and paths."""
     if pod.previous is None:  # neither namespaces nor volumes ever change
         yield from _of_the_host(pod)
@@ -73,7 +76,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             yield wording.find_in_container(ADDS, container, "securityContext.capabilities.add", power=power)
 
 
-def _of_the_host(pod: DevicePod) -> Iterator[Finding]:
+def _of_the_host(pod: ReviewedPod) -> Findings:
     for field in NAMESPACES:
         if pod.view.spec.get(field) is True:
             yield Finding(f"spec.{field}", SHARES.format(field=field))
@@ -90,21 +93,10 @@ def _problem(path: str) -> str | None:
     return next((problem for problem, found in CONTROLLING.items() if path.startswith(found)), None)
 
 
-def _added_power(container: Container, pod: DevicePod) -> str | None:
+def _added_power(container: Container, pod: ReviewedPod) -> str | None:
     debugs = container.kind == EPHEMERAL and pod.view.spec.get("hostPID") is not True
     powers = CAPABILITIES - TRACING if debugs else CAPABILITIES
     where = f"{container.where}.securityContext."
     capabilities = mapping(container.security_context(), "capabilities", where)
     added = sequence(capabilities, "add", f"{where}capabilities.")
     return next((name for name in added if isinstance(name, str) and name.upper() in powers), None)
-
-
-RULE = Validation(
-    id="host-access",
-    level=Level.WARN,
-    summary="hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
-    check=check,
-    isolates=True,
-    families=VGPU_ONLY,
-    fields=frozenset({"hostPID", "hostIPC", "volumes", "securityContext"}),
-)

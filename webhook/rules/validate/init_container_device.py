@@ -10,15 +10,8 @@ Volcano counts the gpushare cards of init containers, too. Its device plugin (vo
 that amount in a regular container.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, requested_families
-from webhook.pod.view import INIT
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.devices.requests import requested_families
+from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     "{who}{sidecar} requests a device, but Volcano allocates devices to regular containers only; move the request there"
@@ -30,7 +23,10 @@ GPUSHARE = (
 SIDECAR = " (a sidecar)"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY, "a device in an init or restartable init container: it is never allocated", fields={"initContainers"}
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find init containers that request a device."""
     for container in pod.view.init_containers:
         families = requested_families(container, pod.roles)
@@ -41,12 +37,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 sidecar=SIDECAR if container.raw.get("restartPolicy") == "Always" else "",
             )
             yield Finding(f"{container.where}.resources", detail, doubtful=shares)
-
-
-RULE = Validation(
-    id="init-container-device",
-    level=Level.DENY,
-    summary="a device in an init or restartable init container: it is never allocated",
-    check=check,
-    fields=frozenset({INIT}),
-)

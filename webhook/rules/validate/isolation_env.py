@@ -20,15 +20,9 @@ An empty NVIDIA_VISIBLE_DEVICES, LD_PRELOAD or LD_AUDIT has no effect on the iso
 tightens it (HAMi-core, src/multiprocess/multiprocess_memory_limit.c, set_env_utilization_switch).
 """
 
-from collections.abc import Iterator
-
 from webhook.pod.environment import preloads_allocators
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import DISABLING, ISOLATED, has_no_effect, overriding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
 
 DETAIL = "{who} sets {name}, which overrides the isolation of the device; remove it"
 DISABLES = (
@@ -40,7 +34,15 @@ PRELOADS = (
 )
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "an environment variable that switches the isolation off, ephemeral containers included",
+    families=ISOLATED,
+    fields={"env"},
+    on={"ephemeral"},
+    isolates=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that loosen the isolation."""
     known, prefixes = overriding(frozenset(pod.requested))
     for container in pod.judged:
@@ -57,14 +59,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 path, shown = f"{container.where}.env[{index}]", wording.quoted(name)[1:-1]
                 detail = template.format(who=wording.container(container), name=shown)
                 yield Finding(path, detail, ceiling=ceiling)
-
-
-RULE = Validation(
-    id="isolation-env",
-    level=Level.DENY,
-    summary="an environment variable that switches the isolation off, ephemeral containers included",
-    check=check,
-    isolates=True,
-    families=ISOLATED,
-    fields=frozenset({"env"}),
-)

@@ -5,19 +5,21 @@ Finds:    an entry that can set one of those variables, given its prefix, in a p
 Why:      its keys are read when the container starts, and override what the device plugin injects.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import ISOLATED, first_behind
-from webhook.rules.settings import Level
 
 DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys in env, or set a prefix such as APP_"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "`envFrom` that can set a variable which switches the isolation off",
+    families=ISOLATED,
+    fields={"envFrom"},
+    on={"ephemeral"},
+    isolates=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find sources of variables that may override the isolation."""
     for container in pod.judged:
         for index, source in container.entries("envFrom"):
@@ -25,14 +27,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             name = first_behind(prefix if isinstance(prefix, str) else "", pod.requested)
             if name is not None:
                 yield wording.find_in_container(DETAIL, container, f"envFrom[{index}]", name=name)
-
-
-RULE = Validation(
-    id="isolation-env-from",
-    level=Level.WARN,
-    summary="`envFrom` that can set a variable which switches the isolation off",
-    check=check,
-    isolates=True,
-    families=ISOLATED,
-    fields=frozenset({"envFrom"}),
-)

@@ -8,13 +8,7 @@ CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPAB
 need them, and images set them too.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 EFFECTS = {
     "CUDA_TASK_PRIORITY": "sets the priority of its kernels over those of the card's other tenants",
@@ -24,7 +18,15 @@ EFFECTS = {
 DETAIL = "{who} sets {name}, which {effect}; remove it"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
+    families=VGPU_ONLY,
+    fields={"env"},
+    on={"ephemeral"},
+    isolates=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that tune the isolation."""
     for container in pod.judged:
         for index, env in container.entries("env"):
@@ -32,14 +34,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             effect = EFFECTS.get(name) if isinstance(name, str) else None
             if effect:
                 yield wording.find_in_container(DETAIL, container, f"env[{index}]", name=name, effect=effect)
-
-
-RULE = Validation(
-    id="isolation-env-tuned",
-    level=Level.WARN,
-    summary="an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
-    check=check,
-    isolates=True,
-    families=VGPU_ONLY,
-    fields=frozenset({"env"}),
-)

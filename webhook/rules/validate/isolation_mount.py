@@ -7,16 +7,10 @@ Why:      what is mounted there replaces the preloaded library, its lock or anot
 On update, only new ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.requests import DevicePod
 from webhook.pod import paths
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import ABOVE_CARDS, CARDS, find_injections
-from webhook.rules.settings import Level
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (
@@ -35,7 +29,15 @@ OPENS = "which opens the cards or the isolation's files; remove the volume"
 _TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter one"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a mount over the isolation's files, a hostPath to the cards, or a CDI annotation",
+    families=VGPU_ONLY,
+    fields={"volumeMounts", "volumeDevices", "volumes", "annotations"},
+    on={"update", "ephemeral"},
+    isolates=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find mounts, volumes and CDI annotations that bypass the isolation."""
     for container in pod.judged:
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
@@ -69,14 +71,3 @@ def _problem_of_host_path(path: str) -> str | None:
     if clean in ABOVE_CARDS:
         return OPENS_BELOW
     return OPENS if clean.startswith(CARDS) else None
-
-
-RULE = Validation(
-    id="isolation-mount",
-    level=Level.DENY,
-    summary="a mount over the isolation's files, a hostPath to the cards, or a CDI annotation",
-    check=check,
-    isolates=True,
-    families=VGPU_ONLY,
-    fields=frozenset({"volumeMounts", "volumeDevices", "volumes", "annotations"}),
-)

@@ -5,28 +5,18 @@ Refuses:  a device in requests alone, while the repair `limits-from-requests` is
 Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a device that only requests have, while the repair `limits-from-requests` is off",
+    instead_of="limits-from-requests",
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device that only requests have."""
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
             yield wording.find_resource(DETAIL, amount.container, amount.resource)
-
-
-RULE = Validation(
-    id="limits-missing",
-    level=Level.DENY,
-    summary="a device that only requests have, while the repair `limits-from-requests` is off",
-    check=check,
-    instead_of="limits-from-requests",
-)

@@ -5,17 +5,10 @@ Refuses:  more memory than any of them has
 Why:      the scheduler does not lower the request: it skips every card, and the pod stays pending.
 """
 
-from webhook.rules.base import Validation
-from webhook.rules.refusals import refusals
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
 
-ID = "memory-above-card"
 
-RULE = Validation(
-    id=ID,
-    level=Level.DENY,
-    summary="more memory than any eligible card, MIG instance or NPU has",
-    check=refusals(ID),
-    fleet=True,
-    verdict=True,
-)
+@Validation(Level.DENY, "more memory than any eligible card, MIG instance or NPU has", fleet=True, verdict=True)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Say what no node can give."""
+    return pod.refusals(check.id)

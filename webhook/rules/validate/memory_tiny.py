@@ -5,13 +5,7 @@ Finds:    less than 128 MiB: 16 that means GiB
 Why:      the container starts, and its first call of CUDA fails for want of memory.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 LEAST = 128  # MiB
 
@@ -21,7 +15,8 @@ DETAIL = (
 )
 
 
-def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
+@Validation(Level.WARN, "less vGPU memory than a program needs: GiB that were written as MiB", families=VGPU_ONLY)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for too little memory."""
     for request in pod.slices:
         memory = request.memory
@@ -35,12 +30,3 @@ def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
                 mebibytes=memory * factor,
                 meant=memory * 1024 // factor,
             )
-
-
-RULE = Validation(
-    id="memory-tiny",
-    level=Level.WARN,
-    summary="less vGPU memory than a program needs: GiB that were written as MiB",
-    check=check,
-    families=VGPU_ONLY,
-)

@@ -5,17 +5,15 @@ Refuses:  a pod whose annotations no node satisfies
 Why:      the scheduler skips every card that an annotation excludes, and the pod stays pending.
 """
 
-from webhook.rules.base import Validation
-from webhook.rules.refusals import refusals
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
 
-ID = "no-eligible-card"
 
-RULE = Validation(
-    id=ID,
-    level=Level.DENY,
-    summary="mode, gputype or uuid leave no node enough cards; no node has such devices at all",
-    check=refusals(ID),
+@Validation(
+    Level.DENY,
+    "mode, gputype or uuid leave no node enough cards; no node has such devices at all",
     fleet=True,
     verdict=True,
 )
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Say what no node can give."""
+    return pod.refusals(check.id)

@@ -5,15 +5,16 @@ Finds:    a selector that leaves no node with the devices that the pod requests
 Why:      the pod stays pending until a node gets the labels; the scheduler reports that in an event, so this is a warning.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "a nodeSelector or required node affinity that leaves no node with such devices",
+    fields={"nodeSelector", "affinity"},
+    fleet=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find families of which the selector leaves no node."""
     selector = pod.view.selector
     if selector is None:
@@ -25,13 +26,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 f"no node with {family} devices has the labels that your {selector.words} demands; correct it, or label a node",
             )
             return
-
-
-RULE = Validation(
-    id="node-selector-unmatched",
-    level=Level.WARN,
-    summary="a nodeSelector or required node affinity that leaves no node with such devices",
-    check=check,
-    fields=frozenset({"nodeSelector", "affinity"}),
-    fleet=True,
-)

@@ -5,15 +5,8 @@ Refuses:  0
 Why:      the scheduler counts usage on the first card for it, but the container gets no card.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.families import Role
-from webhook.devices.requests import DevicePod
 from webhook.pod.view import REGULAR
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = (
     "{who} requests {resource} 0, for which the scheduler counts a card that nobody gets; write 1 or more, or remove every "
@@ -21,16 +14,9 @@ DETAIL = (
 )
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "a count of 0")
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find counts of 0."""
     for amount in pod.amounts:
         if amount.value == 0 and amount.role is Role.NUMBER and amount.container.kind == REGULAR:
             yield wording.find_resource(DETAIL, amount.container, amount.resource)
-
-
-RULE = Validation(
-    id="number-zero",
-    level=Level.DENY,
-    summary="a count of 0",
-    check=check,
-)

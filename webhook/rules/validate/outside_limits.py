@@ -11,21 +11,19 @@ pod may get; while the nodes are unknown, that is a doubt. A container without c
 
 from collections.abc import Iterator
 
-from webhook.devices.families import Family, Role
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, Amount
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = (
     "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; write {advice}"
 )
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY, "more or less memory, cores or devices than the policy's `limits` allow a container of the namespace"
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare each amount with the limits."""
     for amount in (*_written(pod), *_left_out(pod, context)):
         least, most = context.limits.get(amount.role, (0, MAX_QUANTITY))
@@ -86,11 +84,3 @@ def _finding(amount: Amount, context: Context, bound: str, advice: str) -> Findi
         advice=f"{resource} {advice}",
     )
     return Finding(wording.resource_path(container, resource), detail, doubtful=value is None)
-
-
-RULE = Validation(
-    id="outside-limits",
-    level=Level.DENY,
-    summary="more or less memory, cores or devices than the policy's `limits` allow a container of the namespace",
-    check=check,
-)

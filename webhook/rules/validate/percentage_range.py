@@ -5,31 +5,17 @@ Refuses:  0, and values above 100
 Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 counts as unset.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write 1 to 100"
 ABOVE = "but a card has 100 percent"
 ZERO = "which the isolation reads as unlimited"
 
 
-def check(pod: DevicePod, _context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "a memory percentage of 0 or above 100", families=VGPU_ONLY)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find percentages out of range."""
     for request in pod.slices:
         if request.percentage is not None and not 1 <= request.percentage <= 100:
             name, why = request.config.percentage_name, ABOVE if request.percentage else ZERO
             yield wording.find_resource(DETAIL, request.container, name, percentage=request.percentage, why=why)
-
-
-RULE = Validation(
-    id="percentage-range",
-    level=Level.DENY,
-    summary="a memory percentage of 0 or above 100",
-    check=check,
-    families=VGPU_ONLY,
-)

@@ -5,20 +5,19 @@ Refuses:  a percentage that is still there
 Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: no node offers the percentage as a resource.
 """
 
-from collections.abc import Iterator
-
 from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write {memory} instead"
 NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a memory percentage that is not turned into memory: no card is known, or the repair is off",
+    families=VGPU_ONLY,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""
     for request in pod.slices:
         if request.percentage is not None and 1 <= request.percentage <= 100:
@@ -45,12 +44,3 @@ def _why(pod: ReviewedPod, context: Context) -> str:
     if pod.lists_units:
         return f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
     return NOT_CONVERTED
-
-
-RULE = Validation(
-    id="percentage-unresolved",
-    level=Level.DENY,
-    summary="a memory percentage that is not turned into memory: no card is known, or the repair is off",
-    check=check,
-    families=VGPU_ONLY,
-)

@@ -6,19 +6,14 @@ Why:      the scheduler casts to int32, which overflows: 8Gi of memory becomes 0
 """
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil
 
 from webhook.devices.config import VgpuConfig
-from webhook.devices.families import Family, Role
-from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount, DevicePod
+from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount
 from webhook.errors import json_type
 from webhook.pod import quantity
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Family, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"
@@ -33,7 +28,11 @@ _PERCENTAGE = re.compile(_NUMBER + r" ?%")
 _MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "t": Fraction(2**20)}
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes",
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unusable quantities, each resource of a container once."""
     for amount in pod.amounts:
         if amount.value is None:
@@ -93,11 +92,3 @@ def _part(amount: Amount, percentage: Fraction, config: VgpuConfig) -> str:
 def unit_of(factor: int) -> str:
     """What one unit of memory is; `factor` is the device config's gpuMemoryFactor."""
     return "MiB" if factor == 1 else f"units of {factor} MiB"
-
-
-RULE = Validation(
-    id="quantity-invalid",
-    level=Level.DENY,
-    summary="a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes",
-    check=check,
-)

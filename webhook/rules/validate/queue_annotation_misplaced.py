@@ -5,32 +5,11 @@ Finds:    a queue named on the workload and not on its pod template, or under th
 Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.queue of its own Job.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
-    """Look for the name that Volcano's job controller writes on pods, where it did not write it."""
-    found = pod.view.annotations
-    if names.JOB_QUEUE_NAME not in found or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(found):
-        return
-    if pod.view.scheduler in context.settings.scheduler_names:
-        yield Finding(
-            wording.annotation_path(names.JOB_QUEUE_NAME),
-            f'{names.JOB_QUEUE_NAME} is not read, so the pod goes to queue "default"; name the queue in '
-            f"{names.QUEUE_NAME}",
-        )
-
-
-def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
+def _check_workload(workload: Workload, context: Context) -> Findings:
     """Look for the annotation on the workload itself."""
     if names.QUEUE_NAME not in workload.annotations or not workload.requests_devices:
         return
@@ -48,11 +27,20 @@ def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
         )
 
 
-RULE = Validation(
-    id="queue-annotation-misplaced",
-    level=Level.WARN,
-    summary="a queue that is named where Volcano does not read it",
-    check=check,
-    check_workload=check_workload,
-    fields=ANNOTATIONS,
+@Validation(
+    Level.WARN,
+    "a queue that is named where Volcano does not read it",
+    fields={"annotations"},
+    check_workload=_check_workload,
 )
+def check(pod: ReviewedPod, context: Context) -> Findings:
+    """Look for the name that Volcano's job controller writes on pods, where it did not write it."""
+    found = pod.view.annotations
+    if names.JOB_QUEUE_NAME not in found or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(found):
+        return
+    if pod.view.scheduler in context.settings.scheduler_names:
+        yield Finding(
+            wording.annotation_path(names.JOB_QUEUE_NAME),
+            f'{names.JOB_QUEUE_NAME} is not read, so the pod goes to queue "default"; name the queue in '
+            f"{names.QUEUE_NAME}",
+        )

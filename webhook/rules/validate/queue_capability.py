@@ -9,24 +9,14 @@ From Volcano 1.16 on, the plugin nodegroup also limits what the pods of a queue 
 If the scheduler's configuration is not known, or the pod names no queue, this is a warning.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from webhook.pod.gangs import Gang, cheapest
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.reviewed_pod import ChosenQueue
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
-    """Compare the pod alone."""
-    if pod.queue is not None and pod.slice_request is not None:
-        yield from _alone(pod.queue, context, pod.slice_request.totals, "the pod requests", pod.queue.path)
-
-
-def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
+def _check_workload(workload: Workload, context: Context) -> Findings:
     """Compare each pod of a Volcano Job alone, then the gang."""
     alone = list(_pods_alone(workload, context)) if workload.queue is not None else []
     yield from alone
@@ -45,7 +35,19 @@ def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
     yield from _excess(chosen, context, together, who, gang.path)
 
 
-def _pods_alone(workload: Workload, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a pod, or a gang, that requests more than its queue allows in all",
+    families=VGPU_ONLY,
+    check_workload=_check_workload,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
+    """Compare the pod alone."""
+    if pod.queue is not None and pod.slice_request is not None:
+        yield from _alone(pod.queue, context, pod.slice_request.totals, "the pod requests", pod.queue.path)
+
+
+def _pods_alone(workload: Workload, context: Context) -> Findings:
     for role in workload.roles:
         found = workload.pods[role.template].slice_request
         if found is not None and workload.queue is not None:
@@ -53,7 +55,7 @@ def _pods_alone(workload: Workload, context: Context) -> Iterator[Finding]:
             yield from _alone(workload.queue, context, found.totals, who, "spec.queue")
 
 
-def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Iterator[Finding]:
+def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Findings:
     """Compare the amounts of one pod, which runs in one node group, with the limits of a queue."""
     yield from _excess(chosen, context, totals, who, path)
     for resource, amount in totals.items():
@@ -79,7 +81,7 @@ def _together(gang: Gang, totals: list[Mapping[str, int]]) -> Mapping[str, int]:
     return found
 
 
-def _excess(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Iterator[Finding]:
+def _excess(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Findings:
     """Compare some amounts with the limits of a queue."""
     target = context.settings.target
     if target.scheduler is not None and not target.scheduler.limits_queues:
@@ -94,13 +96,3 @@ def _excess(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], wh
                 "request less, or name another queue",
                 doubtful=target.scheduler is None or not chosen.certain,
             )
-
-
-RULE = Validation(
-    id="queue-capability",
-    level=Level.DENY,
-    summary="a pod, or a gang, that requests more than its queue allows in all",
-    check=check,
-    check_workload=check_workload,
-    families=VGPU_ONLY,
-)

@@ -5,17 +5,11 @@ Finds:    a queue that is Closed, Closing or Unknown
 Why:      the plugins capacity and proportion start only pods of open queues; the pod gets no event.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 
 
-def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:
+@Validation(Level.WARN, "a queue that is not open")
+def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look at the state of the queue."""
     chosen = reviewed.queue
     queue = chosen.queue if chosen is not None else None
@@ -29,12 +23,3 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Findin
             f"until it is open again; open it, or name another queue{chosen.refused}",
             doubtful=conf is None or not chosen.certain,
         )
-
-
-RULE = Validation(
-    id="queue-closed",
-    level=Level.WARN,
-    summary="a queue that is not open",
-    check=check,
-    check_workload=check,
-)

@@ -8,18 +8,12 @@ Volcano itself creates the queues root and default. A queue that was created les
 as missing, so this is a warning.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 from webhook.volcano.queues import DEFAULT, ROOT
 
 
-def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:
+@Validation(Level.WARN, "a queue that does not exist")
+def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for the queue."""
     chosen = reviewed.queue
     if chosen is None or chosen.name in (DEFAULT, ROOT) or chosen.queue is not None:
@@ -31,12 +25,3 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Findin
         f"queue {wording.quoted(chosen.name)} does not exist, so the {chosen.what} would wait without an event; {hint}"
         f"{chosen.refused}",
     )
-
-
-RULE = Validation(
-    id="queue-missing",
-    level=Level.WARN,
-    summary="a queue that does not exist",
-    check=check,
-    check_workload=check,
-)

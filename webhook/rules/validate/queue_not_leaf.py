@@ -9,19 +9,13 @@ when it is created, and when its queue changes. If the scheduler's configuration
 this is a warning.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 
 MAX_CHILDREN = 3  # named in a message
 
 
-def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:
+@Validation(Level.DENY, "a queue with child queues, where one pod stops all scheduling")
+def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for children of the queue."""
     chosen, conf = reviewed.queue, context.settings.target.scheduler
     if chosen is None or (conf is not None and not conf.nests_queues):
@@ -37,12 +31,3 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Findin
             f"it stops the scheduling of the whole cluster; name a queue without children{chosen.refused}",
             doubtful=conf is None or not chosen.certain,
         )
-
-
-RULE = Validation(
-    id="queue-not-leaf",
-    level=Level.DENY,
-    summary="a queue with child queues, where one pod stops all scheduling",
-    check=check,
-    check_workload=check,
-)

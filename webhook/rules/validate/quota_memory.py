@@ -8,17 +8,12 @@ The need of a container is its memory times its number. A whole card counts as t
 as nothing while the nodes are unknown. What other pods of the namespace have is not counted.
 """
 
-from collections.abc import Iterator
-
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.quotas import PREFIX
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+@Validation(Level.AUDIT, "a pod that needs more card memory than its namespace may have in all", families=VGPU_ONLY)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare the pod with each quota of its namespace."""
     quotas = context.collections.quotas
     if quotas is None or pod.slice_request is None:
@@ -40,12 +35,3 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 f"the pod needs {sum_of} = {wording.memory(total, context.config)} of card memory, but {PREFIX}{name} of quota "
                 f"{wording.quoted(quota.name)} allows namespace {context.namespace} {limit} in all; request less",
             )
-
-
-RULE = Validation(
-    id="quota-memory",
-    level=Level.AUDIT,
-    summary="a pod that needs more card memory than its namespace may have in all",
-    check=check,
-    families=VGPU_ONLY,
-)

@@ -11,17 +11,10 @@ The API server copies the annotations of a Binding onto the pod, so an untrusted
 HAMi writes some names of hami.io/ on its own pods; these are reserved only in a pod that requests Ascend NPUs.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import EVERY_POD, Context, Finding
+from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, Validation, wording
 from webhook.rules.isolation import injects
-from webhook.rules.settings import Level
 
 ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
 ON_UPDATE = (
@@ -30,7 +23,15 @@ ON_UPDATE = (
 )
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "an annotation that only the scheduler and the device plugins write",
+    families=EVERY_POD,
+    fields={"annotations"},
+    on={"update", "binding"},
+    isolates=True,
+)
+def check(pod: DevicePod, context: Context) -> Findings:
     """Find assignments that neither the scheduler nor a plugin wrote."""
     now = pod.view.annotations
     if pod.previous is None:
@@ -56,14 +57,3 @@ def is_reserved(key: str, pod: DevicePod) -> bool:
     if key in names.RESERVED_ASCEND_ANNOTATIONS:
         return binding or pod.requests_family(Family.ASCEND)
     return binding and injects(key)
-
-
-RULE = Validation(
-    id="reserved-annotation",
-    level=Level.DENY,
-    summary="an annotation that only the scheduler and the device plugins write",
-    check=check,
-    isolates=True,
-    families=EVERY_POD,
-    fields=ANNOTATIONS,
-)

@@ -8,13 +8,7 @@ Seen on the plugin of August 2026, which looks as 1.12.0 does: alone on its node
 beside pods that wait for as many slices as one of its containers, it runs with their cards and limits, and they end so.
 """
 
-from collections.abc import Iterator
-
-from webhook.devices.requests import DevicePod
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     "{first} and {second} request vGPUs: device plugin {version} looks for a pod with the vGPUs of one container only, so this "
@@ -22,7 +16,12 @@ DETAIL = (
 )
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve",
+    families=VGPU_ONLY,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the second vGPU container."""
     target = context.settings.target
     if target.one_container and len(pod.slices) > 1:
@@ -31,12 +30,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             first, second = map(wording.container, served[:2])
             version = ".".join(map(str, target.device_plugin))
             yield Finding(served[1].where, DETAIL.format(first=first, second=second, version=version))
-
-
-RULE = Validation(
-    id="several-device-containers",
-    level=Level.DENY,
-    summary="a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve",
-    check=check,
-    families=VGPU_ONLY,
-)

@@ -5,17 +5,15 @@ Refuses:  a pod whose containers together need more slices than any node's cards
 Why:      each container takes a slice of each of its cards, and the node has too few.
 """
 
-from webhook.rules.base import Validation
-from webhook.rules.refusals import refusals
-from webhook.rules.settings import Level
+from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
 
-ID = "split-count"
 
-RULE = Validation(
-    id=ID,
-    level=Level.DENY,
-    summary="the containers together need more slices than the cards' split counts allow, or more NPUs than any node has",
-    check=refusals(ID),
+@Validation(
+    Level.DENY,
+    "the containers together need more slices than the cards' split counts allow, or more NPUs than any node has",
     fleet=True,
     verdict=True,
 )
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Say what no node can give."""
+    return pod.refusals(check.id)

@@ -5,18 +5,13 @@ Finds:    more pods × vGPUs than the fleet has cards for them
 Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
 from webhook.devices.vgpu.gang import cards_for
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import Context, Finding
-from webhook.rules.settings import Level
-from webhook.rules.workloads import Workload
+from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
 
 
-def check(workload: Workload, context: Context) -> Iterator[Finding]:
+@Validation(Level.WARN, "the spread policy, and more pods than the fleet has cards for", fleet=True)
+def check(workload: Workload, context: Context) -> Findings:
     """Compare the cards that the pods need with those of the fleet."""
     fleet = context.known_fleet
     if fleet is None:
@@ -33,12 +28,3 @@ def check(workload: Workload, context: Context) -> Iterator[Finding]:
                 f"spread puts each pod on cards of its own: {role.replicas} pods need {role.replicas * number}, but the fleet "
                 f"has {cards}; set replicas to {cards // number} or less, or drop the annotation",
             )
-
-
-RULE = Validation(
-    id="spread-exceeds-cards",
-    level=Level.WARN,
-    summary="the spread policy, and more pods than the fleet has cards for",
-    check_workload=check,
-    fleet=True,
-)

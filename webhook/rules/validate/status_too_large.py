@@ -9,14 +9,8 @@ The size of the rest of the pod counts, too, so there is some room left. A kubel
 ResourceHealthStatus writes none.
 """
 
-from collections.abc import Iterator
-
 from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     "{who} requests {resource} {memory}: the kubelet writes each unit into the pod's status, which then is too large for etcd, "
@@ -25,17 +19,13 @@ DETAIL = (
 )
 
 
-def check(pod: ReviewedPod, _context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.DENY,
+    "more units of vGPU memory than the status of a pod has room for, from Kubernetes 1.36 on",
+    families=VGPU_ONLY,
+)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""
     if not pod.status_takes(sum([each.memory or 0 for each in pod.slices])):
         largest = max(pod.slices, key=lambda request: request.memory or 0)
         yield wording.find_resource(DETAIL, largest.container, largest.config.memory_name, memory=largest.memory)
-
-
-RULE = Validation(
-    id="status-too-large",
-    level=Level.DENY,
-    summary="more units of vGPU memory than the status of a pod has room for, from Kubernetes 1.36 on",
-    check=check,
-    families=VGPU_ONLY,
-)

@@ -6,19 +6,21 @@ Why:      without it the pod stays pending on tainted nodes, and no message name
 """
 
 import json
-from collections.abc import Iterator
 
-from webhook.devices.requests import DevicePod
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation
 
 DETAIL = (
     "the pod does not tolerate the taint {key}, so no node with that taint takes it; add the toleration {toleration}"
 )
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "no toleration of the vGPU taint while the repair `toleration` is off",
+    families=VGPU_ONLY,
+    instead_of="toleration",
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a missing toleration that nothing adds."""
     wanted = context.settings.toleration
     if wanted is None or any(wanted.covered_by(own) for _, own in pod.view.tolerations()):
@@ -27,13 +29,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         "spec.tolerations",
         DETAIL.format(key=wanted.key, toleration=json.dumps(wanted.json(), separators=(",", ":"))),
     )
-
-
-RULE = Validation(
-    id="toleration-missing",
-    level=Level.WARN,
-    summary="no toleration of the vGPU taint while the repair `toleration` is off",
-    check=check,
-    families=VGPU_ONLY,
-    instead_of="toleration",
-)

@@ -11,18 +11,18 @@ refused while all nodes are known. While they are not, or while DeviceClasses ca
 node may offer the name, or Dynamic Resource Allocation serve it.
 """
 
-from collections.abc import Iterable
-
 from webhook import names
 from webhook.devices.unknown import UnknownName
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import EVERY_POD, Context, Finding
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
+@Validation(
+    Level.DENY,
+    "a misspelt resource name: it begins like a family's, but no node offers it",
+    families=EVERY_POD,
+    fleet=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that mean nothing."""
     unknown = pod.unknown_names
     return [_finding(each, context) for each in unknown] if unknown else ()
@@ -47,13 +47,3 @@ def _remedy(unknown: UnknownName, context: Context) -> str:
     if unknown.resource.startswith(names.VOLCANO_DOMAIN):
         return f"use {', '.join(context.config.vgpu.role_names.values())}, or remove it"
     return "use a name that a node offers, or remove it"
-
-
-RULE = Validation(
-    id="unknown-resource",
-    level=Level.DENY,
-    summary="a misspelt resource name: it begins like a family's, but no node offers it",
-    check=check,
-    families=EVERY_POD,
-    fleet=True,
-)

@@ -5,22 +5,21 @@ Finds:    both, if the target is older
 Why:      the pod would run on any card, although its author excludes some.
 """
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.devices.requests import DevicePod
-from webhook.pod.view import ANNOTATIONS
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import VGPU_ONLY, Context, Finding
-from webhook.rules.settings import Level
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.target import format_version
 
 DETAIL = "Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on"
 KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "GPU UUID annotations on a Volcano before 1.16, which ignores them",
+    families=VGPU_ONLY,
+    fields={"annotations"},
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find annotations that the target version ignores."""
     target = context.settings.target
     if target.reads_uuids:
@@ -29,13 +28,3 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if key in pod.view.annotations:
             version = format_version(target.volcano)
             yield Finding(wording.annotation_path(key), DETAIL.format(version=version, key=key))
-
-
-RULE = Validation(
-    id="uuid-unsupported",
-    level=Level.WARN,
-    summary="GPU UUID annotations on a Volcano before 1.16, which ignores them",
-    check=check,
-    families=VGPU_ONLY,
-    fields=ANNOTATIONS,
-)

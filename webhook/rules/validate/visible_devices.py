@@ -13,20 +13,16 @@ NVIDIA_VISIBLE_DEVICES, or with CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, sh
 ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from webhook import names
-from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
+from webhook.devices.requests import requested_families, requests_native_gpu
 from webhook.pod import paths
 from webhook.pod.environment import literal
 from webhook.pod.view import Container
-from webhook.rules import wording
-from webhook.rules.base import Validation
-from webhook.rules.context import EVERY_POD, Context, Finding
+from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import find_injections
-from webhook.rules.settings import Level
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
 
@@ -44,7 +40,15 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
 _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA)  # a name may be unhashable
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+@Validation(
+    Level.WARN,
+    "a variable, mount or CDI annotation that shows cards to a container without a vGPU",
+    families=EVERY_POD,
+    fields={"env", "volumeMounts", "annotations"},
+    on={"update", "ephemeral"},
+    isolates=True,
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what shows cards to containers."""
     others = Family.VGPU not in pod.requested
     for container in pod.judged:
@@ -56,7 +60,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         yield from find_injections(pod, context)
 
 
-def _variables(container: Container, pod: DevicePod, *, others: bool) -> Iterator[Finding]:
+def _variables(container: Container, pod: ReviewedPod, *, others: bool) -> Findings:
     read = [(index, env) for index, env in container.entries("env") if env.get("name") in _READ]
     if not read or requests_native_gpu(container, pod.roles):
         return
@@ -77,7 +81,7 @@ def _is_legacy(variables: list[Mapping[str, Any]]) -> bool:
     return not visible and not (required and all(required))
 
 
-def _mounts(container: Container, pod: DevicePod) -> Iterator[Finding]:
+def _mounts(container: Container, pod: ReviewedPod) -> Findings:
     for index, mount in container.entries("volumeMounts"):
         path = mount.get("mountPath")
         if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not requests_native_gpu(container, pod.roles):
@@ -85,14 +89,3 @@ def _mounts(container: Container, pod: DevicePod) -> Iterator[Finding]:
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
                 yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
-
-
-RULE = Validation(
-    id="visible-devices",
-    level=Level.WARN,
-    summary="a variable, mount or CDI annotation that shows cards to a container without a vGPU",
-    check=check,
-    isolates=True,
-    families=EVERY_POD,
-    fields=frozenset({"env", "volumeMounts", "annotations"}),
-)
