@@ -1,6 +1,6 @@
 """`make releases ORACLES=DIR`: compare with the allocation code of each release in DIR, and write the table of docs/proof.md.
 
-A program in DIR is named after its release, such as 1.15.1; docs/proof.md says how to build one.
+A program in DIR is named after its release, such as 1.15.1; docs/proof.md says how to build one. Rows of other releases stay.
 """
 
 import argparse
@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 from tests.deploy.files import ROOT
-from tests.docs.generated import set_part
-from tests.releases.compare import ADMITTED, DOUBT, PODS, REFUSED, TIGHT, Comparison, compare
-from webhook.volcano.target import Version, parse_version
+from tests.docs.generated import set_part, shown
+from tests.docs.markdown import tables
+from tests.releases.compare import ADMITTED, DOUBT, FLEETS, PODS, REFUSED, TIGHT, Comparison, compare
+from webhook.volcano.target import Version, format_version, parse_version
 
 PAGE = ROOT / "docs" / "proof.md"
 PART = "releases"
@@ -23,6 +24,8 @@ COLUMNS = {
     REFUSED: "refused and not placed",
     DOUBT: "in doubt",
 }
+HEAD = ["Volcano", "family", "seed", "pods", *COLUMNS.values(), "would be bound without devices", "differences"]
+FAMILIES = list(FLEETS)
 
 
 def programs(directory: Path) -> list[tuple[Version, Path]]:
@@ -31,14 +34,18 @@ def programs(directory: Path) -> list[tuple[Version, Path]]:
     return sorted((parse_version(file.name), file) for file in found)
 
 
-def table(found: dict[str, Comparison], seed: int) -> str:
-    """A row for each release."""
-    head = ["Volcano", "seed", "pods", *COLUMNS.values(), "differences"]
-    lines = [head, ["---"] * len(head)]
-    for release, one in found.items():
-        counts = [one.counts.total(), *(one.counts[word] for word in COLUMNS), len(one.differences)]
-        lines.append([release, str(seed), *(f"{count:,}" for count in counts)])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def row(release: str, family: str, seed: int, one: Comparison) -> list[str]:
+    """The cells of the table for a family in a release."""
+    counts = [one.counts.total(), *(one.counts[word] for word in COLUMNS), one.skipped, len(one.differences)]
+    return [release, family, str(seed), *(f"{count:,}" for count in counts)]
+
+
+def table(page: str, new: list[list[str]]) -> str:
+    """The page's table with new rows, in the place of those about the same family in the same release."""
+    old = [each for found in tables(shown(page)[PART]) for each in found[1:] if len(each) == len(HEAD)]
+    rows = {(each[0], each[1]): each for each in (*old, *new)}
+    ordered = sorted(rows.values(), key=lambda each: (parse_version(each[0]), each[0], FAMILIES.index(each[1])))
+    return "".join(f"| {' | '.join(line)} |\n" for line in (HEAD, ["---"] * len(HEAD), *ordered))
 
 
 def main() -> int:
@@ -46,20 +53,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.releases", description=__doc__)
     parser.add_argument("directory", type=Path, help="of the programs")
     parser.add_argument("--seed", type=int, default=1, help="of the random fleets and pods")
-    parser.add_argument("--fleets", type=int, default=500, help=f"how many, each with {PODS} pods")
+    parser.add_argument("--fleets", type=int, default=500, help=f"how many of each family, each with {PODS} pods")
+    parser.add_argument("--family", action="append", choices=FAMILIES, help="only this one")
     parser.add_argument("--write", type=Path, default=PAGE, help="the page with the table")
     chosen = parser.parse_args()
     if not chosen.directory.is_dir() or not programs(chosen.directory):
         sys.exit(f"{chosen.directory} has no program of a release; docs/proof.md says how to build one")
-    found = {}
+    rows, differs = [], False
     for version, program in programs(chosen.directory):
         name = program.name.removeprefix("v")
-        found[name] = compare(program, ".".join(map(str, version)), chosen.seed, chosen.fleets)
-        print(f"{name}: {len(found[name].differences)} differences; {dict(found[name].counts)}", flush=True)
-        for difference in found[name].differences[:SHOWN]:
-            print(json.dumps({"release": name, **difference}))
-    chosen.write.write_text(set_part(chosen.write.read_text(), PART, table(found, chosen.seed)))
-    return int(any(one.differences for one in found.values()))
+        for family in chosen.family or FAMILIES:
+            one = compare(program, format_version(version), chosen.seed, chosen.fleets, family)
+            print(
+                f"{name}, {family}: {len(one.differences)} differences; {dict(one.counts)}, {one.skipped} skipped",
+                flush=True,
+            )
+            for difference in one.differences[:SHOWN]:
+                print(json.dumps({"release": name, **difference}))
+            rows.append(row(name, family, chosen.seed, one))
+            differs = differs or bool(one.differences)
+    page = chosen.write.read_text()
+    chosen.write.write_text(set_part(page, PART, table(page, rows)))
+    return int(differs)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""Compares the verdicts of the engine with those of a release's own allocation code, built from oracle/main.go."""
+"""Compares the verdicts of the engine with those of a release's own allocation code, which oracle/ calls."""
 
 import json
 import random
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.releases import families
 from tests.releases.fleets import Object, RandomFleet, random_fleet
 from tests.reviewing import NODES_DECIDE, request
 from webhook.devices.config_file import parse_device_config
@@ -18,6 +20,17 @@ from webhook.snapshot import Snapshot
 from webhook.volcano.scheduler import DEVICESHARE, POLICIES, SCHEDULE_POLICY, parse_scheduler_conf
 
 PODS = 40  # of a fleet
+# By the family as the oracle calls it: deviceshare serves one of the first three at a time.
+FLEETS: dict[str, Callable[[random.Random, int], RandomFleet]] = {
+    "vgpu": random_fleet,
+    "gpushare-memory": families.gpushare_memory,
+    "gpushare-number": families.gpushare_number,
+    "ascend": families.ascend,
+    "mindcluster": families.mindcluster,
+}
+# What a release does with a pod: a node gives it devices; only nodes of which it asks no device can take it, so that it is
+# bound without one; no node takes it.
+PLACES, SKIPS, REFUSES = "placed", "skipped", "refused"
 
 ADMITTED, TIGHT, DOUBT, REFUSED = "admitted", "fits-tightly", "in doubt", "refused"
 # Whether the scheduler places a pod with this verdict. In doubt it may: an amount that is 0 now hides a node from some
@@ -31,10 +44,12 @@ class Comparison:
 
     Attributes:
         counts: how many pods have each verdict of the engine.
+        skipped: how many pods the release would bind without devices, and gives devices nowhere.
         differences: the pods on which the two differ, each with what is needed to see it again.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0
     differences: list[Object] = field(default_factory=list)
 
 
@@ -61,31 +76,39 @@ def verdict(pod: Object, snapshot: Snapshot) -> tuple[str, Object]:
     return DOUBT if any(violation.rule in NODES_DECIDE for violation in outcome.violations) else ADMITTED, repaired
 
 
-def ask(program: Path, fleets: list[Object]) -> list[list[bool]]:
+def ask(program: Path, fleets: list[Object]) -> list[list[str]]:
     """The verdicts of a release for each pod of each fleet."""
     lines = "".join(f"{json.dumps(fleet)}\n" for fleet in fleets)
     done = subprocess.run([program], input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{program} ended with {done.returncode}:\n{done.stderr[-2000:]}"
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [len(answer) for answer in answers] == [len(fleet["pods"]) for fleet in fleets], f"{program} left pods out"
+    assert {word for answer in answers for word in answer} <= {PLACES, SKIPS, REFUSES}, f"{program} says something else"
     return answers
 
 
-def compare(program: Path, version: str, seed: int, fleets: int) -> Comparison:
-    """Compare the verdicts on random pods; the same seed makes the same pods for every release."""
+def compare(program: Path, version: str, seed: int, fleets: int, family: str = "vgpu") -> Comparison:
+    """Compare the verdicts on random pods of a family; the same seed makes the same pods for every release."""
     rng = random.Random(seed)
     asked: list[tuple[list[str], Object]] = []
     for _ in range(fleets):
-        fleet = random_fleet(rng, PODS)
+        fleet = FLEETS[family](rng, PODS)
         snapshot = snapshot_of(fleet, version)
         judged = [verdict(pod, snapshot) for pod in fleet.pods]
         policies = POLICIES if fleet.schedule_policy is None else [fleet.schedule_policy]
-        shown: dict[str, Any] = {"deviceConfig": fleet.config, "policies": policies, "nodes": fleet.nodes}
+        shown: dict[str, Any] = {
+            "family": family,
+            "deviceConfig": fleet.config,
+            "policies": policies,
+            "nodes": fleet.nodes,
+        }
         asked.append(([word for word, _ in judged], {**shown, "pods": [pod for _, pod in judged]}))
     found = Comparison()
     for (words, fleet), answer in zip(asked, ask(program, [fleet for _, fleet in asked]), strict=True):
-        for word, pod, placed in zip(words, fleet["pods"], answer, strict=True):
+        for word, pod, does in zip(words, fleet["pods"], answer, strict=True):
+            placed = does == PLACES
             found.counts[word] += 1
+            found.skipped += does == SKIPS
             if PLACED.get(word, placed) != placed:
-                found.differences.append({**fleet, "pods": [pod], "verdict": word, "placed": placed})
+                found.differences.append({**fleet, "pods": [pod], "verdict": word, "does": does})
     return found

@@ -15,8 +15,8 @@ from tests.releases.fleets import random_fleet
 from tests.releases.tags import new_tags
 from webhook import names
 
-PLACES_ALL = "[print(json.dumps([True] * len(json.loads(line)['pods']))) for line in sys.stdin]"
-PLACES_NONE = "[print(json.dumps([False] * len(json.loads(line)['pods']))) for line in sys.stdin]"
+PLACES_ALL = "[print(json.dumps(['placed'] * len(json.loads(line)['pods']))) for line in sys.stdin]"
+PLACES_NONE = "[print(json.dumps(['refused'] * len(json.loads(line)['pods']))) for line in sys.stdin]"
 FLEETS = 40
 
 
@@ -42,6 +42,13 @@ def test_a_release_that_places_no_pod_differs_in_those_that_the_engine_admits(tm
     assert found.counts[DOUBT] > 0
 
 
+def test_a_pod_that_is_bound_without_devices_counts_as_not_placed(tmp_path: Path):
+    skips = PLACES_NONE.replace("refused", "skipped")
+    found = compare(program(tmp_path, "1.15.1", skips), "1.15.1", 1, FLEETS)
+    assert found.skipped == found.counts.total()
+    assert {each["verdict"] for each in found.differences} == {ADMITTED}
+
+
 @pytest.mark.parametrize("code", ["print('[]')", "pass", "sys.exit('no such field')"])
 def test_a_program_that_does_not_judge_every_pod_fails(tmp_path: Path, code: str):
     with pytest.raises(AssertionError, match=r"left pods out|ended with 1:\nno such field"):
@@ -57,7 +64,8 @@ def test_the_table_has_a_row_for_each_release(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "argv", ["releases", str(oracles), "--fleets", "1", "--write", str(page)])
     assert releases.main() == 1
     head, *rows = tables(shown(page.read_text())["releases"])[0]
-    assert [row[0] for row in rows] == ["1.13.3", "1.15.1"]
+    assert list(dict.fromkeys(row[0] for row in rows)) == ["1.13.3", "1.15.1"]
+    assert [row[1] for row in rows] == releases.FAMILIES * 2
     assert all(row[head.index("pods")] == "40" and int(row[head.index("differences")]) > 0 for row in rows)
 
 
