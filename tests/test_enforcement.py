@@ -52,7 +52,7 @@ def check_observed(admission_request: Request) -> None:
             assert outcome.object == (admission_request.object or {})
             response = outcome.answer()
             assert (response.allowed, list(response.operations)) == (True, [])
-            assert (outcome.word == "would-be-denied") is bool(expected.denials)
+            assert (outcome.word == "would-be-refused") is bool(expected.denials)
             assert settings is WARNING or not response.warnings
             assert all(len(text.encode()) <= MAX_WARNING and "\n" not in text for text in response.warnings)
 
@@ -78,8 +78,8 @@ def test_warn_lists_repairs_and_refusals():
         "cores-range: would be refused:",
         "card-count: would be refused:",
     ]
-    assert validated.word == "would-be-denied"
-    assert repaired.word == "would-be-mutated"
+    assert validated.word == "would-be-refused"
+    assert repaired.word == "would-be-repaired"
 
 
 def test_warn_warns_the_author_of_a_workload():
@@ -101,7 +101,7 @@ def test_audit_does_not_warn_the_author_of_a_workload():
 def test_a_workload_that_enforcing_denies_is_admitted():
     for enforcement, warning in (("warn", "would be refused: spec.template"), ("audit", "")):
         outcome = validate(deployment(pod(number=9)), snapshot("mixed", enforcement=enforcement, workloads="deny"))
-        assert (outcome.allowed, outcome.word) == (True, "would-be-denied")
+        assert (outcome.allowed, outcome.word) == (True, "would-be-refused")
         assert warning in "".join(outcome.warnings)
         assert bool(warning) is bool(outcome.warnings)
 
@@ -119,11 +119,11 @@ def test_the_last_entry_that_matches_decides():
         for name in ("team-a", "team-b", "kube-system", "lab", "other")
     }
     assert words == {
-        "team-a": "denied",
-        "team-b": "would-be-mutated",
+        "team-a": "refused",
+        "team-b": "would-be-repaired",
         "kube-system": "not-reviewed",
-        "lab": "would-be-denied",
-        "other": "would-be-denied",
+        "lab": "would-be-refused",
+        "other": "would-be-refused",
     }
 
 

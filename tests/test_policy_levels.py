@@ -79,7 +79,7 @@ def test_an_autoscaled_fleet_softens_the_rules_of_the_fleet():
     assert changed == {rule.id for rule in VALIDATIONS if rule.fleet and rule.level is Level.DENY}
 
 
-def test_an_autoscaled_fleet_also_softens_the_denials_of_the_policy():
+def test_an_autoscaled_fleet_also_softens_the_refusals_of_the_policy():
     document = {"fleet": {"autoscaled": True}, "rules": {"card-count": "audit", "fits-tightly": "deny"}}
     levels = parse(document).levels.of("x").levels
     assert levels["card-count"] is Level.AUDIT

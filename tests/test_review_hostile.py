@@ -318,7 +318,7 @@ def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str, f
     """A rule would miss the part that is not read."""
     assert mutate(request(pod, **fields), USUAL).word == "not-reviewed"
     outcome = validate(request(pod, **fields), USUAL)
-    assert outcome.word == "denied"
+    assert outcome.word == "refused"
     (violation,) = outcome.violations
     assert violation.rule == "pod-too-large"
     assert violation.message.startswith(f"the pod is too large: {message}")
@@ -329,7 +329,7 @@ def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str, f
 def test_a_pod_that_is_too_large_is_recorded_without_enforcement(enforcement: str, warned: bool):
     settings = snapshot("every-family", enforcement=enforcement)
     outcome = review(request(pod_of(MAX_CONTAINERS + 1)), settings)
-    assert (outcome.allowed, outcome.word) == (True, "would-be-denied")
+    assert (outcome.allowed, outcome.word) == (True, "would-be-refused")
     assert bool(outcome.warnings) == warned
     record = orjson.loads(line(Exchange("validate", 1), request(pod_of(MAX_CONTAINERS + 1)), outcome, settings))
     assert [finding["rule"] for finding in record["findings"]] == ["pod-too-large"]
@@ -351,8 +351,8 @@ def review_of_many_values(**request: Any) -> bytes:
 @pytest.mark.parametrize(
     "fields, outcome_word",
     [
-        ({}, "denied"),
-        ({"namespace": "observed"}, "would-be-denied"),
+        ({}, "refused"),
+        ({"namespace": "observed"}, "would-be-refused"),
         ({"namespace": "kube-system"}, "not-reviewed"),
         ({"operation": "DELETE"}, "not-reviewed"),
         ({"kind": {"group": "apps", "kind": "Deployment"}}, "not-reviewed"),
@@ -364,8 +364,8 @@ def test_a_pod_with_too_many_values_is_refused_in_a_response_with_its_uid(fields
     outcome = review(decoded, snapshot("every-family", namespaces=entries))
     response = json.loads(encode(decoded, outcome.answer()))["response"]
     assert outcome.word == outcome_word
-    assert (response["uid"], response["allowed"]) == ("u", outcome_word != "denied")
-    if outcome_word == "denied":
+    assert (response["uid"], response["allowed"]) == ("u", outcome_word != "refused")
+    if outcome_word == "refused":
         assert "managedFields aside; make several pods" in response["status"]["message"]
     if "kind" in fields:
         assert "not reviewed now, but when the pods are created" in response["warnings"][0]

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
@@ -13,15 +14,36 @@ from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.texts import visible
 from webhook.wire.codec import Answer
 
-WORDS = (  # of which an outcome is one
-    "denied",
-    "would-be-denied",
-    "mutated",
-    "would-be-mutated",
-    "warned",
-    "allowed",
-    "not-reviewed",
-)
+
+class OutcomeWord(StrEnum):
+    """What became of a request in one word, the worst first.
+
+    Attributes:
+        label: for people.
+        style: `bad`, `repaired`, `warn`, `good`, or nothing for a word without a colour.
+        sign: one character that stands beside the label.
+    """
+
+    label: str
+    style: str
+    sign: str
+
+    def __new__(cls, word: str, label: str, style: str, sign: str) -> Self:
+        """Make a word with its attributes."""
+        made = str.__new__(cls, word)
+        made._value_, made.label, made.style, made.sign = word, label, style, sign
+        return made
+
+    REFUSED = "refused", "Refused", "bad", "✕"
+    WOULD_BE_REFUSED = "would-be-refused", "Would be refused", "bad", "✕"
+    REPAIRED = "repaired", "Repaired", "repaired", "✎"
+    WOULD_BE_REPAIRED = "would-be-repaired", "Would be repaired", "repaired", "✎"
+    WARNED = "warned", "Allowed with warnings", "warn", "▲"
+    ALLOWED = "allowed", "Allowed as it is", "good", "✓"
+    NOT_REVIEWED = "not-reviewed", "Not reviewed", "", "·"
+
+
+WORDS = tuple(map(str, OutcomeWord))
 
 MAX_FINDINGS = 100  # kept of one review: a pod of 1,000 containers must not make a megabyte of messages
 MAX_SHOWN = 25  # findings in the message and among the warnings
@@ -148,15 +170,15 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         return Answer(False, (), self.message(), causes, self.warnings, audit)
 
     @property
-    def word(self) -> str:
-        """The outcome in one word of `WORDS`."""
+    def word(self) -> OutcomeWord:
+        """The outcome in one word."""
         if not self.reviewed:
-            return "not-reviewed"
+            return OutcomeWord.NOT_REVIEWED
         # One of the next two words is that of most reviews.
         if not self.changed_or_found:
-            return "allowed"
+            return OutcomeWord.ALLOWED
         if self.operations and self.allowed and self.enforcement is ENFORCE:
-            return "mutated"
+            return OutcomeWord.REPAIRED
         return outcome_word(self.allowed, self.enforcement, self.violations, self.operations, self.notices)
 
 
@@ -173,18 +195,19 @@ def outcome_word(
     violations: Sequence[Violation],
     operations: Sequence[Mapping[str, Any]],
     notices: Sequence[tuple[str, str]] = (),
-) -> str:
+) -> OutcomeWord:
     """What became of a request that was reviewed, in one word."""
     if not allowed:
-        return "denied"
+        return OutcomeWord.REFUSED
     enforced = enforcement is ENFORCE
     if not enforced and any([v.level is Level.DENY for v in violations]):
-        return "would-be-denied"
+        return OutcomeWord.WOULD_BE_REFUSED
     if operations:
-        return "mutated" if enforced else "would-be-mutated"
+        return OutcomeWord.REPAIRED if enforced else OutcomeWord.WOULD_BE_REPAIRED
     if enforcement is Enforcement.AUDIT:
-        return "allowed"
-    return "warned" if notices or any([v.level is Level.WARN for v in violations]) else "allowed"
+        return OutcomeWord.ALLOWED
+    warns = notices or any([v.level is Level.WARN for v in violations])
+    return OutcomeWord.WARNED if warns else OutcomeWord.ALLOWED
 
 
 def _cut(text: str) -> str:

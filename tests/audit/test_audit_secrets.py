@@ -107,7 +107,7 @@ def check_annotations(found: Any) -> None:
     assert all(KEY.fullmatch(key) for key in found)
     assert found.keys() <= {"decision-id", "outcome", "rules"}
     assert re.fullmatch(r"[0-9a-f]{12}", found["decision-id"])
-    assert found["outcome"] in ("denied", "mutated", "warned", "allowed")
+    assert found["outcome"] in ("refused", "repaired", "warned", "allowed")
     rules = found["rules"].split(",") if "rules" in found else []
     assert set(rules) <= RULES
     assert len(rules) == len(set(rules))

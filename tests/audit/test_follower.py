@@ -469,7 +469,7 @@ def test_reading_can_be_stopped(log: Path, open_follower: Any):
 
 # --- queries ----------------------------------------------------------------------------------------------------------
 
-FILTERS = [Filter(), Filter(denied=True), Filter(rules=("card-*",), namespaces=("team-v*",))]
+FILTERS = [Filter(), Filter(refused=True), Filter(rules=("card-*",), namespaces=("team-v*",))]
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ def test_reviews_are_counted():
     for _ in range(3):
         record_reviews(metrics, "cores-over-100")
     labels = {"operation": "CREATE", "dry_run": "false"}
-    assert value(metrics, "requests_total", endpoint="validate", outcome="denied", **labels) == 3
-    assert value(metrics, "requests_total", endpoint="mutate", outcome="mutated", **labels) == 3
+    assert value(metrics, "requests_total", endpoint="validate", outcome="refused", **labels) == 3
+    assert value(metrics, "requests_total", endpoint="mutate", outcome="repaired", **labels) == 3
     assert value(metrics, "findings_total", rule="cores-range", level="deny", enforcement="enforce") == 3
     assert value(metrics, "mutations_total", rule="scheduler-name", enforcement="enforce") == 3
     assert value(metrics, "review_seconds_sum", endpoint="validate") == pytest.approx(0.006)
@@ -55,8 +55,8 @@ def test_decisions_that_are_not_enforced_are_counted_separately(enforcement: str
     policy = parse_policy({"enforcement": enforcement}, "the test's policy")
     record_reviews(metrics, "cores-over-100", SnapshotInputs(default_device_config(), policy, None).snapshot())
     labels = {"operation": "CREATE", "dry_run": "false"}
-    assert value(metrics, "requests_total", endpoint="validate", outcome="would-be-denied", **labels) == 1
-    assert value(metrics, "requests_total", endpoint="mutate", outcome="would-be-mutated", **labels) == 1
+    assert value(metrics, "requests_total", endpoint="validate", outcome="would-be-refused", **labels) == 1
+    assert value(metrics, "requests_total", endpoint="mutate", outcome="would-be-repaired", **labels) == 1
     assert value(metrics, "findings_total", rule="cores-range", level="deny", enforcement=enforcement) == 1
     assert value(metrics, "mutations_total", rule="scheduler-name", enforcement=enforcement) == 1
 

@@ -187,7 +187,7 @@ TRUSTED = {"rules": {"host-access": "deny"}}
 @pytest.mark.parametrize(
     "raw, policy, direction",
     [
-        (pod(hostPID=True), {"rules": {"host-access": "deny"}}, Direction.DENIED),
+        (pod(hostPID=True), {"rules": {"host-access": "deny"}}, Direction.REFUSED),
         (pod(99), {"rules": {"card-count": "off"}}, Direction.ALLOWED),
         (pod(1), {"rules": {"card-count": "off"}}, None),
         (pod(99, hostPID=True), {"rules": {"host-access": "deny"}}, Direction.FOUND),
@@ -215,15 +215,15 @@ def test_new_warnings():
 
 def test_other_mutations():
     decision = recorded(request(pod()), OLD, "mutate")
-    assert replay(decision, OLD, OTHER_SCHEDULER).direction is Direction.MUTATED
+    assert replay(decision, OLD, OTHER_SCHEDULER).direction is Direction.REPAIRED
 
 
 def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
     replayer = Replayer(OLD, OTHER_SCHEDULER)
-    assert replayer.replay(judged(pod())).direction is Direction.DENIED, (
+    assert replayer.replay(judged(pod())).direction is Direction.REFUSED, (
         "the replayer has not seen its review by mutate"
     )
-    assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.MUTATED
+    assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.REPAIRED
     assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
 
 
@@ -231,13 +231,13 @@ def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
 def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
     replayer = Replayer(used, OLD)
     repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
-    assert repaired.direction is Direction.MUTATED
+    assert repaired.direction is Direction.REPAIRED
     gained, lost = repaired.other_operations
     assert [operation["path"] for operation in gained] == ["/spec/schedulerName", "/spec/tolerations"]
     assert lost == []
     assert replayer.replay(judged(pod(), used)).verdict is ReplayVerdict.SAME, "it is repaired first"
     refused = replayer.replay(judged(pod(99), used))
-    assert refused.direction is Direction.DENIED
+    assert refused.direction is Direction.REFUSED
     levels = [(before.rule, before.level, after.level) for before, after in refused.level_changes]
     assert len(levels) == 1
     assert (levels[0][0], levels[0][2]) == ("card-count", Level.DENY)
@@ -245,7 +245,7 @@ def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
 
 def test_auditing_admits_pods_that_were_refused():
     replayer = Replayer(OLD, AUDITING)
-    assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.MUTATED
+    assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.REPAIRED
     assert replayer.replay(judged(pod(99))).direction is Direction.ALLOWED
     assert replayer.replay(judged(pod())).direction is None
 
@@ -258,7 +258,7 @@ def test_another_policy_changes_what_would_be_refused():
     assert [(b.rule, b.level, a.level) for b, a in found.level_changes] == [("card-count", Level.DENY, Level.WARN)]
     tried = known(enforcement="audit", repairs={"toleration": False})
     found = replay(recorded(request(pod()), AUDITING, "mutate"), AUDITING, tried)
-    assert (found.direction, len(found.other_operations[1])) == (Direction.MUTATED, 1)
+    assert (found.direction, len(found.other_operations[1])) == (Direction.REPAIRED, 1)
 
 
 def test_warning_of_what_was_only_recorded():

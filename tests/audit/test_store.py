@@ -56,14 +56,14 @@ filters = st.builds(
     Filter,
     since=times,
     until=times,
-    denied=st.booleans(),
+    refused=st.booleans(),
     rules=globs,
     namespaces=globs,
     users=globs,
     names=globs,
     dry_run=st.sampled_from([None, False, True]),
     endpoint=st.sampled_from([None, "mutate"]),
-    words=st.sampled_from([(), ("denied",), ("mutated", "warned")]),
+    words=st.sampled_from([(), ("refused",), ("repaired", "warned")]),
 )
 
 
@@ -155,7 +155,7 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
         extent = store.extent()
         held = {f"u{number - 1}" for number in range(extent.first, extent.last + 1)}
         assert store.summary().users.keys() == held
-        assert store.summary(Filter(denied=True)).decisions == extent.count
+        assert store.summary(Filter(refused=True)).decisions == extent.count
     assert 560 < extent.count <= 640
     size = store.size()
     with store._database.reading() as db:

@@ -24,10 +24,10 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     "fields, count",
     [
         ({}, 16),
-        ({"denied": True}, 4),
+        ({"refused": True}, 4),
         ({"rules": ("card-*",)}, 4),
         ({"rules": ("host-access", "mode-*")}, 2),
-        ({"rules": ("host-access",), "denied": True}, 0),
+        ({"rules": ("host-access",), "refused": True}, 0),
         ({"namespaces": ("*-speech", "x")}, 6),
         ({"namespaces": ("team",)}, 0),
         ({"users": ("*@example.org",), "endpoint": "mutate"}, 5),
@@ -36,10 +36,10 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
         ({"until": read_time("2026-11-20T08:09:00", NOW)}, 2),
         ({"dry_run": True}, 0),
         ({"dry_run": False, "endpoint": "validate"}, 8),
-        ({"words": ("denied", "warned")}, 5),
+        ({"words": ("refused", "warned")}, 5),
         ({"words": ("not-reviewed",)}, 0),
         ({"names": ("nine",)}, 6),
-        ({"names": ("n*", "deb?g"), "words": ("mutated",)}, 6),
+        ({"names": ("n*", "deb?g"), "words": ("repaired",)}, 6),
     ],
 )
 def test_a_filter_selects_decisions(fields: dict[str, Any], count: int):
@@ -74,18 +74,18 @@ def test_an_invalid_time_is_refused(text: str):
 def test_the_summary_of_the_sample_has_all_counts():
     found = summarize(LOG)
     assert found.decisions == 16
-    assert dict(found.words) == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
+    assert dict(found.words) == {"repaired": 8, "refused": 4, "allowed": 3, "warned": 1}
     assert dict(found.endpoints) == {"mutate": 8, "validate": 8}
-    assert found.rules["card-count"] == Count(4, denied=4)
+    assert found.rules["card-count"] == Count(4, refused=4)
     assert found.rules["host-access"] == Count(1, warned=1)
-    assert found.namespaces == {"team-vision": Count(10, denied=4), "team-speech": Count(6, warned=1)}
+    assert found.namespaces == {"team-vision": Count(10, refused=4), "team-speech": Count(6, warned=1)}
     assert found.users["ben@example.org"] == Count(4, warned=1)
     assert found.refused[RefusalKey("card-count", "team-vision", "system:serviceaccount:team-vision:runner")] == 3
-    assert found.denials_of.counts("card-count") == [1, 3]
-    assert found.denials_in.counts("team-vision") == [1, 3]
+    assert found.refusals_of.counts("card-count") == [1, 3]
+    assert found.refusals_in.counts("team-vision") == [1, 3]
     assert {word: found.outcomes.counts(word) for word in found.words} == {
-        "mutated": [3, 4, 1],
-        "denied": [1, 3, 0],
+        "repaired": [3, 4, 1],
+        "refused": [1, 3, 0],
         "allowed": [2, 0, 1],
         "warned": [0, 1, 0],
     }
@@ -96,20 +96,20 @@ def test_the_summary_of_the_sample_has_all_counts():
 def test_decisions_that_are_not_enforced_are_counted_separately(enforcement: Enforcement):
     found = summarize([replace(decision, allowed=True, enforcement=enforcement) for decision in LOG])
     warned = int(enforcement is Enforcement.WARN)
-    expected = {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4 - warned, "warned": warned}
+    expected = {"would-be-repaired": 8, "would-be-refused": 4, "allowed": 4 - warned, "warned": warned}
     assert dict(found.words) == {word: count for word, count in expected.items() if count}
-    assert found.rules["card-count"] == Count(4, would_be_denied=4)
+    assert found.rules["card-count"] == Count(4, would_be_refused=4)
     assert found.rules["host-access"] == Count(1, warned=warned, audited=1 - warned)
-    assert found.namespaces["team-vision"] == Count(10, would_be_denied=4)
+    assert found.namespaces["team-vision"] == Count(10, would_be_refused=4)
     runner = "system:serviceaccount:team-vision:runner"
     assert found.refused[RefusalKey("card-count", "team-vision", runner, enforced=False)] == 3
     assert all(not who.enforced for who in found.refused)
-    assert found.denials_of.counts("card-count") == []
+    assert found.refusals_of.counts("card-count") == []
 
 
 def test_a_summary_does_not_depend_on_the_order():
     assert summarize(LOG[::-1]).first == LOG[0].time
-    assert summarize(LOG[::-1]).denials_of.counts("card-count") == [1, 3]
+    assert summarize(LOG[::-1]).refusals_of.counts("card-count") == [1, 3]
 
 
 def test_the_number_of_names_in_a_summary_is_limited(monkeypatch: pytest.MonkeyPatch):
@@ -133,8 +133,8 @@ def test_the_number_of_names_in_a_summary_is_limited(monkeypatch: pytest.MonkeyP
         assert table[OTHERS].decisions == 990
     assert len(found.refused) <= 12
     assert sum(found.refused.values()) == 1000
-    assert found.denials_in.step == STEPS[-1]
-    assert len(found.denials_in.counts("n0")) < 5
+    assert found.refusals_in.step == STEPS[-1]
+    assert len(found.refusals_in.counts("n0")) < 5
 
 
 def summarize(decisions: list[Decision]) -> Summary:

@@ -29,7 +29,7 @@ FILTERS = {
     "the last day": Filter(since=_END - timedelta(days=1)),
     "until the second day": Filter(until=_BEGIN + timedelta(days=2)),
     "refused": Filter(denied=True),
-    "an outcome": Filter(words=("mutated",)),
+    "an outcome": Filter(words=("repaired",)),
     "a rare outcome": Filter(words=("warned",)),
     "a rule": Filter(rules=("card-count",)),
     "a namespace": Filter(namespaces=("team-17",)),

@@ -45,11 +45,11 @@ def test_a_malformed_time_is_reported_and_the_form_stays(user: User):
 def test_bars_have_titles_and_lead_to_their_time(user: User):
     user.open("/decisions")
     titles = user.js("return [...document.querySelectorAll('.bars a title')].map((each) => each.textContent)")
-    counted = [title for title in titles if "denied" in title]
+    counted = [title for title in titles if "refused" in title]
     assert counted
     assert all("UTC" in title for title in titles)
     heights = user.js(
-        "return [...document.querySelectorAll('.bars .s-denied')].map((e) => e.getBoundingClientRect().height)"
+        "return [...document.querySelectorAll('.bars .s-refused')].map((e) => e.getBoundingClientRect().height)"
     )
     assert max(heights) > 3
     before = len(user.all(ROWS))
@@ -57,7 +57,7 @@ def test_bars_have_titles_and_lead_to_their_time(user: User):
     bars[titles.index(counted[0])].click()
     user.until(lambda: "since=" in user.path and "until=" in user.path)
     assert 1 <= len(user.all(ROWS)) <= before
-    assert "denied" in user.texts(f"{ROWS} .outcome")
+    assert "refused" in user.texts(f"{ROWS} .outcome")
 
 
 def test_times_are_local_after_a_click_on_the_switch(user: User):
@@ -83,17 +83,17 @@ def test_times_are_local_after_a_click_on_the_switch(user: User):
 
 
 def test_a_row_opens_the_decision_and_replay_shows_what_would_change(user: User):
-    user.open("/decisions?rule=card-count&outcome=denied&namespace=team-vision")
+    user.open("/decisions?rule=card-count&outcome=refused&namespace=team-vision")
     user.point(f"{ROWS} td:nth-child(5)")  # anywhere in the row
     user.until(lambda: "card-count" in user.text(".findings"))
-    assert "denied" in user.text("h1")
+    assert "refused" in user.text("h1")
     assert "card-count" in user.text(".findings")
     assert "team-vision" in user.text(".facts")
     user.click("form.try button")
     user.sees("The same")
     user.write("textarea[name=settings]", "rules.card-count=warn")
     user.sees("Changed")
-    assert user.texts("#result .columns .outcome") == ["denied", "allowed"]
+    assert user.texts("#result .columns .outcome") == ["refused", "allowed"]
     user.driver.refresh()
     user.sees("Changed")
 

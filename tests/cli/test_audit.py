@@ -24,13 +24,13 @@ LINES = SAMPLE.read_bytes().splitlines(keepends=True)
 
 
 def test_the_table(run):
-    result = run("audit", "--denied", "--user", "anna*", SAMPLE)
+    result = run("audit", "--refused", "--user", "anna*", SAMPLE)
     assert (result.code, result.err) == (0, "")
     header, row = result.out.splitlines()
     assert header.split() == ["TIME", "ENDPOINT", "OUTCOME", "NAMESPACE", "OBJECT", "USER", "RULES"]
     assert row.split()[:3] == ["2026-11-20", "08:04:00", "validate"]
     assert row.endswith("cores-range, mode-invalid, isolation-env, card-count")
-    assert row.index("denied") == header.index("OUTCOME")
+    assert row.index("refused") == header.index("OUTCOME")
 
 
 def test_json_prints_the_lines_of_the_log(run):
@@ -47,9 +47,9 @@ def test_json_prints_the_lines_of_the_log(run):
         (["--rule", "card-*", "--rule", "host-access"], 5),
         (["-n", "*-speech", "--endpoint", "mutate"], 3),
         (["--dry-run"], 0),
-        (["--no-dry-run", "--denied"], 4),
-        (["--outcome", "warned", "--outcome", "denied"], 5),
-        (["--outcome", "would-be-denied"], 0),
+        (["--no-dry-run", "--refused"], 4),
+        (["--outcome", "warned", "--outcome", "refused"], 5),
+        (["--outcome", "would-be-refused"], 0),
         (["--name", "nine*", "--name", "debug"], 8),
     ],
 )
@@ -68,19 +68,19 @@ def test_a_filter_that_names_no_rule_is_refused(run, command: str, glob: str, hi
 
 
 def test_a_decision_is_shown_with_its_mutation(run):
-    mutated, denied = [json.loads(line) for line in LINES[:2]]
-    result = run("audit", "--id", denied["id"], SAMPLE)
+    repaired, refused = [json.loads(line) for line in LINES[:2]]
+    result = run("audit", "--id", refused["id"], SAMPLE)
     assert (result.code, result.err) == (0, "")
-    assert all(text in result.out for text in (denied["id"], mutated["id"], "anna@example.org", "not verified"))
-    assert all(finding["message"] in " ".join(result.out.split()) for finding in denied["findings"])
-    assert run("audit", "-o", "json", "--id", mutated["id"], SAMPLE).lines == [mutated, denied]
+    assert all(text in result.out for text in (refused["id"], repaired["id"], "anna@example.org", "not verified"))
+    assert all(finding["message"] in " ".join(result.out.split()) for finding in refused["findings"])
+    assert run("audit", "-o", "json", "--id", repaired["id"], SAMPLE).lines == [repaired, refused]
 
 
 def test_an_unknown_id(run):
     result = run("audit", "--id", "000000000000", SAMPLE)
     assert (result.code, result.out) == (1, "")
     assert "no decision has the id 000000000000" in result.err
-    for options in (["--id", "nonsense"], ["--id", "0" * 12, "--denied"], ["--id", "0" * 12, "--summary"]):
+    for options in (["--id", "nonsense"], ["--id", "0" * 12, "--refused"], ["--id", "0" * 12, "--summary"]):
         result = run("audit", *options, SAMPLE)
         assert result.code == 2
     assert "--id names one decision" in result.err
@@ -97,9 +97,9 @@ def test_the_summary(run):
     lines = [" ".join(line.split()) for line in result.out.splitlines()]
     assert lines[:2] == [
         "16 decisions 2026-11-20 08:04:00 to 2026-11-20 10:08:00 UTC",
-        "4 denied, 8 mutated, 1 warned, 3 allowed; 8 /mutate, 8 /validate",
+        "4 refused, 8 repaired, 1 warned, 3 allowed; 8 /mutate, 8 /validate",
     ]
-    assert "RULE DENIED WARNED AUDITED DENIED PER HOUR FROM 2026-11-20 08:00" in lines
+    assert "RULE REFUSED WARNED AUDITED REFUSED PER HOUR FROM 2026-11-20 08:00" in lines
     assert "card-count 4 0 0 ▃█" in lines
     assert "team-speech 6 0 1" in lines
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
@@ -111,15 +111,15 @@ def test_the_summary_as_json(run):
     assert summary["first"] == "2026-11-20T08:04:00.003000Z"
     assert summary["rules"]["card-count"] == {
         "decisions": 4,
-        "denied": 4,
-        "wouldBeDenied": 0,
+        "refused": 4,
+        "wouldBeRefused": 0,
         "warned": 0,
         "audited": 0,
     }
     assert summary["refused"][0]["times"] == 3
     trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
-    assert summary["denialsOverTime"]["byNamespace"] == trend
-    assert summary["outcomesOverTime"] == {**trend, "counts": {"denied": [1, 3]}}
+    assert summary["refusalsOverTime"]["byNamespace"] == trend
+    assert summary["outcomesOverTime"] == {**trend, "counts": {"refused": [1, 3]}}
     assert summary["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
 
 
@@ -130,18 +130,18 @@ def audit_mode_log(write) -> str:
     return write("observed.jsonl", "".join(json.dumps(record) + "\n" for record in records))
 
 
-def test_would_be_denied_is_summarized_separately(run, audit_mode_log, write):
+def test_would_be_refused_is_summarized_separately(run, audit_mode_log, write):
     lines = [" ".join(line.split()) for line in run("audit", "--summary", audit_mode_log).out.splitlines()]
-    assert lines[1] == "4 would-be-denied, 8 would-be-mutated, 4 allowed; 8 /mutate, 8 /validate"
-    assert "RULE DENIED WOULD BE DENIED WARNED AUDITED DENIED OVER TIME" in lines
+    assert lines[1] == "4 would-be-refused, 8 would-be-repaired, 4 allowed; 8 /mutate, 8 /validate"
+    assert "RULE REFUSED WOULD BE REFUSED WARNED AUDITED REFUSED OVER TIME" in lines
     assert "card-count 0 4 0 0" in lines
     assert "team-vision 10 0 4 0" in lines
     assert "WOULD BE REFUSED FOR IN USER TIMES" in lines
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
     assert not any(line.startswith("REFUSED FOR") for line in lines)
     (summary,) = run("audit", "--summary", "-o", "json", audit_mode_log).lines
-    assert summary["outcomes"] == {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4}
-    assert summary["rules"]["card-count"]["wouldBeDenied"] == 4
+    assert summary["outcomes"] == {"would-be-repaired": 8, "would-be-refused": 4, "allowed": 4}
+    assert summary["rules"]["card-count"]["wouldBeRefused"] == 4
     assert not any(refusal["enforced"] for refusal in summary["refused"])
 
 
@@ -239,7 +239,7 @@ def follow(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 def test_following(tmp_path: Path, follow: Callable[..., subprocess.Popen[bytes]]):
     log, out = tmp_path / "log", tmp_path / "out"
     log.write_bytes(LINES[0])
-    process = follow("--denied", "-o", "json")
+    process = follow("--refused", "-o", "json")
 
     def write(line: bytes) -> bool:
         with log.open("ab") as file:

@@ -28,20 +28,20 @@ def test_what_if_a_rule_denies(run):
     result = run("replay", *INPUTS, "--set", "rules.host-access=deny", LOG)
     assert result.code == 1
     assert result.out.splitlines() == [
-        "allowed -> denied  1",
+        "allowed -> refused  1",
         "  in team-speech (1)",
         "  by ben@example.org (1)",
         "  for one: Pod debug in team-speech, 2026-11-20 09:35:00 UTC, decision " + _id("debug", "validate"),
         "    warn -> deny  host-access  hostPID: true lets the pod reach the other tenants of its cards; remove it",
         "",
         "16 decisions replayed: 15 same, 1 changed",
-        "  1 allowed -> denied",
+        "  1 allowed -> refused",
     ]
 
 
 def test_what_if_for_one_namespace(run):
     result = run("replay", *INPUTS, "-o", "json", "--set", "namespaces.team-vision.rules.card-count=warn", LOG)
-    assert result.lines[-1]["summary"]["directions"] == {"new warnings": 1, "denied -> allowed": 3}
+    assert result.lines[-1]["summary"]["directions"] == {"new warnings": 1, "refused -> allowed": 3}
     result = run("replay", *INPUTS, "-o", "json", "--set", "namespaces.other.rules.card-count=warn", LOG)
     assert (result.code, len(result.lines)) == (0, 1)
 
@@ -62,7 +62,7 @@ def test_what_if_the_split_count_changes(run, write):
     assert run("replay", *INPUTS, "--policy", policy, log).code == 0
     result = run("replay", *INPUTS, "--policy", policy, "--what-if", "split=4", "-o", "json", log)
     change, summary = result.lines
-    assert (result.code, change["direction"], change["verdict"]) == (1, "allowed -> denied", "changed")
+    assert (result.code, change["direction"], change["verdict"]) == (1, "allowed -> refused", "changed")
     assert {finding["rule"] for finding in change["after"]["findings"] if finding["level"] == "deny"}
     assert summary["summary"]["otherDigests"] == []
 

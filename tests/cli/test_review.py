@@ -47,7 +47,7 @@ def test_json_has_exactly_the_keys_of_the_contract(run, write):
     (line,) = result.lines
     assert list(line) == KEYS
     assert (line["kind"], line["namespace"], line["name"], line["allowed"]) == ("Pod", "default", "train", False)
-    assert (line["outcome"], line["rules"]) == ("denied", ["cores-range"])
+    assert (line["outcome"], line["rules"]) == ("refused", ["cores-range"])
     (finding,) = line["findings"]
     assert list(finding) == ["rule", "level", "path", "message", "file", "document", "line", "column"]
     assert (finding["file"], finding["document"]) == (str(file), 1)

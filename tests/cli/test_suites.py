@@ -48,7 +48,7 @@ def suite(tmp_path: Path):
 
 
 def case(**fields: object) -> dict[str, object]:
-    return {"name": "a pod", "manifest": POD, "expect": {"outcome": "mutated"}} | fields
+    return {"name": "a pod", "manifest": POD, "expect": {"outcome": "repaired"}} | fields
 
 
 def test_the_example_of_the_documentation_passes(run):
@@ -60,7 +60,7 @@ def test_the_example_of_the_documentation_passes(run):
 @pytest.mark.parametrize("manifest", [POD, REVIEW], ids=["manifest", "AdmissionReview"])
 def test_every_part_of_a_review_can_be_expected(manifest, suite, run):
     expect = {
-        "outcome": "mutated",
+        "outcome": "repaired",
         "rules": ["toleration", "scheduler-name"],  # in any order
         "podsRefused": [],
         "neverStarts": [],
@@ -84,7 +84,7 @@ def test_every_part_of_a_review_can_be_expected(manifest, suite, run):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"outcome": "denied"},
+        {"outcome": "refused"},
         {"rules": ["toleration"]},
         {"podsRefused": ["card-count"]},
         {"findings": [{"rule": "card-count"}]},
@@ -113,7 +113,7 @@ def test_a_finding_is_compared_by_the_expected_keys(suite, run):
 
 
 def test_a_failure_shows_the_difference(suite, run):
-    good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "rules": ["card-count"]})
+    good, bad = case(name="good"), case(name="bad", expect={"outcome": "refused", "rules": ["card-count"]})
     file = suite(good, bad)
     result = run("test", file)
     line = file.read_text().splitlines().index("- name: bad") + 1
@@ -122,8 +122,8 @@ def test_a_failure_shows_the_difference(suite, run):
         str(file),
         "pass  good",
         f"FAIL  bad  ({file}:{line})",
-        "- outcome: denied",
-        "+ outcome: mutated",
+        "- outcome: refused",
+        "+ outcome: repaired",
         "rules:",
         "- - card-count",
         "+ - scheduler-name",
@@ -133,7 +133,7 @@ def test_a_failure_shows_the_difference(suite, run):
 
 
 def test_junit_has_a_suite_for_each_file(suite, run):
-    file = suite(case(name="good"), case(name="bad", expect={"outcome": "denied"}), case(name="empty", expect={}))
+    file = suite(case(name="good"), case(name="bad", expect={"outcome": "refused"}), case(name="empty", expect={}))
     result = run("test", "-o", "junit", EXAMPLE, file)
     assert result.code == 1
     first, second = ET.fromstring(result.out)
@@ -142,19 +142,19 @@ def test_junit_has_a_suite_for_each_file(suite, run):
     good, bad, empty = second
     assert good.find("failure") is None
     assert (bad.get("name"), bad.get("classname")) == ("bad", f"{file}:{_line(file, 'bad')}")
-    assert bad.findtext("failure") == "- outcome: denied\n+ outcome: mutated"
+    assert bad.findtext("failure") == "- outcome: refused\n+ outcome: repaired"
     assert empty.find("failure").get("message") == "the case expects nothing"
 
 
 def test_github_shows_a_failed_case_at_its_line(suite, run):
-    file = suite(case(name="good"), case(name="bad: 50%", expect={"outcome": "denied"}), case(name="empty", expect={}))
+    file = suite(case(name="good"), case(name="bad: 50%", expect={"outcome": "refused"}), case(name="empty", expect={}))
     result = run("test", "-o", "github", file)
     assert result.code == 1
     bad, empty = result.out.splitlines()
     line = next(number for number, text in enumerate(file.read_text().splitlines(), 1) if "bad: 50%" in text)
     assert bad == (
         f"::error file={file},line={line},title=policy test bad%3A 50%25::"
-        "the review differs from the expectation%0A- outcome: denied%0A+ outcome: mutated"
+        "the review differs from the expectation%0A- outcome: refused%0A+ outcome: repaired"
     )
     assert empty.endswith("title=policy test empty::the case expects nothing")
 
@@ -162,7 +162,7 @@ def test_github_shows_a_failed_case_at_its_line(suite, run):
 def test_a_case_can_contain_its_nodes(suite, run):
     large = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": 9}}}]}}
     nodes = yaml.safe_load((FLEETS / "rtx4090.yaml").read_text())
-    denied = case(manifest=large, fleet=nodes, expect={"outcome": "denied", "findings": [{"rule": "card-count"}]})
+    denied = case(manifest=large, fleet=nodes, expect={"outcome": "refused", "findings": [{"rule": "card-count"}]})
     file = suite(denied, case(name="without nodes", manifest=large), fleet="unknown")
     assert run("test", file).code == 0
     result = run("test", suite(case(fleet={"kind": "List", "items": []})))
@@ -174,10 +174,10 @@ def _line(file: Path, name: str) -> int:
 
 
 def test_settings_of_a_case_are_merged_into_those_of_the_suite(suite, run):
-    expected = {"outcome": "mutated", "rules": ["scheduler-name", "toleration-missing", "default-cores"]}
+    expected = {"outcome": "repaired", "rules": ["scheduler-name", "toleration-missing", "default-cores"]}
     settings = {"policy": {"rules": {"toleration-missing": "warn"}}, "deviceConfig": {"nvidia": {"defaultCores": 25}}}
     file = suite(case(expect=expected, **settings), case(name="other"), policy=POLICY)
-    assert [line["actual"] for line in run("test", file, "-o", "json").lines] == [expected, {"outcome": "denied"}]
+    assert [line["actual"] for line in run("test", file, "-o", "json").lines] == [expected, {"outcome": "refused"}]
 
 
 def test_without_settings_the_defaults_apply_and_the_fleet_is_unknown(tmp_path: Path, run, write):
@@ -219,7 +219,7 @@ cases:
 - name: wrong   # a comment
   expect:
     # why
-    outcome: denied
+    outcome: refused
     findings:
     - {rule: card-count}
 
@@ -228,12 +228,12 @@ cases:
 - manifest: pod.yaml
   name: nothing yet
 # about the last one
-- expect: {outcome: denied}
+- expect: {outcome: refused}
   name: in braces
   manifest: pod.yaml
 - name: right
   manifest: pod.yaml
-  expect: {outcome: mutated}   # stays
+  expect: {outcome: repaired}   # stays
 """
 UPDATED = """\
 # the team's suite
@@ -242,7 +242,7 @@ deviceConfig: sample
 cases:
 - name: wrong   # a comment
   expect:
-    outcome: mutated
+    outcome: repaired
     findings: []
 
   # about the manifest
@@ -250,7 +250,7 @@ cases:
 - manifest: pod.yaml
   name: nothing yet
   expect:
-    outcome: mutated
+    outcome: repaired
     rules:
     - scheduler-name
     - toleration
@@ -266,12 +266,12 @@ cases:
         effect: NoSchedule
 # about the last one
 - expect:
-    outcome: mutated
+    outcome: repaired
   name: in braces
   manifest: pod.yaml
 - name: right
   manifest: pod.yaml
-  expect: {outcome: mutated}   # stays
+  expect: {outcome: repaired}   # stays
 """
 
 
@@ -291,11 +291,11 @@ def test_update_changes_only_the_expectations(write, run):
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps({"cases": [case(expect={"outcome": "denied"})]}),
-        f"cases: [{json.dumps(case(expect={'outcome': 'denied'}))}]\n",
-        f"cases:\n- &one {json.dumps(case(expect={'outcome': 'denied'}))}\n",
+        json.dumps({"cases": [case(expect={"outcome": "refused"})]}),
+        f"cases: [{json.dumps(case(expect={'outcome': 'refused'}))}]\n",
+        f"cases:\n- &one {json.dumps(case(expect={'outcome': 'refused'}))}\n",
         (
-            f"cases:\n- name: a\n  manifest: {json.dumps(OTHER)}\n  expect: &e\n    outcome: mutated\n"
+            f"cases:\n- name: a\n  manifest: {json.dumps(OTHER)}\n  expect: &e\n    outcome: repaired\n"
             f"- name: b\n  manifest: {json.dumps(POD)}\n  expect: *e\n"
         ),
     ],
@@ -332,8 +332,8 @@ def test_update_cannot_write_to_standard_input(run):
         ("cases: [{name: a, manifests: b}]", ("case 'a': manifest: it is missing; add it; case 'a': manifests: no such key; "
          "did you mean 'manifest'?")),
         ("cases: [{name: a, manifest: [b]}]", "case 'a': manifest: it must be the name of a file, or an object"),
-        ("cases: [{name: a, manifest: b, expect: {outcome: refused}}]", ("case 'a': expect.outcome: no outcome is called "
-         "'refused'; there are denied, would-be-denied, mutated, would-be-mutated, warned, allowed, not-reviewed")),
+        ("cases: [{name: a, manifest: b, expect: {outcome: denied}}]", ("case 'a': expect.outcome: no outcome is called "
+         "'denied'; there are refused, would-be-refused, repaired, would-be-repaired, warned, allowed, not-reviewed")),
         ("cases: [{name: a, manifest: b, expect: {rules: [card-counts]}}]", ("case 'a': expect.rules.0: no rule is called "
          "'card-counts'; did you mean 'card-count'?")),
         ("cases: [{name: a, manifest: b, expect: {rules: card-count}}]",

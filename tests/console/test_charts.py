@@ -11,7 +11,7 @@ NOON = 1_795_176_000  # 2026-11-20T12:00
 
 def test_a_bar_is_within_its_step_and_stacks_from_the_axis():
     time = axis(NOON - 47 * HOUR, NOON, HOUR)
-    drawn = chart([Series("denied", {NOON: 1}), Series("allowed", {NOON: 3, NOON - 47 * HOUR: 2})], time)
+    drawn = chart([Series("refused", {NOON: 1}), Series("allowed", {NOON: 3, NOON - 47 * HOUR: 2})], time)
     first, last = drawn.bars
     assert first.x < 100 / 48 < last.width + first.width + first.x < 100
     assert 100 * 47 / 48 <= last.x < last.x + last.width <= 100
@@ -25,7 +25,7 @@ def test_a_bar_is_within_its_step_and_stacks_from_the_axis():
 
 def test_a_single_step_has_a_narrow_bar():
     time = axis(NOON, NOON, HOUR)
-    drawn = chart([Series("denied", {NOON: 1})], time)
+    drawn = chart([Series("refused", {NOON: 1})], time)
     assert time.slots == MIN_SLOTS
     assert drawn.bars[0].width < 100 / MIN_SLOTS
     assert drawn.bars[0].x > 90
@@ -38,7 +38,7 @@ def test_finer_counts_are_added_up_on_a_coarser_axis():
 
 
 def test_a_small_count_is_visible():
-    drawn = chart([Series("denied", {NOON: 1}), Series("allowed", {NOON: 100_000})], axis(NOON, NOON, HOUR))
+    drawn = chart([Series("refused", {NOON: 1}), Series("allowed", {NOON: 100_000})], axis(NOON, NOON, HOUR))
     assert drawn.bars[0].pieces[0].height >= 1
 
 

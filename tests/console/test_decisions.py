@@ -21,7 +21,7 @@ def test_decisions_come_newest_first(client: Any):
         "number": 1,
         "time": LINES[0]["time"],
         "endpoint": "mutate",
-        "outcome": "mutated",
+        "outcome": "repaired",
         "operation": "CREATE",
         "dryRun": False,
         "user": "anna@example.org",
@@ -42,12 +42,12 @@ def test_decisions_come_newest_first(client: Any):
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("?denied=true", [12, 10, 8, 2]),
-        ("?outcome=den*&outcome=warned", [14, 12, 10, 8, 2]),
+        ("?refused=true", [12, 10, 8, 2]),
+        ("?outcome=ref*&outcome=warned", [14, 12, 10, 8, 2]),
         ("?rule=mode-*&rule=host-access", [14, 2]),
         ("?namespace=team-v*&endpoint=validate", [12, 10, 8, 4, 2]),
         ("?user=chris*", [16, 15]),
-        ("?name=n?ne&denied=true", [12, 10, 8]),
+        ("?name=n?ne&refused=true", [12, 10, 8]),
         ("?dryRun=true", []),
         ("?since=2026-11-20T09:30&until=2026-11-20T10:00", [14, 13]),
         ("?since=&user=chris*", [16, 15]),
@@ -79,11 +79,11 @@ def test_an_invalid_query_is_refused_with_the_reason(client: Any, query: str, me
 
 
 def test_a_page_links_the_older_and_the_newer_page(client: Any):
-    middle = get_decisions(client, "?denied=true&limit=1&before=10")
+    middle = get_decisions(client, "?refused=true&limit=1&before=10")
     assert [entry["number"] for entry in middle["entries"]] == [8]
-    assert get_decisions(client, f"?denied=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
-    assert get_decisions(client, f"?denied=true&limit=1&before={middle['newer']}")["entries"][0]["number"] == 10
-    assert get_decisions(client, "?denied=true&limit=2&before=10")["newer"] == 0
+    assert get_decisions(client, f"?refused=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
+    assert get_decisions(client, f"?refused=true&limit=1&before={middle['newer']}")["entries"][0]["number"] == 10
+    assert get_decisions(client, "?refused=true&limit=2&before=10")["newer"] == 0
 
 
 def test_since_may_be_an_age(client: Any, tmp_path: Path):
@@ -96,9 +96,9 @@ def test_since_may_be_an_age(client: Any, tmp_path: Path):
 
 
 def test_a_poll_counts_the_decisions_that_it_leaves_out(client: Any):
-    found = get_decisions(client, "?after=4&limit=3&outcome=denied")
+    found = get_decisions(client, "?after=4&limit=3&outcome=refused")
     assert ([entry["number"] for entry in found["entries"]], found["leftOut"], found["newest"]) == ([12, 10, 8], 0, 16)
-    assert get_decisions(client, "?after=1&limit=3&outcome=denied")["leftOut"] == 1
+    assert get_decisions(client, "?after=1&limit=3&outcome=refused")["leftOut"] == 1
     (last,) = get_decisions(client, "?after=15")["entries"]
     assert (last["number"], last["repair"]) == (16, 15), "the repair is in the response before"
     assert get_decisions(client, "?after=16")["entries"] == []
@@ -106,13 +106,13 @@ def test_a_poll_counts_the_decisions_that_it_leaves_out(client: Any):
 
 def test_the_summary_counts_decisions(client: Any):
     found = get_decisions(client, "/summary")  # tests/audit/test_summary.py has all counts
-    assert found["outcomes"] == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
-    assert (next(iter(found["rules"])), found["rules"]["card-count"]["denied"]) == ("card-count", 4)
+    assert found["outcomes"] == {"repaired": 8, "refused": 4, "allowed": 3, "warned": 1}
+    assert (next(iter(found["rules"])), found["rules"]["card-count"]["refused"]) == ("card-count", 4)
     assert found["refused"][0]["times"] == 3
-    assert sum(found["outcomesOverTime"]["counts"]["denied"]) == 4
-    assert sum(found["denialsByRule"]["counts"]["card-count"]) == 4
-    assert sum(found["denialsByNamespace"]["counts"]["team-vision"]) == 4
-    assert found["denialsByRule"]["from"] == found["outcomesOverTime"]["from"] == "2026-11-20T08:00:00Z"
+    assert sum(found["outcomesOverTime"]["counts"]["refused"]) == 4
+    assert sum(found["refusalsByRule"]["counts"]["card-count"]) == 4
+    assert sum(found["refusalsByNamespace"]["counts"]["team-vision"]) == 4
+    assert found["refusalsByRule"]["from"] == found["outcomesOverTime"]["from"] == "2026-11-20T08:00:00Z"
     assert get_decisions(client, "/summary?user=chris*")["decisions"] == 2
 
 
@@ -127,7 +127,7 @@ def test_one_decision_has_every_field_of_its_line(client: Any):
     found = get_decisions(client, "/2")
     assert found["decision"] == LINES[1] | {"exceptions": []}
     assert found["number"] == 2
-    assert found["outcome"] == "denied"
+    assert found["outcome"] == "refused"
     assert found["current"] == LINES[1]["digests"]
     assert get_decisions(client, "/17", 404)["message"].startswith("there is no decision 17")
 

@@ -26,9 +26,9 @@ def test_the_list(client: Any):
     assert "8 rows, 16 decisions" in page.text
     assert page.text.index("8 rows") < page.text.index("Outcomes") < page.text.index("Refused most often")
     assert "2 rows on this page, 16 decisions" in get_page(client, "/decisions?limit=4").text
-    assert "/decisions?outcome=denied" in page.links("/decisions?")
+    assert "/decisions?outcome=refused" in page.links("/decisions?")
     assert "/decisions?rule=card-count" in page.links("/decisions?")
-    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 denied, 3 mutated" in page.text
+    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 refused, 3 repaired" in page.text
     others = set(page.links("/decisions")) - {*by_id, "/decisions/0"}
     assert all(get_page(client, link).text for link in others)
     assert [client.get(link).location for link in by_id] == [f"/decisions/{number}" for number in range(16, 0, -2)]
@@ -40,10 +40,10 @@ def test_a_pod_is_one_row_with_its_repair_and_its_verdict(client: Any):
         return re.findall(r'<span class="outcome[^"]*">([^<]+)</span>', client.get(f"/decisions{query}").text)
 
     denied = next(number for number, line in enumerate(LINES, 1) if not line["allowed"])
-    assert words(f"?before={denied + 1}&limit=2") == ["denied", "mutated"]
-    assert words("?outcome=denied&limit=1") == ["denied"]  # the repair does not match
+    assert words(f"?before={denied + 1}&limit=2") == ["refused", "repaired"]
+    assert words("?outcome=refused&limit=1") == ["refused"]  # the repair does not match
     allowed = next(n for n, line in enumerate(LINES, 1) if line["endpoint"] == "validate" and not line["findings"])
-    assert words(f"?before={allowed + 1}&limit=2") == ["mutated"]
+    assert words(f"?before={allowed + 1}&limit=2") == ["repaired"]
 
 
 def test_filters_are_kept_by_links_and_forms(client: Any):
@@ -58,7 +58,14 @@ def test_filters_are_kept_by_links_and_forms(client: Any):
 
 @pytest.mark.parametrize("name", [field.alias or name for name, field in DecisionsRequest.model_fields.items()])
 def test_a_page_with_any_filter_is_shown_with_its_links(client: Any, name: str):
-    values = {"endpoint": "validate", "outcome": "denied", "before": "16", "after": "2", "limit": "2", "denied": "true"}
+    values = {
+        "endpoint": "validate",
+        "outcome": "refused",
+        "before": "16",
+        "after": "2",
+        "limit": "2",
+        "refused": "true",
+    }
     values |= {"dryRun": "false", "since": "2026-11-20", "until": "2026-11-21", "rule": "card-count"}
     query = f"{name}={values.get(name, 'x')}"
     page = get_page(client, f"/decisions?{query}")
@@ -143,4 +150,4 @@ def test_thirty_thousand_decisions(tmp_path: Path):
         answer = within(seconds, lambda address=address: client.get(address))
         assert answer.status_code == 200
         assert len(answer.data) < 500_000
-    assert within(0.25, lambda: numbers(client, "?after=29999&denied=true")) == [30_000]
+    assert within(0.25, lambda: numbers(client, "?after=29999&refused=true")) == [30_000]

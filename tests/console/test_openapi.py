@@ -22,12 +22,12 @@ MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
 FILTERS = {
     "since": "2020-01-01",
     "until": "2099-01-01",
-    "denied": "true",
+    "refused": "true",
     "rule": ["cores-range", "*"],
     "namespace": "*",
     "user": "*",
     "name": "*",
-    "outcome": "denied",
+    "outcome": "refused",
     "dryRun": "false",
     "endpoint": "validate",
 }

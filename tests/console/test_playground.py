@@ -231,7 +231,7 @@ def test_a_workload_whose_pods_will_be_refused_is_red(client):
     assert "The webhook admits it, but will refuse its pods: correct cores-range" in words(first)
     assert words(second).startswith("✕ Refused")
     assert "Its pods will be changed" in page.one("div", "answer")["text"]
-    assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will be refused", "Refused"]
+    assert [words(each) for each in page.all("span", "outcome refused")] == ["Its pods will be refused", "Refused"]
 
 
 def test_an_unknown_fleet_is_shown_with_what_to_do():
@@ -243,7 +243,7 @@ def test_an_unknown_fleet_is_shown_with_what_to_do():
 
 def test_it_takes_no_device_for_no_question(client):
     page = post(client, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}")
-    assert "Admitted as it is" in words(page.one("section", "verdict good"))
+    assert "Allowed as it is" in words(page.one("section", "verdict good"))
     assert "Requests no device." in words(page.one("section", "verdict good"))
     assert page.all("section", "family") == []
 

@@ -34,7 +34,7 @@ def test_a_replay_with_the_original_inputs_changes_nothing(client: Any):
 
 def test_a_replay_of_one_decision_shows_what_other_settings_change(client: Any):
     found = post(client, number=8, settings=["rules.card-count=warn"])
-    assert (found["verdict"], found["direction"]) == ("changed", "denied -> allowed")
+    assert (found["verdict"], found["direction"]) == ("changed", "refused -> allowed")
     assert (found["before"]["allowed"], found["after"]["allowed"]) == (False, True)
     assert (found["gained"], found["lost"]) == ([], [])
     assert found["levelChanges"] == [{"rule": "card-count", "before": "deny", "after": "warn"}]
@@ -79,7 +79,7 @@ def test_a_replay_of_one_decision_equals_its_part_of_a_replay_of_the_log(tmp_pat
 def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):
     """Without the repair the result differs, so the test above detects a missing repair."""
     alone = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot()).replay(read_decision(LINES[3]))
-    assert alone.direction == "allowed -> denied"
+    assert alone.direction == "allowed -> refused"
     assert post(client, number=4, settings=OTHER_SCHEDULER)["verdict"] == "same"
 
 
@@ -112,7 +112,7 @@ def test_the_page_of_a_decision_replays_it(client: Any):
     assert "Reviews the request again" in get_page(client, "/decisions/8").text
     assert "The same" in get_page(client, "/decisions/8?settings=").text
     page = get_page(client, "/decisions/8?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
-    assert "denied → allowed" in page.text
+    assert "refused → allowed" in page.text
     assert "/decisions/7" in page.links("/decisions/")
     assert "rules.card-count=warn\nrules.host-access=deny" in page.text  # the form keeps it
     assert "write KEY=VALUE" in get_page(client, "/decisions/8?settings=x", 422).text

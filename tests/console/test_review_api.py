@@ -88,7 +88,7 @@ def test_reviews_are_what_the_command_prints(client, command_lines):
             line = {key: value for key, value in without_places(printed).items() if key not in ("explain", "gang")}
             assert without_places(each).items() >= line.items()
         outcomes |= {each["outcome"] for each in found["documents"]}
-    assert outcomes == {"denied", "mutated", "warned", "allowed"}
+    assert outcomes == {"refused", "repaired", "warned", "allowed"}
 
 
 def test_explanations_are_what_the_command_prints(client, command_lines):
@@ -128,7 +128,7 @@ def test_a_denial_has_the_message_that_kubectl_prints(client):
     )
     assert found["message"].endswith(")")
     assert not found["allowed"]
-    assert found["outcome"] == "denied"
+    assert found["outcome"] == "refused"
     assert reviewed(client, POD)["documents"][0]["message"] is None
 
 
@@ -220,7 +220,7 @@ def test_findings_have_the_lines_of_the_manifest(client):
 
 def test_settings_override_the_policy_of_the_request(client):
     policy = "rules: {cores-range: warn, fits-no-node: off}"
-    assert reviewed(client, BAD, policy=policy)["documents"][0]["outcome"] in ("mutated", "warned")
+    assert reviewed(client, BAD, policy=policy)["documents"][0]["outcome"] in ("repaired", "warned")
     (found,) = reviewed(client, BAD, policy=policy, settings=["rules.cores-range=deny"])["documents"]
     assert [each["level"] for each in found["findings"] if each["rule"] == "cores-range"] == ["deny"]
     response = post(client, "review", BAD, policy="rulse: {}")

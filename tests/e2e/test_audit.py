@@ -47,7 +47,7 @@ def test_the_event_of_a_repaired_pod_has_its_rules(cluster: Cluster, lines: Path
     ids = decisions(lines, namespace)
     assert audit_annotations(cluster, namespace) == {
         f"{MUTATE}/decision-id": ids["mutate"],
-        f"{MUTATE}/outcome": "mutated",
+        f"{MUTATE}/outcome": "repaired",
         f"{MUTATE}/rules": "scheduler-name,toleration",
         f"{VALIDATE}/decision-id": ids["validate"],
         f"{VALIDATE}/outcome": "allowed",
@@ -62,5 +62,5 @@ def test_the_event_of_a_refused_pod_has_the_id_in_the_message(cluster: Cluster, 
     assert match[1] == decisions(lines, namespace)["validate"]
     annotations = audit_annotations(cluster, namespace)
     assert annotations[f"{VALIDATE}/decision-id"] == match[1]
-    assert annotations[f"{VALIDATE}/outcome"] == "denied"
+    assert annotations[f"{VALIDATE}/outcome"] == "refused"
     assert annotations[f"{VALIDATE}/rules"] == "isolation-env"

@@ -70,8 +70,8 @@ def logged_webhook(cluster: Cluster, serve: Serve, authority: Authority, audit_l
 def test_decisions_of_the_webhook_appear(call: Call, api: Api, namespace: str):
     refused = api.post(pods(namespace), pod("greedy", {"volcano.sh/vgpu-number": "9"}))
     assert refused.status == 403
-    until(lambda: call(f"/decisions?namespace={namespace}&denied=true")["entries"] != [], SECONDS)
-    (entry,) = call(f"/decisions?namespace={namespace}&denied=true")["entries"]
+    until(lambda: call(f"/decisions?namespace={namespace}&refused=true")["entries"] != [], SECONDS)
+    (entry,) = call(f"/decisions?namespace={namespace}&refused=true")["entries"]
     assert entry["rules"] == [{"rule": "card-count", "level": "deny"}]
     replay = call("/replay", {"number": entry["number"]})
     assert "same" in json.dumps(replay)

@@ -116,13 +116,13 @@ def test_audit_admits_and_records_an_update(api: Api, log: Path):
 
 def test_the_log_is_summarized_and_replayed(run: Run, log: Path, tmp_path: Path):
     summary = json.loads(run("audit", "--summary", "-o", "json", str(log)).stdout)
-    assert summary["namespaces"][AUDITED]["denied"] == summary["namespaces"][WARNED]["denied"] == 0
-    assert summary["namespaces"][AUDITED]["wouldBeDenied"] >= 1
-    assert summary["namespaces"][ENFORCED]["denied"] >= 1
+    assert summary["namespaces"][AUDITED]["refused"] == summary["namespaces"][WARNED]["refused"] == 0
+    assert summary["namespaces"][AUDITED]["wouldBeRefused"] >= 1
+    assert summary["namespaces"][ENFORCED]["refused"] >= 1
     policy = tmp_path / "policy.yaml"
     policy.write_text(yaml.safe_dump(NOT_ENFORCING))
     inputs = ["--fleet", str(FLEET), "--device-config", str(DEVICE_CONFIG), "--policy", str(policy)]
     replayed = run("replay", *inputs, "--set", "enforcement=enforce", "--namespace", AUDITED, str(log))
     assert replayed.returncode == 1, replayed.stderr
-    assert "allowed -> denied" in replayed.stdout
+    assert "allowed -> refused" in replayed.stdout
     assert "deny  card-count" in replayed.stdout

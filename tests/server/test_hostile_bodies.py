@@ -137,7 +137,7 @@ def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, tm
     asyncio.run(all_of_them())
     lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
     assert len(lines) == len(sizes)
-    labels = 'dry_run="false",endpoint="mutate",operation="CREATE",outcome="mutated"'
+    labels = 'dry_run="false",endpoint="mutate",operation="CREATE",outcome="repaired"'
     counted = f"vgpu_webhook_requests_total{{{labels}}} {len(sizes)}.0"
     assert counted in admission._metrics.exposition().decode()
     assert admission._waiting == 0

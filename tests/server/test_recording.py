@@ -41,7 +41,7 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
     assert [len(found) for found in uids] == [3, MAX_UNRECORDED, 1]
     assert uids[0] == ["u-0", "u-1", "u-2"]
     total = MAX_UNRECORDED + 4
-    assert f'outcome="mutated"}} {total}.0' in metrics.exposition().decode()
+    assert f'outcome="repaired"}} {total}.0' in metrics.exposition().decode()
 
 
 def test_sigterm_loses_no_line(start: Start, tmp_path: Path):

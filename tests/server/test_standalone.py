@@ -48,7 +48,7 @@ def test_readyz_reports_the_fleet_and_the_certificate(standalone: Program):
 
 def test_metrics_count_reviews(standalone: Program):
     def denied_dry_runs() -> float:
-        return standalone.metric("requests_total", endpoint="validate", outcome="denied", dry_run="true")
+        return standalone.metric("requests_total", endpoint="validate", outcome="refused", dry_run="true")
 
     before = denied_dry_runs()
     for _ in range(2):

@@ -103,7 +103,7 @@ class Changes:
 
 def _kind(replayed: Replayed, direction: Direction) -> ChangeKind:
     explained = replayed.verdict is ReplayVerdict.CHANGED
-    if direction is Direction.MUTATED:
+    if direction is Direction.REPAIRED:
         now, then = replayed.other_operations
         return ChangeKind(direction, explained, _places(now), _places(then))
     gained, lost = ({finding.rule: None for finding in found} for found in (replayed.gained, replayed.lost))

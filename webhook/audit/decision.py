@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.outcome import Violation, outcome_word, soften
+from webhook.outcome import OutcomeWord, Violation, outcome_word, soften
 from webhook.rules.settings import Enforcement, Level
 
 ENDPOINTS = ("mutate", "validate")
@@ -87,14 +87,14 @@ class Decision:
     exceptions: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def word(self) -> str:
-        """The decision in one word, as `webhook.outcome.WORDS` has them."""
+    def word(self) -> OutcomeWord:
+        """The decision in one word."""
         if self.patch or self.findings or not self.allowed:
             return outcome_word(self.allowed, self.enforcement, self.findings, self.patch)
         return (
-            "allowed"
+            OutcomeWord.ALLOWED
             if "pod" in self.request or len(self.request) > ("subResource" in self.request)
-            else "not-reviewed"
+            else OutcomeWord.NOT_REVIEWED
         )
 
     @property
@@ -108,7 +108,7 @@ class Decision:
             self.user,
             self.allowed,
             self.enforcement,
-            self.word,
+            str(self.word),
             levels,
         )
 

@@ -18,7 +18,7 @@ class Filter:
 
     Attributes:
         since, until: made at or after the first, before the second.
-        denied: only refused ones.
+        refused: only refused ones.
         rules, namespaces, users: globs, of which one must match: the id of a finding's rule, the namespace, the user.
         dry_run, endpoint: as the decision has it.
         words: outcomes of `webhook.outcome.WORDS`, of which it must be one.
@@ -28,7 +28,7 @@ class Filter:
 
     since: datetime | None = None
     until: datetime | None = None
-    denied: bool = False
+    refused: bool = False
     rules: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Filter:
     def admits(self, decision: Decision) -> bool:
         """Whether a decision matches."""
         return (
-            not (self.denied and decision.allowed)
+            not (self.refused and decision.allowed)
             and (not self.id or decision.id == self.id)
             and (self.since is None or decision.time >= self.since)
             and (self.until is None or decision.time < self.until)

@@ -46,7 +46,7 @@ def matching(db: Connection, wanted: Filter) -> ColumnElement[bool]:
         conditions.append(each.at >= to_micros(wanted.since))
     if wanted.until is not None:
         conditions.append(each.at < to_micros(wanted.until))
-    if wanted.denied:
+    if wanted.refused:
         conditions.append(each.allowed == false())
     if wanted.words:
         conditions.append(each.word.in_(wanted.words))

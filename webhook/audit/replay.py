@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from webhook.audit.decision import Decision
 from webhook.audit.pairs import Repairs, made_again
 from webhook.errors import Malformed, WebhookError
-from webhook.outcome import Outcome, Violation
+from webhook.outcome import Outcome, OutcomeWord, Violation
 from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review import mutate, validate
@@ -105,11 +105,11 @@ class ReplayVerdict(StrEnum):
 class Direction(StrEnum):
     """How a decision changes; the first that applies."""
 
-    DENIED = "allowed -> denied"
-    ALLOWED = "denied -> allowed"
+    REFUSED = "allowed -> refused"
+    ALLOWED = "refused -> allowed"
     WARNED = "new warnings"
     FOUND = "other findings"
-    MUTATED = "other mutations"
+    REPAIRED = "other repairs"
     WORDED = "other words"
 
 
@@ -171,14 +171,14 @@ class Replayer:
         """Replay a decision."""
         was, base = decision.digests, self._base.digests
         other = tuple([part for part in SETTING_NAMES if was.get(part) != base.get(part)])
-        if decision.word == "not-reviewed" and was.get("policy") == self._tried.digests["policy"]:
+        if decision.word is OutcomeWord.NOT_REVIEWED and was.get("policy") == self._tried.digests["policy"]:
             return Replayed(decision, ReplayVerdict.SAME, other=other)  # the policy alone decides what is not reviewed
         pair = bool(other) or self._tried is not self._base
         try:
             rebuilt = self._rebuild(decision, other)
             outcome = self._review(decision, rebuilt, self._tried, pair)
         except (NotReplayable, Malformed) as error:
-            reason = PASSED_OVER if decision.word == "not-reviewed" else UNREADABLE
+            reason = PASSED_OVER if decision.word is OutcomeWord.NOT_REVIEWED else UNREADABLE
             if isinstance(error, NotReplayable):
                 reason = str(error)
             return Replayed(decision, ReplayVerdict.UNKNOWN, other=other, reason=reason)
@@ -231,7 +231,7 @@ class Replayer:
         """
         rebuilt = rebuild(decision)
         request = rebuilt.request
-        presumed = decision.word == "not-reviewed" and request.object is not None
+        presumed = decision.word is OutcomeWord.NOT_REVIEWED and request.object is not None
         by_policy = "policy" in other or not _reviews_workloads(request, self._base)
         if presumed and by_policy and _reviews_workloads(request, self._tried):
             raise NotReplayable(PASSED_OVER)
@@ -241,7 +241,7 @@ class Replayer:
 def compare(decision: Decision, outcome: Outcome) -> Direction | None:
     """How an outcome differs from the recorded one; None if it is the same."""
     if decision.allowed is not outcome.allowed:
-        return Direction.DENIED if decision.allowed else Direction.ALLOWED
+        return Direction.REFUSED if decision.allowed else Direction.ALLOWED
     then, now = _findings(decision, outcome)
     if then != now:
         new = {_place(v) for v in outcome.softened} - {_place(v) for v in decision.softened}
@@ -251,7 +251,7 @@ def compare(decision: Decision, outcome: Outcome) -> Direction | None:
             return Direction.FOUND
     before, after = _patches(decision, outcome)
     if before != after:
-        return Direction.MUTATED
+        return Direction.REPAIRED
     return None if then == now else Direction.WORDED
 
 

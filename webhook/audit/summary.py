@@ -110,15 +110,15 @@ class Count:
 
     Attributes:
         decisions: how many.
-        denied: how many were refused.
-        would_be_denied: how many were not refused only because the policy did not enforce.
+        refused: how many were refused.
+        would_be_refused: how many were not refused only because the policy did not enforce.
         warned: how many had a warning.
         audited: how many were only recorded.
     """
 
     decisions: int = 0
-    denied: int = 0
-    would_be_denied: int = 0
+    refused: int = 0
+    would_be_refused: int = 0
     warned: int = 0
     audited: int = 0
 
@@ -137,8 +137,8 @@ class Summary:
         namespaces, users: of each, all its decisions; more than `MAX_KEYS` are put together as `OTHERS`.
         refused: decisions by rule, namespace, user, and whether the refusal was enforced.
         outcomes: over time, by outcome word.
-        denials_of: over time, by rule.
-        denials_in: over time, by namespace.
+        refusals_of: over time, by rule.
+        refusals_in: over time, by namespace.
     """
 
     decisions: int = 0
@@ -152,13 +152,13 @@ class Summary:
     users: dict[str, Count] = field(default_factory=dict)
     refused: Counter[RefusalKey] = field(default_factory=Counter)
     outcomes: Trend = field(default_factory=Trend)
-    denials_of: Trend = field(default_factory=Trend)
-    denials_in: Trend = field(default_factory=Trend)
+    refusals_of: Trend = field(default_factory=Trend)
+    refusals_in: Trend = field(default_factory=Trend)
 
     @classmethod
     def every(cls, step: int) -> "Summary":
         """A summary whose trends begin with this step, in seconds."""
-        return cls(outcomes=Trend(step), denials_of=Trend(step), denials_in=Trend(step))
+        return cls(outcomes=Trend(step), refusals_of=Trend(step), refusals_in=Trend(step))
 
     def add(self, decision: Decision) -> None:
         """Add a decision."""
@@ -167,10 +167,10 @@ class Summary:
         self.count(group)
         self.outcomes.add(group.word, decision.time)
         if not group.allowed:
-            self.denials_in.add(group.namespace, decision.time)
+            self.refusals_in.add(group.namespace, decision.time)
             for rule, level in group.levels:
                 if level is Level.DENY:
-                    self.denials_of.add(rule, decision.time)
+                    self.refusals_of.add(rule, decision.time)
 
     def extend(self, at: datetime) -> None:
         """Extend the time from first to last to a decision."""
@@ -197,15 +197,15 @@ class Summary:
         warns = group.enforcement is not Enforcement.AUDIT
         levels = [level for _, level in group.levels]
         for count in counts:
-            count.denied += times * (not group.allowed)
-            count.would_be_denied += times * (Level.DENY in levels and not enforced)
+            count.refused += times * (not group.allowed)
+            count.would_be_refused += times * (Level.DENY in levels and not enforced)
             count.warned += times * (warns and Level.WARN in levels)
         for rule, level in group.levels:
             count = _count(self.rules, rule)
             count.decisions += times
             if level is Level.DENY:
-                count.denied += times * enforced
-                count.would_be_denied += times * (not enforced)
+                count.refused += times * enforced
+                count.would_be_refused += times * (not enforced)
                 self._denies(rule, group, times, enforced=enforced)
             elif level is Level.WARN and warns:
                 count.warned += times
@@ -222,7 +222,7 @@ class Summary:
 def worst_first(named: tuple[str, Count]) -> tuple[int, int, int, int, str]:
     """Sorts names with their counts: the most refused first."""
     name, count = named
-    return -count.denied, -count.would_be_denied, -count.warned, -count.decisions, name
+    return -count.refused, -count.would_be_refused, -count.warned, -count.decisions, name
 
 
 def _count(table: dict[str, Count], name: str) -> Count:

@@ -45,10 +45,10 @@ def _count_over_time(db: Connection, wanted: Filter, summary: Summary) -> None:
         at = to_moment(step * length)
         summary.outcomes.add(word, at, count)
         if not allowed:
-            summary.denials_in.add(namespace, at, count)
+            summary.refusals_in.add(namespace, at, count)
             for rule, level in _levels(levels):
                 if level is Level.DENY:
-                    summary.denials_of.add(rule, at, count)
+                    summary.refusals_of.add(rule, at, count)
 
 
 @lru_cache(maxsize=1024)

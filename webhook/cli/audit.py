@@ -52,7 +52,7 @@ FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (
 that are not audit lines are skipped and counted. All filters must match; a filter that is repeated matches if one of its
 values does.
 
-  vgpu-webhook audit --since 2h --denied audit.jsonl
+  vgpu-webhook audit --since 2h --refused audit.jsonl
   vgpu-webhook audit --summary --namespace 'team-*' audit.jsonl
   vgpu-webhook audit --id 335b79499e18 audit.jsonl
   kubectl logs -n vgpu-webhook deploy/vgpu-webhook | vgpu-webhook audit --summary
@@ -122,7 +122,7 @@ def log_files_option(*names: str) -> Decorator:
 def _filter(
     since: datetime | None,
     until: datetime | None,
-    denied: bool,
+    refused: bool,
     outcome: tuple[str, ...],
     rule: tuple[str, ...],
     namespace: tuple[str, ...],
@@ -133,7 +133,7 @@ def _filter(
     endpoint: str | None,
 ) -> Filter:
     refuse_both(namespace, all_namespaces)
-    return Filter(since, until, denied, rule, namespace, user, dry_run, endpoint, outcome, name)
+    return Filter(since, until, refused, rule, namespace, user, dry_run, endpoint, outcome, name)
 
 
 filter_option = combined(
@@ -145,7 +145,7 @@ filter_option = combined(
         help="Only decisions since this age, such as 2h, or time, such as 2026-11-20T10:00 (UTC).",
     ),
     click.option("--until", type=POINT_IN_TIME, help="Only decisions before this age or time."),
-    click.option("--denied", is_flag=True, help="Refusals only."),
+    click.option("--refused", is_flag=True, help="Refusals only."),
     click.option(
         "--outcome", type=click.Choice(WORDS), multiple=True, help="The outcome; would-be: if the policy enforced."
     ),

@@ -24,7 +24,7 @@ COMMANDS = {
     "why": "Show why a pod waits: it never fits, it does not fit now, or it fits now.",
     "what-if": "Show what would start, and what would not fit again, if nodes came or went or cards changed.",
     "audit": "Read the audit log: list, filter or sum up its decisions.",
-    "replay": "Show which recorded decisions change with another policy, device config, fleet or target.",
+    "replay": "Show which recorded decisions change with another policy, device config or fleet.",
     "rules": "List the rules, or explain one.",
     "policy": "Check a policy file, or print the default policy or its schema.",
     "manifests": "Print the webhook configurations for a device config and a policy.",

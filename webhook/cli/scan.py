@@ -38,10 +38,10 @@ repair, at their level. Finished pods are skipped, and so are workloads that ano
   kubectl get pods,deployments,jobs -A -o json | vgpu-webhook scan --fleet fleet.yaml -
 
 exit codes:
-  0  nothing is denied, or --exit-zero is given
+  0  nothing is refused, or --exit-zero is given
   1  something would be refused today
   2  something could not be read or written; the rest is reported all the same
-  3  nothing is denied, but there are warnings, under --warnings-as-errors
+  3  nothing is refused, but there are warnings, under --warnings-as-errors
 """
 
 

@@ -55,7 +55,7 @@ class DecisionSummary(ResponseModel):
         refused: by rule, namespace and user.
         left_out: how many entries `rules`, `namespaces`, `users` and `refused` lack.
         outcomes_over_time: by outcome.
-        denials_by_rule, denials_by_namespace: over time.
+        refusals_by_rule, refusals_by_namespace: over time.
     """
 
     decisions: int
@@ -70,8 +70,8 @@ class DecisionSummary(ResponseModel):
     refused: tuple[RefusedCount, ...]
     left_out: dict[str, int]
     outcomes_over_time: CountsOverTime
-    denials_by_rule: CountsOverTime
-    denials_by_namespace: CountsOverTime
+    refusals_by_rule: CountsOverTime
+    refusals_by_namespace: CountsOverTime
 
 
 @operation("GET", "/decisions/summary")
@@ -107,8 +107,8 @@ def to_decision_summary(found: Summary) -> DecisionSummary:
         refused=tuple([RefusedCount(**who._asdict(), times=times) for who, times in refused]),
         left_out={name: max(0, len(table) - TOP) for name, table in tables.items()},
         outcomes_over_time=_over_time(found.outcomes, found.words),
-        denials_by_rule=_over_time(found.denials_of, _refused_names(found.rules)),
-        denials_by_namespace=_over_time(found.denials_in, _refused_names(found.namespaces)),
+        refusals_by_rule=_over_time(found.refusals_of, _refused_names(found.rules)),
+        refusals_by_namespace=_over_time(found.refusals_in, _refused_names(found.namespaces)),
     )
 
 
@@ -117,7 +117,7 @@ def _top(table: Mapping[str, Count]) -> dict[str, Count]:
 
 
 def _refused_names(table: Mapping[str, Count]) -> list[str]:
-    return [name for name, count in _top(table).items() if count.denied]
+    return [name for name, count in _top(table).items() if count.refused]
 
 
 def _over_time(trend: Trend, names: Iterable[str]) -> CountsOverTime:
@@ -152,12 +152,12 @@ class TitledChart(NamedTuple):
 
 
 def history(found: Summary, wanted: FilterRequest) -> list[TitledChart]:
-    """The charts of the page, outcomes and denials over the same time; none if no decision matched."""
-    outcomes, denials = found.outcomes, found.denials_of
+    """The charts of the page, outcomes and refusals over the same time; none if no decision matched."""
+    outcomes, refusals = found.outcomes, found.refusals_of
     times = [int(at.timestamp()) for at in outcomes.times()]
     if not times:
         return []
-    time = axis(times[0], times[-1], max(outcomes.step, denials.step))
+    time = axis(times[0], times[-1], max(outcomes.step, refusals.step))
     words = [word for word in WORDS if word in found.words]
     first = chart([Series(word, outcomes.cells(word)) for word in words], time)
     by_word = [
@@ -165,11 +165,11 @@ def history(found: Summary, wanted: FilterRequest) -> list[TitledChart]:
         for word, count in zip(words, first.totals, strict=True)
     ]
     titled = [_titled("Outcomes", first, by_word, wanted)]
-    rules = sorted(_refused_names(found.rules), key=lambda rule: (-sum(denials.counts(rule)), rule))
+    rules = sorted(_refused_names(found.rules), key=lambda rule: (-sum(refusals.counts(rule)), rule))
     if not rules:
         return titled
-    series = [Series(rule, denials.cells(rule)) for rule in rules[:TOP_RULES]]
-    series += [Series(OTHER_RULES, denials.cells(*rules[TOP_RULES:]))] if len(rules) > TOP_RULES else []
+    series = [Series(rule, refusals.cells(rule)) for rule in rules[:TOP_RULES]]
+    series += [Series(OTHER_RULES, refusals.cells(*rules[TOP_RULES:]))] if len(rules) > TOP_RULES else []
     second = chart(series, time)
     by_rule = [
         LegendEntry(f"r-{place}", rule, count, wanted.only(rule=rule), wanted.rule == (exactly(rule),))
@@ -177,7 +177,7 @@ def history(found: Summary, wanted: FilterRequest) -> list[TitledChart]:
     ]
     if len(rules) > TOP_RULES:
         by_rule.append(LegendEntry("r-others", OTHER_RULES, second.totals[-1], None, chosen=False))
-    return [*titled, _titled("Denials by rule", second, by_rule, wanted)]
+    return [*titled, _titled("Refusals by rule", second, by_rule, wanted)]
 
 
 def _titled(title: str, made: Chart, legend: list[LegendEntry], wanted: FilterRequest) -> TitledChart:

@@ -34,9 +34,9 @@ NO_LOG = "the console reads no audit log; start it with --audit-log FILE, or wit
 
 # Filters that many look for, by name; each is an address that can be kept.
 PRESETS: dict[str, dict[str, Any]] = {
-    "refused": {"outcome": ["denied"]},
-    "would have been refused": {"outcome": ["would-be-denied"]},
-    "repaired": {"outcome": ["mutated"]},
+    "refused": {"outcome": ["refused"]},
+    "would have been refused": {"outcome": ["would-be-refused"]},
+    "repaired": {"outcome": ["repaired"]},
     "with warnings": {"outcome": ["warned"]},
     "last hour": {"since": "1h"},
     "last day": {"since": "24h"},
@@ -71,7 +71,7 @@ class DecisionRow(ResponseModel):
 
     Attributes:
         number: its number in the store; it stays the same as long as the console runs, and in a database for ever.
-        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
+        outcome: refused, would-be-refused, repaired, would-be-repaired, warned, allowed or not-reviewed.
         time, endpoint, operation, dry_run, user, namespace, kind, name: as in its audit line.
         id: of the decision; empty if the line has none of twelve hexadecimal digits.
         repair: of a validation, the number of the repair of the same new pod, if it is in the same list or shortly before it.

@@ -32,7 +32,7 @@ class FilterRequest(RequestModel):
         "", max_length=40, description="only decisions from then on: an age such as 2h, or a time in UTC"
     )
     until: str = Field("", max_length=40, description="only decisions before then: likewise")
-    denied: bool = Field(default=False, description="only refused requests")
+    refused: bool = Field(default=False, description="only refused requests")
     rule: tuple[_Glob, ...] = _globs("only decisions with a finding of such a rule")
     namespace: tuple[_Glob, ...] = _globs("only requests in such a namespace")
     user: tuple[_Glob, ...] = _globs("only requests of such a user")
@@ -59,7 +59,7 @@ class FilterRequest(RequestModel):
         return Filter(
             since=_time(self.since, "since"),
             until=_time(self.until, "until"),
-            denied=self.denied,
+            refused=self.refused,
             rules=self.rule,
             namespaces=self.namespace,
             users=self.user,

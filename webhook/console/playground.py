@@ -26,6 +26,7 @@ from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import ShapeExplanation
 from webhook.errors import WebhookError
 from webhook.inputs.files import read_bytes
+from webhook.outcome import OutcomeWord
 from webhook.render.explanation import gang_pods
 from webhook.render.listing import ListedLine
 from webhook.render.yaml import to_json
@@ -43,15 +44,7 @@ MAX_SQUARES = 64  # pods of a gang's role that are drawn
 FIELDS = ("namespace", "policy", "settings", "split")  # with a place for a mistake beside them
 
 # Each verdict in words, the class of its colour, and its sign.
-VERDICTS = {
-    "denied": ("Refused", "bad", "✕"),
-    "would-be-denied": ("Would be refused", "bad", "✕"),
-    "mutated": ("Repaired", "repaired", "✎"),
-    "would-be-mutated": ("Would be repaired", "repaired", "✎"),
-    "warned": ("Admitted with warnings", "warn", "▲"),
-    "allowed": ("Admitted as it is", "good", "✓"),
-    "not-reviewed": ("Not reviewed", "", "·"),
-}
+VERDICTS = {str(word): (word.label, word.style, word.sign) for word in OutcomeWord}
 PODS_REFUSED = ("Its pods will be refused", "bad", "✕")
 NEVER_STARTS = ("Its pods will never start", "bad", "✕")
 GANGS = {

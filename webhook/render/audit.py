@@ -8,7 +8,8 @@ from typing import Any, TextIO
 from webhook.audit.decision import Decision, spell_time, to_record
 from webhook.audit.reader import Skipped
 from webhook.audit.summary import Count, Summary, Trend, worst_first
-from webhook.render.terminal import INDENT, Piece, Style, Terminal
+from webhook.outcome import WORDS
+from webhook.render.terminal import INDENT, OUTCOME_STYLES, Piece, Style, Terminal
 from webhook.render.yaml import to_json
 from webhook.texts import legible
 
@@ -33,36 +34,43 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     terminal.line(
         (Style.BOLD, f"{summary.decisions:,} decisions"), f"  {moment(summary.first)} to {moment(summary.last)} UTC"
     )
-    words = ", ".join([f"{summary.words[word]:,} {word}" for word in STYLES if summary.words[word]])
+    words = ", ".join([f"{summary.words[word]:,} {word}" for word in WORDS if summary.words[word]])
     places = ", ".join([f"{count:,} /{endpoint}" for endpoint, count in sorted(summary.endpoints.items())])
     dry = f"; {summary.dry_runs:,} dry runs" if summary.dry_runs else ""
     terminal.line(f"{words}; {places}{dry}")
     trends = _TrendColumn(unicode)
-    of, within = summary.denials_of, summary.denials_in
+    of, within = summary.refusals_of, summary.refusals_in
     would = any([not who.enforced for who in summary.refused])
-    denied = ("DENIED", "WOULD BE DENIED") if would else ("DENIED",)
+    refused = ("REFUSED", "WOULD BE REFUSED") if would else ("REFUSED",)
     rules = [
         (
             terminal.cell(name, MAX_CELL),
-            *_denied(count, would),
+            *_refused(count, would),
             *_numbers(count.warned, count.audited),
             trends.cell(of, name),
         )
         for name, count in _top(summary.rules)
     ]
-    _table(terminal, ("RULE", *denied, "WARNED", "AUDITED", trends.head(of)), rules, len(summary.rules))
+    _table(terminal, ("RULE", *refused, "WARNED", "AUDITED", trends.head(of)), rules, len(summary.rules))
     for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
-        found = {name: count for name, count in counts.items() if count.denied or count.would_be_denied or count.warned}
+        found = {
+            name: count for name, count in counts.items() if count.refused or count.would_be_refused or count.warned
+        }
         rows = [
-            (terminal.cell(name, MAX_CELL), *_numbers(count.decisions), *_denied(count, would), *_numbers(count.warned))
+            (
+                terminal.cell(name, MAX_CELL),
+                *_numbers(count.decisions),
+                *_refused(count, would),
+                *_numbers(count.warned),
+            )
             + ((trends.cell(trend, name),) if trend else ())
             for name, count in _top(found)
         ]
-        head = (title, "DECISIONS", *denied, "WARNED", *((trends.head(trend),) if trend else ()))
+        head = (title, "DECISIONS", *refused, "WARNED", *((trends.head(trend),) if trend else ()))
         _table(terminal, head, rows, len(found))
     for title, enforced in (("REFUSED FOR", True), ("WOULD BE REFUSED FOR", False)):
-        refused = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
-        most = sorted(refused.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+        found_for = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
+        most = sorted(found_for.items(), key=lambda item: (-item[1], item[0]))[:TOP]
         rows = [
             (
                 terminal.cell(who.rule, MAX_CELL),
@@ -72,7 +80,7 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
             )
             for who, count in most
         ]
-        _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(refused))
+        _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(found_for))
 
 
 def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
@@ -90,9 +98,9 @@ def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
         found[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
     found["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
     found["outcomesOverTime"] = _series(summary.outcomes, summary.words)
-    found["denialsOverTime"] = {
-        "byRule": _series(summary.denials_of, summary.rules),
-        "byNamespace": _series(summary.denials_in, summary.namespaces),
+    found["refusalsOverTime"] = {
+        "byRule": _series(summary.refusals_of, summary.rules),
+        "byNamespace": _series(summary.refusals_in, summary.namespaces),
     }
     return to_json(found)
 
@@ -105,7 +113,7 @@ class _TrendColumn:
         step = _STEPS.get(trend.step, "longer step")
         begin = next(iter(trend.times()), None)
         form = "%F %H:00" if trend.step < 86_400 else "%F"
-        return f"DENIED PER {step.upper()} FROM {begin:{form}}" if begin else "DENIED OVER TIME"
+        return f"REFUSED PER {step.upper()} FROM {begin:{form}}" if begin else "REFUSED OVER TIME"
 
     def cell(self, trend: Trend, name: str) -> str:
         counts = trend.counts(name)
@@ -125,8 +133,8 @@ def _table(terminal: Terminal, head: Sequence[str], rows: Sequence[Sequence[str]
         terminal.line((Style.DIM, f"and {total - len(rows):,} more"))
 
 
-def _denied(count: Count, would: bool) -> tuple[str, ...]:
-    return _numbers(count.denied, count.would_be_denied) if would else _numbers(count.denied)
+def _refused(count: Count, would: bool) -> tuple[str, ...]:
+    return _numbers(count.refused, count.would_be_refused) if would else _numbers(count.refused)
 
 
 def _numbers(*counts: int) -> tuple[str, ...]:
@@ -134,7 +142,7 @@ def _numbers(*counts: int) -> tuple[str, ...]:
 
 
 def _json(count: Count) -> dict[str, int]:
-    return {("wouldBeDenied" if key == "would_be_denied" else key): number for key, number in asdict(count).items()}
+    return {("wouldBeRefused" if key == "would_be_refused" else key): number for key, number in asdict(count).items()}
 
 
 def _sorted(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
@@ -154,15 +162,6 @@ def _series(trend: Trend, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-STYLES = {
-    "denied": Style.BAD,
-    "would-be-denied": Style.BAD,
-    "mutated": Style.REPAIRED,
-    "would-be-mutated": Style.REPAIRED,
-    "warned": Style.WARNING,
-    "allowed": Style.GOOD,
-    "not-reviewed": Style.DIM,
-}
 _COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
 
 
@@ -193,7 +192,7 @@ class Listing:
         ]
         rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
         pieces: list[Piece] = [f"{cell}  " for cell in cells]
-        pieces[2] = (STYLES[decision.word], f"{cells[2]}  ")
+        pieces[2] = (OUTCOME_STYLES[decision.word.style], f"{cells[2]}  ")
         if decision.dry_run:
             rules = f"{rules} (dry run)".lstrip()
         pieces[-1] = f"{cells[-1]}  {self._terminal.cell(rules, 200)}".rstrip()
@@ -203,7 +202,7 @@ class Listing:
 def show_decision(decision: Decision, terminal: Terminal) -> None:
     """Write one decision in full, without the request."""
     subject = legible(f"{decision.kind} {decision.name} in {decision.namespace}", 200)
-    terminal.line((STYLES[decision.word], decision.word), "  ", (Style.BOLD, subject))
+    terminal.line((OUTCOME_STYLES[decision.word.style], decision.word), "  ", (Style.BOLD, subject))
     facts = {
         "decision": decision.id,
         "time": f"{moment(decision.time)} UTC",

@@ -19,11 +19,11 @@ NAMES = 5  # namespaces and users of a group
 INDENT = "  "
 
 _STYLES = {
-    Direction.DENIED: Style.BAD,
+    Direction.REFUSED: Style.BAD,
     Direction.ALLOWED: Style.GOOD,
     Direction.WARNED: Style.WARNING,
     Direction.FOUND: Style.WARNING,
-    Direction.MUTATED: Style.REPAIRED,
+    Direction.REPAIRED: Style.REPAIRED,
     Direction.WORDED: Style.DIM,
 }
 _ORDER = {direction: place for place, direction in enumerate(Direction)}
@@ -116,7 +116,7 @@ def _show_group(kind: ChangeKind, group: ChangeGroup, terminal: Terminal) -> Non
     for mark, found in (("+", example.gained), ("-", example.lost)):
         for violation in {violation.rule: violation for violation in reversed(found)}.values():
             _show_finding(mark, violation, terminal)
-    if kind.direction is Direction.MUTATED:
+    if kind.direction is Direction.REPAIRED:
         for mark, operations in zip("+-", example.other_operations, strict=True):
             for operation in operations[:10]:
                 terminal.line(INDENT * 2, mark, " ", legible(to_json(operation), 200))

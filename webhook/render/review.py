@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
 
 from webhook.document_review import LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
+from webhook.outcome import OutcomeWord
 from webhook.render import explanation
 from webhook.render.ci import Writer, reported
 from webhook.render.explanation import ObjectExplanation, gang_value, to_value
@@ -29,13 +30,6 @@ MAX_PATHS = 5  # of one object in a note
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 
-_WORDS = {
-    "denied": "REFUSED",
-    "would-be-denied": "would be REFUSED",
-    "mutated": "repaired",
-    "would-be-mutated": "would be repaired",
-    "not-reviewed": "allowed",
-}
 _VERDICTS = {
     "REFUSED": Style.REFUSED,
     "NEVER STARTS": Style.REFUSED,
@@ -187,7 +181,10 @@ def _word(reviewed: Reviewed) -> str:
         return "REFUSED"
     if reviewed.outcome.never_starts:
         return "NEVER STARTS"
-    return _WORDS.get(reviewed.outcome.word, reviewed.outcome.word)
+    word = reviewed.outcome.word
+    if word is OutcomeWord.NOT_REVIEWED:
+        return "allowed"
+    return word.replace("-", " ").replace("refused", "REFUSED")
 
 
 def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
@@ -219,7 +216,7 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield "nothing has to be done before the policy enforces: the webhook then makes these changes"
     elif outcome.operations:
         yield f"{_before(reviewed)}apply it unchanged: the webhook makes these changes (-o yaml prints the result)"
-    elif outcome.word == "warned":
+    elif outcome.word is OutcomeWord.WARNED:
         yield "it is admitted; read the warnings before you apply it"
     elif reviewed.requests_devices and reviewed.request.operation == "CREATE":
         yield f"{_before(reviewed)}apply it unchanged"
@@ -243,7 +240,7 @@ class ReviewReport:
     Attributes:
         kind, namespace, name: of the object; instead of a name, it may have the prefix of a generated one.
         allowed: False if it is refused.
-        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or not-reviewed.
+        outcome: refused, would-be-refused, repaired, would-be-repaired, warned, allowed or not-reviewed.
         enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
         rules: that change or find something: repairs first.
         pods_refused: rules that admit a workload but will refuse its pods.
@@ -286,7 +283,7 @@ def report(kind: type[ReportT], reviewed: Reviewed, **more: Any) -> ReportT:
         namespace=request.namespace,
         name=reviewed.name,
         allowed=outcome.allowed,
-        outcome=outcome.word,
+        outcome=str(outcome.word),
         enforcement=outcome.enforcement,
         rules=outcome.rules,
         pods_refused=outcome.pods_refused,

@@ -28,6 +28,14 @@ class Style(StrEnum):
     DIM = "2"
 
 
+# Of a webhook.outcome.OutcomeWord.
+OUTCOME_STYLES = {
+    "bad": Style.BAD,
+    "repaired": Style.REPAIRED,
+    "warn": Style.WARNING,
+    "good": Style.GOOD,
+    "": Style.DIM,
+}
 LEVEL_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 
 Piece = str | tuple[Style, str]

@@ -322,7 +322,7 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _whole(outcome: Outcome) -> dict[str, Any]:
     return {
-        "outcome": outcome.word,
+        "outcome": str(outcome.word),
         "rules": outcome.rules,
         "podsRefused": list(outcome.pods_refused),
         "neverStarts": list(outcome.never_starts),
