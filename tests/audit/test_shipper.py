@@ -100,7 +100,7 @@ def test_its_metrics_show_how_far_it_is_behind(tmp_path: Path):
     log, port, url = tmp_path / "audit.jsonl", free_port(), f"sqlite:///{tmp_path}/none/decisions.db"
     log.write_bytes(b"".join(line(number) for number in range(5)))
     output = tmp_path / "shipper.txt"
-    program = Killed("audit", "ship", "--metrics-bind", f"127.0.0.1:{port}", str(log), url=url, output=output)
+    program = Killed("decisions", "ship", "--metrics-bind", f"127.0.0.1:{port}", str(log), url=url, output=output)
 
     def shown(name: str) -> float:
         try:
@@ -360,7 +360,7 @@ def test_each_decision_is_stored_once_though_everything_is_killed(seconds: int, 
     count = seconds * rate
     logs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     replicas = [Replica(path, range(at * count, (at + 1) * count), rate) for at, path in enumerate(logs)]
-    shippers = [Killed("audit", "ship", str(path), url=url, output=path.with_suffix(".txt")) for path in logs]
+    shippers = [Killed("decisions", "ship", str(path), url=url, output=path.with_suffix(".txt")) for path in logs]
     console = Killed("console", "--bind", f"127.0.0.1:{port}", url=url, output=tmp_path / "console.txt")
     for replica in replicas:
         replica.start()
@@ -390,7 +390,7 @@ def test_a_database_that_never_answers_does_not_hold_up_the_end(postgres: Postgr
     """Its kernel still confirms what it receives, so that no connection breaks."""
     url, log = postgres.make("stopped"), tmp_path / "a.jsonl"
     log.write_bytes(line(0))
-    program = Killed("audit", "ship", str(log), url=url, output=tmp_path / "ship.txt")
+    program = Killed("decisions", "ship", str(log), url=url, output=tmp_path / "ship.txt")
     until(lambda: "shipping" in program.output.read_text())
     with psycopg.connect(url, autocommit=True) as connection:
         others = "SELECT pid FROM pg_stat_activity WHERE datname = 'stopped' AND pid <> pg_backend_pid()"
@@ -407,7 +407,7 @@ def test_a_database_that_never_answers_does_not_hold_up_the_end(postgres: Postgr
         for pid in backends:
             os.kill(pid, signal.SIGCONT)
     assert "the database does not answer" in program.output.read_text()
-    again = Killed("audit", "ship", str(log), url=url, output=tmp_path / "again.txt")
+    again = Killed("decisions", "ship", str(log), url=url, output=tmp_path / "again.txt")
     until(lambda: "shipping" in again.output.read_text())
     assert again.end() == 0
     assert stored(url) == [0, 1]

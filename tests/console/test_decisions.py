@@ -64,7 +64,7 @@ def test_filters_select_decisions(client: Any, query: str, found: list[int]):
     ("query", "message"),
     [
         ("?since=yesterday", "since"),
-        ("?outcome=refused", "not-reviewed"),
+        ("?outcome=denied", "not-reviewed"),
         ("?rule=" + "x" * 301, "rule"),
         ("?" + "&".join(["rule=x"] * 21), "rule"),
         ("?endpoint=other", "endpoint"),

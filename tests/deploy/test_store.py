@@ -6,7 +6,7 @@ import pytest
 
 from tests.deploy.chart import objects
 from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, roles_of
-from webhook.cli import audit, console, serve
+from webhook.cli import console, decisions, serve
 from webhook.cli.options import STORE_VARIABLE
 from webhook.console.guard import LOOPBACK
 
@@ -42,8 +42,8 @@ def stored_in(container: Json) -> Json:
 def test_the_sidecar_ships_the_log_of_the_webhook_and_mounts_it_read_only(replica: Json):
     (sidecar,), (webhook,) = replica["initContainers"], replica["containers"]
     assert sidecar["restartPolicy"] == "Always"
-    assert sidecar["args"][:2] == ["audit", "ship"]
-    options = parsed(audit.ship, sidecar["args"][2:])
+    assert sidecar["args"][:2] == ["decisions", "ship"]
+    options = parsed(decisions.ship, sidecar["args"][2:])
     assert options.path == parsed(serve.command, webhook["args"][1:]).audit_logs[1]
     assert options.source == "$(POD_NAME)"
     assert stored_in(sidecar) == {"name": "vgpu-webhook-store", "key": SECRET["shipper"]}

@@ -115,7 +115,7 @@ def test_audit_admits_and_records_an_update(api: Api, log: Path):
 
 
 def test_the_log_is_summarized_and_replayed(run: Run, log: Path, tmp_path: Path):
-    summary = json.loads(run("audit", "--summary", "-o", "json", str(log)).stdout)
+    summary = json.loads(run("decisions", "--summary", "-o", "json", str(log)).stdout)
     assert summary["namespaces"][AUDITED]["refused"] == summary["namespaces"][WARNED]["refused"] == 0
     assert summary["namespaces"][AUDITED]["wouldBeRefused"] >= 1
     assert summary["namespaces"][ENFORCED]["refused"] >= 1

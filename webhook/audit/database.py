@@ -197,7 +197,7 @@ class Database:
     def _problem(self, error: DBAPIError) -> str:
         """What is wrong, without the password and without the values of a query."""
         if getattr(error.orig, "sqlstate", None) == "42P01" or "no such table" in str(error.orig):
-            return "it has no decisions yet; `vgpu-webhook audit ship` makes the tables when it starts"
+            return "it has no decisions yet; `vgpu-webhook decisions ship` makes the tables when it starts"
         lines = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
         found, password = "; ".join(lines[:2])[:MAX_PROBLEM], self._engine.url.password
         for secret in (password, quote(password), quote_plus(password)) if password else ():

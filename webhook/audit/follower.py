@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class DecisionSource:
-    """Where pages read decisions: a store, which `vgpu-webhook audit ship` fills, or a subclass.
+    """Where pages read decisions: a store, which `vgpu-webhook decisions ship` fills, or a subclass.
 
     Attributes:
         store: holds the decisions.

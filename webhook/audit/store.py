@@ -361,7 +361,7 @@ def _move(db: Connection, shipped: Shipped) -> None:
     position = db.scalar(select(sources.c.position).where(log))
     if (position or "") != shipped.before:
         raise StoreError(
-            f"another program ships {shipped.source}, too: run one `audit ship` for a log, each with a --source of its own"
+            f"another program ships {shipped.source}, too: run one `decisions ship` for a log, each with a --source of its own"
         )
     new = insert(sources).values(name=shipped.source) if position is None else update(sources).where(log)
     db.execute(new.values(position=shipped.position, at=to_micros(datetime.now(UTC))))

@@ -60,7 +60,9 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     metavar="FILE",
     help="The file that `serve --audit-log` writes; it is read with its rotated files, and followed.",
 )
-@store_option("A database that `vgpu-webhook audit ship` fills from the logs of all replicas, instead of --audit-log.")
+@store_option(
+    "A database that `vgpu-webhook decisions ship` fills from the logs of all replicas, instead of --audit-log."
+)
 @click.option(
     "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
 )

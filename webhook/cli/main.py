@@ -23,7 +23,7 @@ COMMANDS = {
     "usage": "Show who holds which slice of which device, and what is free.",
     "why": "Show why a pod waits: it never fits, it does not fit now, or it fits now.",
     "what-if": "Show what would start, and what would not fit again, if nodes came or went or cards changed.",
-    "audit": "Read the audit log: list, filter or sum up its decisions.",
+    "decisions": "Read the audit log: list, filter or sum up its decisions.",
     "replay": "Show which recorded decisions change with another policy, device config or fleet.",
     "rules": "List the rules, or explain one.",
     "policy": "Check a policy file, or print the default policy or its schema.",

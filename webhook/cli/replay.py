@@ -8,7 +8,7 @@ from webhook.audit.changes import Changes
 from webhook.audit.decision import Decision
 from webhook.audit.filters import Filter
 from webhook.audit.replay import Replayer, ReplayVerdict
-from webhook.cli.audit import LogReading, filter_option, log_files_option
+from webhook.cli.decisions import LogReading, filter_option, log_files_option
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import Parsed, output_option
 from webhook.cli.program import Command, exit_code

@@ -192,7 +192,7 @@ def number_of(state: ConsoleState, decision_id: str) -> int:
     found = state.decisions.store.page(Filter(id=decision_id), limit=1).entries
     if not found:
         raise NotFound(
-            f"there is no decision {decision_id} here; each replica has a log of its own, and `vgpu-webhook audit "
+            f"there is no decision {decision_id} here; each replica has a log of its own, and `vgpu-webhook decisions "
             f"--id {decision_id} FILE` finds older decisions"
         )
     return found[0].number

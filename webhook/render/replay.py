@@ -8,7 +8,7 @@ from webhook.audit.changes import ChangeGroup, ChangeKind, Changes
 from webhook.audit.decision import spell_time
 from webhook.audit.replay import Direction, Replayed, ReplayVerdict
 from webhook.outcome import Violation
-from webhook.render.audit import moment
+from webhook.render.decisions import moment
 from webhook.render.terminal import Style, Terminal
 from webhook.render.yaml import to_json
 from webhook.settings.table import SETTING_NAMES

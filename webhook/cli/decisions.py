@@ -1,4 +1,4 @@
-"""`vgpu-webhook audit`: reads, filters and sums up audit logs."""
+"""`vgpu-webhook decisions`: reads, filters and sums up audit logs."""
 
 import io
 import logging
@@ -40,7 +40,7 @@ from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
 from webhook.outcome import WORDS
-from webhook.render.audit import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
+from webhook.render.decisions import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
 from webhook.review import POD_TOO_LARGE
@@ -52,13 +52,13 @@ FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (
 that are not audit lines are skipped and counted. All filters must match; a filter that is repeated matches if one of its
 values does.
 
-  vgpu-webhook audit --since 2h --refused audit.jsonl
-  vgpu-webhook audit --summary --namespace 'team-*' audit.jsonl
-  vgpu-webhook audit --id 335b79499e18 audit.jsonl
-  kubectl logs -n vgpu-webhook deploy/vgpu-webhook | vgpu-webhook audit --summary
+  vgpu-webhook decisions --since 2h --refused audit.jsonl
+  vgpu-webhook decisions --summary --namespace 'team-*' audit.jsonl
+  vgpu-webhook decisions --id 335b79499e18 audit.jsonl
+  kubectl logs -n vgpu-webhook deploy/vgpu-webhook | vgpu-webhook decisions --summary
 
-`vgpu-webhook audit ship` adds a log to a database, for one console over all replicas; see its --help. A file of that name is
-./ship.
+`vgpu-webhook decisions ship` adds a log to a database, for one console over all replicas; see its --help. A file of that name
+is ./ship.
 
 exit codes:
   0  everything is read
@@ -225,8 +225,8 @@ database can be used. On SIGTERM it ships what is written, for at most 20 second
 Pass the URL in VGPU_WEBHOOK_STORE, as everyone may read the options of a process. libpq's variables and parameters work too,
 such as PGPASSFILE and ?sslmode=verify-full&sslrootcert=/etc/store/ca.crt.
 
-  VGPU_WEBHOOK_STORE=postgresql://shipper:PASSWORD@db.example:5432/decisions vgpu-webhook audit ship audit.jsonl
-  vgpu-webhook audit ship --store sqlite:////var/lib/vgpu-webhook/decisions.db audit.jsonl
+  VGPU_WEBHOOK_STORE=postgresql://shipper:PASSWORD@db.example:5432/decisions vgpu-webhook decisions ship audit.jsonl
+  vgpu-webhook decisions ship --store sqlite:////var/lib/vgpu-webhook/decisions.db audit.jsonl
 
 exit codes:
   0  ended by SIGTERM or Ctrl-C; all that was written is stored
@@ -299,8 +299,8 @@ def ship(
     return ExitCode.OK if shipper.run(stop) else ExitCode.FOUND
 
 
-class AuditCommand(Command):
-    """`audit FILE...`, and `audit ship FILE`."""
+class DecisionsCommand(Command):
+    """`decisions FILE...`, and `decisions ship FILE`."""
 
     commands: ClassVar = {"ship": ship}
 
@@ -313,7 +313,7 @@ class AuditCommand(Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-@click.command("audit", cls=AuditCommand, epilog=_EPILOG)
+@click.command("decisions", cls=DecisionsCommand, epilog=_EPILOG)
 @log_files_option("--filename")  # -f follows, as `kubectl logs -f`
 @click.option("--summary", is_flag=True, help="Show who is refused for what, and how that changes over time.")
 @click.option(

@@ -1,4 +1,4 @@
-"""`vgpu-webhook audit`: its filters, output formats, exit codes and errors."""
+"""`vgpu-webhook decisions`: its filters, output formats, exit codes and errors."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ LINES = SAMPLE.read_bytes().splitlines(keepends=True)
 
 
 def test_the_table(run):
-    result = run("audit", "--refused", "--user", "anna*", SAMPLE)
+    result = run("decisions", "--refused", "--user", "anna*", SAMPLE)
     assert (result.code, result.err) == (0, "")
     header, row = result.out.splitlines()
     assert header.split() == ["TIME", "ENDPOINT", "OUTCOME", "NAMESPACE", "OBJECT", "USER", "RULES"]
@@ -34,7 +34,7 @@ def test_the_table(run):
 
 
 def test_json_prints_the_lines_of_the_log(run):
-    result = run("audit", "-o", "json", "--endpoint", "validate", SAMPLE)
+    result = run("decisions", "-o", "json", "--endpoint", "validate", SAMPLE)
     assert result.lines == [line for line in map(json.loads, LINES) if line["endpoint"] == "validate"]
 
 
@@ -54,10 +54,10 @@ def test_json_prints_the_lines_of_the_log(run):
     ],
 )
 def test_filters(run, options: list[str], count: int):
-    assert len(run("audit", "-o", "json", *options, SAMPLE).lines) == count
+    assert len(run("decisions", "-o", "json", *options, SAMPLE).lines) == count
 
 
-@pytest.mark.parametrize("command", ["audit", "replay"])
+@pytest.mark.parametrize("command", ["decisions", "replay"])
 @pytest.mark.parametrize(
     ("glob", "hint"), [("card-cout", "did you mean 'card-count'?"), ("?", "`vgpu-webhook rules` lists them")]
 )
@@ -69,31 +69,31 @@ def test_a_filter_that_names_no_rule_is_refused(run, command: str, glob: str, hi
 
 def test_a_decision_is_shown_with_its_mutation(run):
     repaired, refused = [json.loads(line) for line in LINES[:2]]
-    result = run("audit", "--id", refused["id"], SAMPLE)
+    result = run("decisions", "--id", refused["id"], SAMPLE)
     assert (result.code, result.err) == (0, "")
     assert all(text in result.out for text in (refused["id"], repaired["id"], "anna@example.org", "not verified"))
     assert all(finding["message"] in " ".join(result.out.split()) for finding in refused["findings"])
-    assert run("audit", "-o", "json", "--id", repaired["id"], SAMPLE).lines == [repaired, refused]
+    assert run("decisions", "-o", "json", "--id", repaired["id"], SAMPLE).lines == [repaired, refused]
 
 
 def test_an_unknown_id(run):
-    result = run("audit", "--id", "000000000000", SAMPLE)
+    result = run("decisions", "--id", "000000000000", SAMPLE)
     assert (result.code, result.out) == (1, "")
     assert "no decision has the id 000000000000" in result.err
     for options in (["--id", "nonsense"], ["--id", "0" * 12, "--refused"], ["--id", "0" * 12, "--summary"]):
-        result = run("audit", *options, SAMPLE)
+        result = run("decisions", *options, SAMPLE)
         assert result.code == 2
     assert "--id names one decision" in result.err
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "json"]])
 def test_no_match_is_a_warning(run, options: list[str]):
-    result = run("audit", *options, "--rule", "family-mixed", SAMPLE)
+    result = run("decisions", *options, "--rule", "family-mixed", SAMPLE)
     assert (result.code, result.out, result.err) == (0, "", "warning: no decision matches\n")
 
 
 def test_the_summary(run):
-    result = run("audit", "--summary", SAMPLE)
+    result = run("decisions", "--summary", SAMPLE)
     lines = [" ".join(line.split()) for line in result.out.splitlines()]
     assert lines[:2] == [
         "16 decisions 2026-11-20 08:04:00 to 2026-11-20 10:08:00 UTC",
@@ -106,7 +106,7 @@ def test_the_summary(run):
 
 
 def test_the_summary_as_json(run):
-    (summary,) = run("audit", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
+    (summary,) = run("decisions", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
     assert summary["decisions"] == 4
     assert summary["first"] == "2026-11-20T08:04:00.003000Z"
     assert summary["rules"]["card-count"] == {
@@ -131,7 +131,7 @@ def audit_mode_log(write) -> str:
 
 
 def test_would_be_refused_is_summarized_separately(run, audit_mode_log, write):
-    lines = [" ".join(line.split()) for line in run("audit", "--summary", audit_mode_log).out.splitlines()]
+    lines = [" ".join(line.split()) for line in run("decisions", "--summary", audit_mode_log).out.splitlines()]
     assert lines[1] == "4 would-be-refused, 8 would-be-repaired, 4 allowed; 8 /mutate, 8 /validate"
     assert "RULE REFUSED WOULD BE REFUSED WARNED AUDITED REFUSED OVER TIME" in lines
     assert "card-count 0 4 0 0" in lines
@@ -139,14 +139,14 @@ def test_would_be_refused_is_summarized_separately(run, audit_mode_log, write):
     assert "WOULD BE REFUSED FOR IN USER TIMES" in lines
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
     assert not any(line.startswith("REFUSED FOR") for line in lines)
-    (summary,) = run("audit", "--summary", "-o", "json", audit_mode_log).lines
+    (summary,) = run("decisions", "--summary", "-o", "json", audit_mode_log).lines
     assert summary["outcomes"] == {"would-be-repaired": 8, "would-be-refused": 4, "allowed": 4}
     assert summary["rules"]["card-count"]["wouldBeRefused"] == 4
     assert not any(refusal["enforced"] for refusal in summary["refused"])
 
 
 @pytest.mark.parametrize("text", ["", "started\n", '{"level": "info"}\n'])
-@pytest.mark.parametrize("command", [["audit"], ["audit", "--summary"], ["replay"]])
+@pytest.mark.parametrize("command", [["decisions"], ["decisions", "--summary"], ["replay"]])
 def test_a_log_without_an_audit_line_is_bad_input(run, write, command, text):
     result = run(*command, log := write("log", text))
     assert result.code == 2
@@ -154,12 +154,12 @@ def test_a_log_without_an_audit_line_is_bad_input(run, write, command, text):
 
 
 def test_an_empty_log(run, write):
-    (summary,) = run("audit", "--summary", "-o", "json", write("empty", "")).lines
+    (summary,) = run("decisions", "--summary", "-o", "json", write("empty", "")).lines
     assert summary["first"] is None
 
 
 def test_ascii_output_prints_numbers_instead_of_bars():
-    result = shell("audit", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    result = shell("decisions", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert b"1 3" in result.stdout.splitlines()[4]
     assert result.returncode == 0
 
@@ -167,7 +167,7 @@ def test_ascii_output_prints_numbers_instead_of_bars():
 def test_skipped_lines_are_counted(run, tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(b"started\n" + b"".join(LINES) + LINES[0][:80])
-    result = run("audit", log)
+    result = run("decisions", log)
     assert (result.code, result.err) == (0, "warning: lines skipped: 1 foreign, 1 cut off at the end\n")
     assert len(result.out.splitlines()) == 17
 
@@ -175,7 +175,7 @@ def test_skipped_lines_are_counted(run, tmp_path: Path):
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 @pytest.mark.parametrize("name", [["-"], []])
 def test_standard_input(run, compress: Any, name: list[str]):
-    result = run("audit", "-o", "json", *name, stdin=compress(b"".join(LINES)))
+    result = run("decisions", "-o", "json", *name, stdin=compress(b"".join(LINES)))
     assert (len(result.lines), result.code, result.err) == (16, 0, "")
 
 
@@ -187,7 +187,7 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
     names = dict.fromkeys(("id", "uid", "user", "namespace", "kind", "name", "operation"), hostile)
     record["findings"][0] |= {"rule": hostile, "message": hostile, "path": hostile}
     log.write_text(json.dumps({**record, **names}) + "\n")
-    result = run("audit", *options, log)
+    result = run("decisions", *options, log)
     assert result.code == 0
     assert "evil" in result.out
     assert all(line.isprintable() or set(line) & set("▃█") for line in result.out.splitlines())
@@ -199,7 +199,7 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
 def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, options: list[str]):
     log = tmp_path / "log"
     log.write_bytes(os.urandom(1 << 20) + b"\x00" * (40 << 20))
-    result = run("audit", *options, log, SAMPLE)
+    result = run("decisions", *options, log, SAMPLE)
     assert result.code == 2
     assert f"{log}: no audit line in 16 MiB, so the rest is not read" in result.err
     assert "team-vision" in result.out, "readable files are reported in spite of the bad one"
@@ -214,7 +214,7 @@ def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, op
     ],
 )
 def test_bad_options(run, options: list[str], message: str):
-    result = run("audit", "a", *options)
+    result = run("decisions", "a", *options)
     assert result.code == 2
     assert message in result.err
 
@@ -226,7 +226,15 @@ def follow(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     with ExitStack() as running:
 
         def start(*options: str) -> subprocess.Popen[bytes]:
-            command = [sys.executable, "-m", "webhook.cli.main", "audit", "--follow", *options, str(tmp_path / "log")]
+            command = [
+                sys.executable,
+                "-m",
+                "webhook.cli.main",
+                "decisions",
+                "--follow",
+                *options,
+                str(tmp_path / "log"),
+            ]
             out = running.enter_context((tmp_path / "out").open("wb"))
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=handle_sigint)  # noqa: PLW1509
             running.enter_context(process)
@@ -272,6 +280,6 @@ def test_following_with_an_age_lists_earlier_decisions_too(tmp_path: Path, follo
 
 
 def test_a_directory_cannot_be_followed(run, tmp_path: Path):
-    result = run("audit", "--follow", tmp_path)
+    result = run("decisions", "--follow", tmp_path)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(f"error: {tmp_path} is not a regular file")
