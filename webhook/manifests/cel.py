@@ -16,6 +16,23 @@ def exists(subject: str, variable: str, condition: str) -> str:
     return f"{subject}.exists({variable}{separated})"
 
 
+def exists_or_many(subject: str, most: int, variable: str, condition: str, *, within: str = "") -> str:
+    """Whether the condition holds for some element, or there are more elements than `most`, none of which is then looked at.
+
+    Args:
+        subject: a list or a map.
+        most: elements to look at.
+        variable: the name of an element in the condition.
+        condition: of an element.
+        within: a list whose loop has this one inside; `most` is then that of both together.
+
+    The API server keeps the steps of a loop until it ends and searches them at each step, so that the time of a loop grows with
+    the square of its length (cel-go 0.26, interpreter/runtimecost.go).
+    """
+    many = f"size({subject}) * size({within})" if within else f"size({subject})"
+    return f"({many} > {most} || {exists(subject, variable, condition)})"
+
+
 def any_of(*conditions: str) -> str:
     """Whether one of the conditions holds."""
     return " ||\n".join(conditions)

@@ -1,7 +1,8 @@
 """The matchConditions: CEL expressions for exactly the requests that some rule reads.
 
 An expression must not fail, as the API server then treats the webhook as failed, and must be cheap, as the API server limits
-the cost of each. Resources are matched by prefix, so that a misspelt name is sent, too.
+the cost of each. So no expression loops over more than a few hundred elements: what has more is sent. Resources are matched by
+prefix, so that a misspelt name is sent, too.
 """
 
 import textwrap
@@ -10,12 +11,18 @@ from collections.abc import Iterable, Sequence
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import DIALECTS, Place
-from webhook.manifests.cel import any_of, block, exists, lines, list_of, text
+from webhook.manifests.cel import any_of, block, exists, exists_or_many, lines, list_of, text
 from webhook.pod.environment import SHOW_NO_DEVICE
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
 from webhook.rules.levels import LevelTable
 from webhook.rules.settings import DialectUse
+
+# How much of a pod an expression looks at.
+MAX_CONTAINERS = 64  # of each kind
+MAX_ANNOTATIONS = 256
+MAX_ENTRIES = 512  # variables, mounts, limits or requests of one container, times the number of containers
+MAX_TEMPLATES = 64  # in each list of a workload; its containers and their entries count times the number of templates
 
 WIDTH = 100  # columns of the expression for a template path
 _ASSIGNING = frozenset({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS})
@@ -38,7 +45,8 @@ def concerns_device(config: DeviceConfig) -> str:
 
 def ephemeral_concerns_device(config: DeviceConfig) -> str:
     """An ephemeral container that exposes a device, or any ephemeral container of a pod that names one."""
-    shows = f"has(pod.spec.ephemeralContainers) && {exists('pod.spec.ephemeralContainers', 'c', _exposes_device())}"
+    shown = exists_or_many("containers", MAX_CONTAINERS, "c", _exposes_device())
+    shows = f"has(pod.spec.ephemeralContainers) && {exists('[pod.spec.ephemeralContainers]', 'containers', shown)}"
     return exists("[object]", "pod", any_of(_some_container(_requests_device(config)), shows))
 
 
@@ -68,15 +76,17 @@ def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds, levels:
     pods = [_lists(each) + (f".map(parts, parts.map(part, {pod}))" if pod else "") for pod, each in paths.items()]
     every = block(" +\n".join(pods))
     read = any_of(_concerns(config), *filter(None, [_uses_dialect(config, levels)]))
-    concerns = exists("pods", "pod", f"has(pod.spec) && ({block(read)})")
+    read = read.replace("size(containers) >", "size(containers) * size(pods) >")
+    concerns = exists_or_many("pods", MAX_TEMPLATES, "pod", f"has(pod.spec) && ({block(read)})")
     return exists("[has(object.spec) ? object.spec : object]", "spec", exists(f"({every})", "pods", concerns))
 
 
 def changes_template(kinds: WorkloadKinds) -> str:
     """A new workload of one of these kinds, or other templates than before."""
     parts = _lists([path for kind in kinds.values() for path in kind.templates])
-    both = f"[[object, oldObject].map(each, has(each.spec) ? each.spec : each).map(spec, {parts})]"
-    return f"oldObject == null || {both}.exists(lists, lists[0] != lists[1])"
+    both = "[object, oldObject].map(each, has(each.spec) ? each.spec : each)"
+    differ = f"specs[0] != specs[1] && [specs.map(spec, {parts})].exists(lists, lists[0] != lists[1])"
+    return f"oldObject == null || {exists(f'[{both}]', 'specs', differ)}"
 
 
 def _lists(paths: Iterable[TemplatePath]) -> str:
@@ -108,7 +118,13 @@ def _values(root: str, steps: Sequence[str], variables: Sequence[str]) -> str:
         items += f".filter({item}, {_present(item, rest)}).map({item}, {'.'.join([item, *rest])})"
     elif not is_map:
         items += f".map({item}, {item})"  # for its type: a list of whatever
-    return _folded(f"{_present(root, fields)} ? {items} : []")
+    return _folded(f"{_present(root, fields)} ? (size({found}) > {MAX_TEMPLATES} ? {_too_many(found)} : {items}) : []")
+
+
+def _too_many(found: str) -> str:
+    """A list or map of too many templates, as one template of each form that has them as its containers, which are too many."""
+    pod = f'dyn({{"spec": dyn({{"containers": dyn({found})}})}})'
+    return f'[dyn({{"template": {pod}, "spec": {pod}.spec, "containers": dyn({found}), "sidecars": dyn({found})}})]'
 
 
 def _folded(expression: str) -> str:
@@ -197,13 +213,16 @@ def changes_assignment(config: DeviceConfig) -> str:
         f"{of_npus} &&\n{exists('[object]', 'pod', _some_container(_requests_npu(config)))}",
         injected_key,
     )
-    return exists(_annotations("object"), "now", exists(_annotations("oldObject"), "before", condition))
+    changed_some = (
+        f"now != before && (size(now) > {MAX_ANNOTATIONS} || size(before) > {MAX_ANNOTATIONS} ||\n{condition})"
+    )
+    return exists(_annotations("object"), "now", exists(_annotations("oldObject"), "before", changed_some))
 
 
 def binds_assignment() -> str:
     """A Binding with an annotation that assigns or injects devices, whatever the pod is, as the condition does not see it."""
     written = any_of(reserved(), f"key in {list_of(names.RESERVED_ASCEND_ANNOTATIONS)}", injects())
-    return exists(_annotations("object"), "annotations", exists("annotations", "key", written))
+    return exists(_annotations("object"), "annotations", exists_or_many("annotations", MAX_ANNOTATIONS, "key", written))
 
 
 def is_not_trusted(users: Iterable[str]) -> str:
@@ -237,7 +256,7 @@ def reserved() -> str:
 def _concerns(config: DeviceConfig) -> str:
     assigning = any_of(
         exists(list_of(_ASSIGNING), "key", "key in pod.metadata.annotations"),
-        exists("pod.metadata.annotations", "key", any_of(_reserved_by_affix(), injects())),
+        exists_or_many("pod.metadata.annotations", MAX_ANNOTATIONS, "key", any_of(_reserved_by_affix(), injects())),
     )
     annotated = f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(assigning)})"
     return any_of(_some_container(any_of(_requests_device(config), _exposes_device())), annotated)
@@ -282,7 +301,7 @@ def _some_container(condition: str) -> str:
         "has(pod.spec.initContainers) ? pod.spec.initContainers : []",
         "has(pod.spec.ephemeralContainers) ? pod.spec.ephemeralContainers : []",
     ]
-    return exists(lines(kinds), "containers", exists("containers", "c", condition))
+    return exists(lines(kinds), "containers", exists_or_many("containers", MAX_CONTAINERS, "c", condition))
 
 
 def _requests_device(config: DeviceConfig) -> str:
@@ -300,18 +319,20 @@ def _requests(condition: str) -> str:
     parts = [
         f"has(c.resources) && has(c.resources.{part}) ? c.resources.{part} : {{}}" for part in ("limits", "requests")
     ]
-    return exists(lines(parts), "amounts", exists("amounts", "name", condition))
+    return exists(lines(parts), "amounts", _exists_of_container("amounts", "name", condition))
+
+
+def _exists_of_container(subject: str, variable: str, condition: str) -> str:
+    """The condition holds for something of the container `c`, which is one of `containers`; or there is too much of it."""
+    return exists_or_many(subject, MAX_ENTRIES, variable, condition, within="containers")
 
 
 def _exposes_device() -> str:
-    legacy = f"{_sets(names.CUDA_VERSION)} && !{_sets(names.NVIDIA_VISIBLE_DEVICES)}"
-    by_variable = any_of(exists("c.env", "e", shows_devices()), legacy)
-    by_mount = f"has(c.volumeMounts) && {exists('c.volumeMounts', 'm', requests_by_mount())}"
-    return any_of(f"has(c.env) && ({block(by_variable)})", by_mount)
-
-
-def _sets(name: str) -> str:
-    return exists("c.env", "e", f"e.name == {text(name)}")
+    set_too = exists("c.env", "other", f"other.name == {text(names.NVIDIA_VISIBLE_DEVICES)}")
+    legacy = f"e.name == {text(names.CUDA_VERSION)} && !{set_too}"
+    by_variable = _exists_of_container("c.env", "e", any_of(shows_devices(), legacy))
+    by_mount = f"has(c.volumeMounts) && {_exists_of_container('c.volumeMounts', 'm', requests_by_mount())}"
+    return any_of(f"has(c.env) && {by_variable}", by_mount)
 
 
 def shows_devices() -> str:
