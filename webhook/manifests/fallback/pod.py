@@ -13,7 +13,7 @@ from webhook.pod.size import MAX_CONTAINERS
 from webhook.review import POD_TOO_LARGE
 
 # Less than the webhook reviews: the API server limits the cost of an expression, and its time is that of every request.
-MAX_ENTRIES = 5_000
+MAX_ENTRIES = 1_000
 MAX_CHARACTERS = 50_000
 
 _REGULAR = 'd.kind != "initContainers"'
