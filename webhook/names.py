@@ -177,6 +177,7 @@ VOLCANO_SCHEDULER = "volcano"
 # --- environment ----------------------------------------------------------------------------------------------------
 
 NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+ASCEND_VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"  # the Ascend runtime mounts a card for each number in it
 
 # The NVIDIA runtime shows every card to a container that sets the first, and neither the second nor NVIDIA_VISIBLE_DEVICES.
 CUDA_VERSION = "CUDA_VERSION"

@@ -12,9 +12,9 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import DIALECTS, Place
 from webhook.manifests.cel import any_of, block, exists, exists_or_many, lines, list_of, text
-from webhook.pod.environment import SHOW_NO_DEVICE
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
+from webhook.rules.isolation import HARMLESS
 from webhook.rules.levels import LevelTable
 from webhook.rules.settings import DialectUse
 
@@ -330,15 +330,18 @@ def _exists_of_container(subject: str, variable: str, condition: str) -> str:
 def _exposes_device() -> str:
     set_too = exists("c.env", "other", f"other.name == {text(names.NVIDIA_VISIBLE_DEVICES)}")
     legacy = f"e.name == {text(names.CUDA_VERSION)} && !{set_too}"
-    by_variable = _exists_of_container("c.env", "e", any_of(shows_devices(), legacy))
+    by_variable = _exists_of_container(
+        "c.env", "e", any_of(*map(shows_devices, (names.NVIDIA_VISIBLE_DEVICES, names.ASCEND_VISIBLE_DEVICES)), legacy)
+    )
     by_mount = f"has(c.volumeMounts) && {_exists_of_container('c.volumeMounts', 'm', requests_by_mount())}"
     return any_of(f"has(c.env) && {by_variable}", by_mount)
 
 
-def shows_devices() -> str:
-    """The variable `e` makes cards visible."""
-    hides = f"(has(e.value) && e.value != '' ? e.value in [{', '.join(map(text, SHOW_NO_DEVICE))}] : !has(e.valueFrom))"
-    return f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && !{hides}"
+def shows_devices(name: str = names.NVIDIA_VISIBLE_DEVICES) -> str:
+    """The variable `e` has this name, and makes cards visible."""
+    hiding = ", ".join(map(text, HARMLESS[name]))
+    hides = f"(has(e.value) && e.value != '' ? e.value in [{hiding}] : !has(e.valueFrom))"
+    return f"e.name == {text(name)} && !{hides}"
 
 
 def requests_by_mount() -> str:

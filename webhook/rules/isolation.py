@@ -10,7 +10,7 @@ from typing import Any
 from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
-from webhook.pod.environment import FORCES_LIMIT, PRELOAD, SHOW_NO_DEVICE, literal
+from webhook.pod.environment import ASCEND_RUNTIME, FORCES_LIMIT, PRELOAD, SHOW_NO_DEVICE, is_assigned, literal
 from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 
@@ -19,6 +19,7 @@ CORE_POLICY = "GPU_CORE_UTILIZATION_POLICY"  # `disable` lifts the limit of core
 # Values with which a variable leaves the isolation as it is.
 HARMLESS: Mapping[str, tuple[str, ...]] = {
     names.NVIDIA_VISIBLE_DEVICES: SHOW_NO_DEVICE,
+    **dict.fromkeys(ASCEND_RUNTIME, ("", "void")),
     PRELOAD: ("",),
     "LD_AUDIT": ("",),
     CORE_POLICY: ("", *FORCES_LIMIT),  # an empty one is read as none
@@ -36,17 +37,18 @@ _NAMES: dict[str, tuple[str, ...]] = {
         names.NVIDIA_VISIBLE_DEVICES,
     ),
     Family.ASCEND: (
-        "ASCEND_VISIBLE_DEVICES",
-        "ASCEND_VNPU_SPECS",
+        *ASCEND_RUNTIME,
         "NPU_MEM_QUOTA",
         "NPU_PRIORITY",
         "NPU_GLOBAL_SHM_PATH",
         "NPU_LOCAL_SHM_PATH",
     ),
+    Family.MINDCLUSTER: ASCEND_RUNTIME,
 }
 _PREFIXES: dict[str, tuple[str, ...]] = {
     Family.VGPU: ("CUDA_DEVICE_MEMORY_LIMIT_", "CUDA_DEVICE_SM_LIMIT"),  # every variable that begins with one of them
     Family.ASCEND: (),
+    Family.MINDCLUSTER: (),
 }
 
 ISOLATED = frozenset(_NAMES)  # the families whose devices are isolated by variables
@@ -80,7 +82,13 @@ def first_behind(prefix: str, families: Collection[str]) -> str | None:
 
 def has_no_effect(variable: Mapping[str, Any]) -> bool:
     """Whether an environment variable of this module leaves the isolation as it is, by its value."""
-    return literal(variable) in HARMLESS.get(variable["name"], ())
+    name = str(variable.get("name"))
+    return literal(variable) in HARMLESS.get(name, ()) or (name in ASCEND_RUNTIME and is_assigned(variable))
+
+
+def shows_npus(variable: Mapping[str, Any]) -> bool:
+    """Whether a variable makes NPUs visible that the scheduler did not assign."""
+    return variable.get("name") == names.ASCEND_VISIBLE_DEVICES and not has_no_effect(variable)
 
 
 # --- paths of the host: cleaned, all with a slash at the end but for prefixes of names ---------------------------------

@@ -14,9 +14,17 @@ from webhook.devices.model import CARD_CORES
 from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, text
 from webhook.manifests.fallback.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
-from webhook.pod.environment import ALLOCATORS, PRELOAD
+from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
 from webhook.pod.paths import MAX_SLASHES
-from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, HARMLESS, INJECTS, ISOLATED, overriding
+from webhook.rules.isolation import (
+    ABOVE_CARDS,
+    CARDS,
+    DISABLING,
+    HARMLESS,
+    INJECTS,
+    ISOLATED,
+    overriding,
+)
 from webhook.rules.settings import Level
 from webhook.rules.validate import (
     host_access,
@@ -51,6 +59,7 @@ def _privileged_device(_scope: Scope) -> str:
 def _isolation_env(scope: Scope) -> str:
     overrides = any_of(*(_overrides(family) for family in sorted(ISOLATED)))
     harmless = (f"e.name == {text(name)} && {_LITERAL} in {list_of(values)}" for name, values in HARMLESS.items())
+    assigned = f"e.name in {list_of(ASCEND_RUNTIME)} && {_assigned()}"
     milder = (
         (f"e.name in {list_of(DISABLING)} && whole && {_OF_VGPU}", isolation_env.DISABLES, scope.settings.whole_cards),
         (
@@ -59,7 +68,7 @@ def _isolation_env(scope: Scope) -> str:
             scope.settings.allocators,
         ),
     )
-    admitted = any_of(*harmless, *(condition for condition, _, level in milder if level is not Level.DENY))
+    admitted = any_of(*harmless, assigned, *(condition for condition, _, level in milder if level is not Level.DENY))
     name = cut("e.name")
     message = message_of(isolation_env, isolation_env.DETAIL, name=name)
     for condition, template, level in milder:
@@ -190,7 +199,21 @@ def _visible_devices(scope: Scope) -> str:
     cuda = f"c.raw.env.exists(e, e.name == {text(names.CUDA_VERSION)} && {_LITERAL} != '')"
     shown = f"has(c.raw.env) && {native}!{shares} && !{slices} && {cuda} && {_is_legacy()}"
     others = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
+    npus = of_each(
+        "env",
+        "e",
+        f"{when.shows_devices(names.ASCEND_VISIBLE_DEVICES)} && !({_assigned()})",
+        message_of(visible_devices, visible_devices.SHOWS_NPUS),
+    )
+    others += f" +\n({requests(Family.ASCEND)} || {requests(Family.MINDCLUSTER)} ? [] : {npus})"
     return f"variables.judged.filter(c, {shown}).map(c, {legacy}) +\n{others}"
+
+
+def _assigned() -> str:
+    """The variable `e` has the value of an annotation by which the scheduler assigns NPUs."""
+    path = "e.valueFrom.fieldRef.fieldPath"
+    starts = any_of(*(f"{path}.startsWith({text(start)})" for start in ASSIGNED))
+    return f"has(e.valueFrom) && has(e.valueFrom.fieldRef) && ({starts})"
 
 
 def _is_legacy() -> str:

@@ -1,13 +1,13 @@
 """Some environment variables switch the isolation off, or set its limits.
 
 Reads:    env of every container, including ephemeral ones; policy isolationEnv; vGPUs and the fleet's eligible cards
-Refuses:  the variables below, in a pod that requests a vGPU or an Ascend NPU
+Refuses:  the variables below, in a pod that requests a vGPU or an NPU
 Why:      a pod's own env overrides what the device plugin injects.
 
 For vGPUs they are CUDA_DISABLE_CONTROL, CUDA_DISABLE_CONTROL_DP, CUDA_DEVICE_MEMORY_LIMIT, CUDA_DEVICE_MEMORY_LIMIT_…,
 CUDA_DEVICE_SM_LIMIT…, CUDA_DEVICE_MEMORY_SHARED_CACHE, GPU_CORE_UTILIZATION_POLICY, CUDA_REDIRECT, LD_PRELOAD, LD_AUDIT and
-NVIDIA_VISIBLE_DEVICES; for NPUs ASCEND_VISIBLE_DEVICES, ASCEND_VNPU_SPECS, NPU_MEM_QUOTA, NPU_PRIORITY,
-NPU_GLOBAL_SHM_PATH and NPU_LOCAL_SHM_PATH.
+NVIDIA_VISIBLE_DEVICES; for NPUs ASCEND_VISIBLE_DEVICES, ASCEND_VNPU_SPECS and ASCEND_RUNTIME_OPTIONS, and for Ascend vNPUs
+also NPU_MEM_QUOTA, NPU_PRIORITY, NPU_GLOBAL_SHM_PATH and NPU_LOCAL_SHM_PATH.
 
 It warns by default where no other tenant is affected: CUDA_DISABLE_CONTROL for whole cards, and LD_PRELOAD of memory
 allocators.
@@ -16,8 +16,8 @@ A container holds whole cards alone if it requests 100 cores, for which the sche
 other container join, and all memory: none is written, or as much as every card that it may get has. The device plugin may
 read the variable of another container of the pod, so all that request vGPUs must hold whole cards.
 
-An empty NVIDIA_VISIBLE_DEVICES, LD_PRELOAD or LD_AUDIT has no effect on the isolation; GPU_CORE_UTILIZATION_POLICY=force
-tightens it (HAMi-core, src/multiprocess/multiprocess_memory_limit.c, set_env_utilization_switch).
+What has no effect on the isolation, or tightens it, is allowed: an empty NVIDIA_VISIBLE_DEVICES, LD_PRELOAD or LD_AUDIT, none,
+void, GPU_CORE_UTILIZATION_POLICY=force, and for NPUs the value of an annotation that only the scheduler writes.
 """
 
 from webhook.pod.environment import preloads_allocators

@@ -1,16 +1,18 @@
 """The NVIDIA runtime can show cards to a container that is assigned none.
 
 Reads:    env, volumeMounts and resources of every container, including ephemeral ones; annotations; policy trustedUsers
-Finds:    NVIDIA_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or a CDI annotation that shows
-          cards
-Why:      the NVIDIA runtime follows them on every GPU node: the container sees all cards, and no usage is accounted.
+Finds:    NVIDIA_VISIBLE_DEVICES, ASCEND_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or a
+          CDI annotation that shows cards
+Why:      the runtimes of NVIDIA and Ascend follow them on every node with cards: the container sees all cards, and no usage
+          is accounted.
 
 In a pod that requests no vGPU, NVIDIA_VISIBLE_DEVICES other than none, void and empty is found, such a mount and such an
 annotation; in every pod, CUDA_VERSION in a container that requests no NVIDIA device and sets no NVIDIA_VISIBLE_DEVICES.
-In a pod that requests a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests GPUs
-of NVIDIA's own device plugin is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with
-NVIDIA_VISIBLE_DEVICES, or with CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update, only new
-ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
+In a pod that requests no NPU from Volcano, ASCEND_VISIBLE_DEVICES other than void and empty is found. In a pod that requests
+a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests GPUs of NVIDIA's own device
+plugin is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with NVIDIA_VISIBLE_DEVICES, or with
+CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update, only new ephemeral containers are read, and
+CDI annotations that an untrusted user adds or changes.
 """
 
 from collections.abc import Mapping
@@ -22,7 +24,7 @@ from webhook.pod import paths
 from webhook.pod.environment import literal
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import find_injections
+from webhook.rules.isolation import find_injections, shows_npus
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
 
@@ -33,10 +35,15 @@ LEGACY = (
     f"{{who}} sets {names.CUDA_VERSION} but requests no NVIDIA device: on a GPU node it sees every card; set "
     f"{names.NVIDIA_VISIBLE_DEVICES} to none"
 )
+SHOWS_NPUS = (
+    f"{{who}} sets {names.ASCEND_VISIBLE_DEVICES}: on an NPU node it sees the cards that it names, whatever it is assigned; "
+    "remove it, or write void"
+)
 MOUNTS = "{who} mounts {path}, {problem}"
 REQUESTS_CARDS = "which the NVIDIA runtime can read as a request for cards of the node; remove the mount"
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
+_NPUS = {Family.ASCEND, Family.MINDCLUSTER}
 _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA)  # a name may be unhashable
 
 
@@ -53,6 +60,8 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     others = Family.VGPU not in pod.requested
     for container in pod.judged:
         if "env" in container.raw:
+            if _NPUS.isdisjoint(pod.requested):
+                yield from _npus(container)
             yield from _variables(container, pod, others=others)
         if others and "volumeMounts" in container.raw:
             yield from _mounts(container, pod)
@@ -72,6 +81,12 @@ def _variables(container: Container, pod: ReviewedPod, *, others: bool) -> Findi
             yield wording.find_in_container(template, container, f"env[{index}]")
         elif legacy and env.get("name") == names.CUDA_VERSION and literal(env) != "":
             yield wording.find_in_container(LEGACY, container, f"env[{index}]")
+
+
+def _npus(container: Container) -> Findings:
+    for index, env in container.entries("env"):
+        if shows_npus(env):
+            yield wording.find_in_container(SHOWS_NPUS, container, f"env[{index}]")
 
 
 def _is_legacy(variables: list[Mapping[str, Any]]) -> bool:
