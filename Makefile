@@ -88,19 +88,16 @@ lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
 image-lock: $(READY) ## lock by hash what the image installs: deploy/requirements.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --python-version 3.13 --python-platform linux \
-		--extra fast --constraints constraints.txt pyproject.toml -o deploy/requirements.txt
+		--constraints constraints.txt pyproject.toml -o deploy/requirements.txt
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# The parser in C doubles the throughput; where neither wheel nor compiler is at hand, the pure one does the same work.
 $(READY): EXTRA := [dev]
 $(RUN_READY) $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which with: make PYTHON=python3.12")'
 	@echo "setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRA)'
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fast]' 2>/dev/null \
-		|| echo "no C compiler found: serving with gunicorn's Python parser, half as fast"
 	@touch $(RUN_READY) $@

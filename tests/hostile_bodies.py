@@ -8,7 +8,7 @@ import orjson
 
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
-from webhook.server.body import MAX_BODY
+from webhook.server.framing import MAX_BODY
 from webhook.wire.codec import MAX_STRUCTURAL_CHARS, MAX_STRUCTURAL_CHARS_IN_DOUBT
 
 VGPU = {names.VGPU_NUMBER: "1"}

@@ -1,4 +1,4 @@
-"""Memory that stays in use after closed connections and finished reviews, with each HTTP parser."""
+"""Memory that stays in use after closed connections and finished reviews."""
 
 import socket
 import ssl
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.bench import throughput
 from tests.server.client import Connection, context
 from tests.server.conftest import SETTINGS
-from tests.server.program import PYTHON_PARSER, Authority, Program
+from tests.server.program import Authority, Program
 
 CONNECTIONS = 20_000
 REVIEWS = 500_000
@@ -28,21 +28,18 @@ def report(directory: Path) -> int:
         f"{CONNECTIONS:,} bare handshakes": _bare_handshakes,
         f"{REVIEWS:,} reviews": _reviews,
     }
-    worst = 0.0
     print(f"growth of resident memory, in MB (aim: below {AIM:.0f})")
-    print(f"  {'parser':<10}" + "".join(f"{name:>26}" for name in loads))
-    for parser, constants in {"C": {}, "Python": PYTHON_PARSER}.items():
-        options = [*authority.options, *SETTINGS, "--audit-log", "/dev/null"]
-        program = Program(options, directory / f"{parser}.log", directory / "ca.crt", constants)
-        try:
-            program.wait_ready()
-            growth = [load(program, directory) for load in loads.values()]
-        finally:
-            program.close()
-        print(f"  {parser:<10}" + "".join(f"{megabytes:>26.1f}" for megabytes in growth), flush=True)
-        worst = max(worst, *growth)
+    options = [*authority.options, *SETTINGS, "--audit-log", "/dev/null"]
+    program = Program(options, directory / "memory.log", directory / "ca.crt")
+    try:
+        program.wait_ready()
+        growth = [load(program, directory) for load in loads.values()]
+    finally:
+        program.close()
+    for name, megabytes in zip(loads, growth, strict=True):
+        print(f"  {name:<30}{megabytes:>8.1f}")
     print()
-    return int(worst > AIM)
+    return int(max(growth) > AIM)
 
 
 def _short_connections(program: Program, _directory: Path) -> float:

@@ -7,8 +7,8 @@ from webhook.audit import writer
 from webhook.manifests.configurations import TIMEOUT_SECONDS
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.server.admission import MAX_WAITING
-from webhook.server.body import MAX_BODY
 from webhook.server.budget import LIMIT_BYTES
+from webhook.server.framing import MAX_BODY
 from webhook.wire.codec import MAX_STRUCTURAL_CHARS
 
 STATED = [

@@ -24,7 +24,6 @@ EXIT_SECONDS = 15.0  # far more than it takes, and less than the server waits fo
 PORTS = 1000  # for each process of the tests
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 NUMBERS = count(random.SystemRandom().randrange(PORTS))  # Hypothesis sets the seed of the usual one
-PYTHON_PARSER = {"gunicorn.SETTINGS": "module.SETTINGS | {'http_parser': 'python'}"}  # constants, see Program
 
 
 def until(holds: Callable[[], Any], seconds: float = 30.0) -> Any:

@@ -1,67 +1,112 @@
-"""Reading the body of a request: its size and its time are limited."""
-
-import asyncio
-import contextlib
-from collections.abc import Iterable
-from typing import Any
+"""What is read of a request: its head, and the limits on the bytes and the time of its body."""
 
 import pytest
 
 from tests.cases import each_case
-from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
-from webhook.server import body
-from webhook.server.body import ClientGone, Receive, check_headers, linger, read_body, read_seconds
+from tests.reviewing import snapshot
+from webhook.errors import RequestError, TooLarge, WrongMediaType
+from webhook.server.admission import Admission
+from webhook.server.framing import MAX_BODY, MAX_FIELDS, Head, HeadTooLarge, read_head, read_seconds
+from webhook.server.metrics import Metrics
+from webhook.server.state import ServerState
+
+POST = b"POST /validate?timeout=5s HTTP/1.1\r\nHost: h\r\n"
 
 
-def receiver(pieces: Iterable[bytes], *, whole: bool = True) -> Receive:
-    """ASGI's `receive` for a body in pieces; without `whole` the connection ends before the body."""
-    messages: list[dict[str, Any]] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
-    messages.append({"type": "http.request", "body": b"", "more_body": False} if whole else {"type": "http.disconnect"})
-
-    async def receive() -> dict[str, Any]:
-        return messages.pop(0)
-
-    return receive
+def read(more: bytes, first: bytes = POST) -> Head:
+    found = read_head(first + more + b"\r\n")
+    assert found is not None
+    assert found[1] == b""
+    return found[0]
 
 
-def read(receive: Receive, seconds: float = 5.0) -> bytes:
-    return asyncio.run(read_body(receive, seconds))
+def test_a_head_is_read():
+    head = read(b"content-TYPE: \t a/b \t\r\nContent-Length:7\r\nExpect: 100-Continue\r\nX:\r\n")
+    assert head == Head("POST", "/validate", b"timeout=5s", 7, b"a/b", waits=True, closes=False)
+    assert read(b"Transfer-Encoding: Chunked\r\n").length is None
+    assert read(b"").length == 0
 
 
-def test_pieces_are_joined():
-    assert read(receiver([b"a", b"", b"bc"])) == b"abc"
-    assert read(receiver([])) == b""
+def test_the_bytes_after_a_head_stay():
+    assert read_head(POST + b"\r\nbody\r\n\r\n") == (read(b""), b"body\r\n\r\n")
+    assert [read_head(POST[:end]) for end in range(len(POST))] == [None] * len(POST)
 
 
-def test_a_connection_that_ends_early_raises_client_gone():
-    for pieces in ([], [b"a"]):
-        with pytest.raises(ClientGone):
-            read(receiver(pieces, whole=False))
+@each_case(
+    "first, more, closes",
+    [
+        (b"GET / HTTP/1.1\r\n", b"", False),
+        (b"GET / HTTP/1.0\r\n", b"", True),
+        (b"GET / HTTP/1.0\r\n", b"Connection: keep-alive\r\n", True),
+        (b"GET / HTTP/1.1\r\n", b"Connection: keep-alive\r\n", False),
+        (b"GET / HTTP/1.1\r\n", b"Connection: Close\r\n", True),
+        (b"GET / HTTP/1.1\r\n", b"Connection: x\r\nConnection: close\r\n", True),
+    ],
+)
+def test_the_connection_ends_after_some_requests(first: bytes, more: bytes, closes: bool):
+    assert read(more, first).closes is closes
 
 
-def test_a_body_above_the_limit_is_too_large():
-    piece = b"x" * (body.MAX_BODY // 8)
-    assert len(read(receiver([piece] * 8))) == body.MAX_BODY
-    with pytest.raises(TooLarge):
-        read(receiver([piece] * 8 + [b"x"]))
+@each_case(
+    "more",
+    [
+        b"A b: c\r\n",
+        b"A\t: c\r\n",
+        b": c\r\n",
+        b"A\r\n",
+        b"\xc3: c\r\n",
+        b"A: b\rc\r\n",
+        b"A: b\x7f\r\n",
+        b"A: b\x00\r\n",
+        b" A: b\r\n",
+        b"A: b\r\n\tc\r\n",
+        b"A: b\nC: d\r\n",
+        b"Upgrade: h2c\r\n",
+        b"Content-Length:\r\n",
+        b"Content-Length: \xb2\r\n",
+        b"Content-Length: 1_0\r\n",
+        b"Content-Length: 5\r\ncontent-length: 5\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding: identity\r\n",
+        b"Transfer-Encoding:\r\n",
+    ],
+)
+def test_a_head_that_parsers_read_in_different_ways_is_refused(more: bytes):
+    with pytest.raises(RequestError):
+        read(more)
 
 
-async def _endless() -> dict[str, Any]:
-    """Like gunicorn's receive on Python 3.11: a piece that arrives at the timeout cancels the timeout."""
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.sleep(0.02)
-    return {"type": "http.request", "body": b"x", "more_body": True}
+@each_case(
+    "first",
+    [
+        b"POST  / HTTP/1.1\r\n",
+        b"POST /  HTTP/1.1\r\n",
+        b"POST /a b HTTP/1.1\r\n",
+        b"POST /\xff HTTP/1.1\r\n",
+        b"POST\t/ HTTP/1.1\r\n",
+        b"POST / HTTP/1.2\r\n",
+        b"POST / HTTP/1.10\r\n",
+        b"POST / http/1.1\r\n",
+        b"POST / HTTP/1.1 \r\n",
+        b"(POST / HTTP/1.1\r\n",
+        b"\r\n\r\nPOST / HTTP/1.1\r\n",
+    ],
+)
+def test_another_request_line_is_refused(first: bytes):
+    with pytest.raises(RequestError):
+        read_head(first + b"\r\n")
 
 
-def test_reading_ends_even_if_the_timeout_is_lost(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(body, "LINGER_SECONDS", 0.1)
+def test_chunks_need_http_1_1():
+    with pytest.raises(RequestError):
+        read(b"Transfer-Encoding: chunked\r\n", b"POST / HTTP/1.0\r\n")
 
-    async def bounded() -> None:
-        with pytest.raises(TooSlow):
-            await read_body(_endless, 0.1)
-        await linger(_endless)
 
-    asyncio.run(asyncio.wait_for(bounded(), 60))
+def test_the_number_of_headers_is_limited():
+    assert read(b"A: b\r\n" * (MAX_FIELDS - 1))
+    with pytest.raises(HeadTooLarge):
+        read(b"A: b\r\n" * MAX_FIELDS)
 
 
 @each_case(
@@ -90,14 +135,13 @@ def test_the_timeout_is_read_from_the_query(query: bytes, seconds: float):
     assert read_seconds(query) == seconds
 
 
-JSON = (b"content-type", b"application/json")
-
-
-def test_invalid_headers_are_refused():
-    check_headers([JSON, (b"content-length", b"%d" % body.MAX_BODY)])
+def test_heads_of_reviews_that_are_not_read_are_refused():
+    admission = Admission(ServerState(snapshot("every-family")), [], Metrics())
+    json = b"Content-Type: application/json\r\n"
+    admission.check(read(json + b"Content-Length: %d\r\n" % MAX_BODY), client_verified=False)
     with pytest.raises(TooLarge):
-        check_headers([JSON, (b"content-length", b"%d" % (body.MAX_BODY + 1))])
+        admission.check(read(json + b"Content-Length: %d\r\n" % (MAX_BODY + 1)), client_verified=False)
     with pytest.raises(WrongMediaType):
-        check_headers([(b"content-type", b"application/xml")])
-    with pytest.raises(RequestError, match="folded"):
-        check_headers([JSON, (b"", b" chunked")])
+        admission.check(read(b"Content-Type: application/xml\r\n"), client_verified=False)
+    with pytest.raises(RequestError, match="no body"):
+        admission.check(read(b"Content-Length: 1\r\n", b"GET /healthz HTTP/1.1\r\n"), client_verified=False)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.client import JSON, Connection, context, encode_request
 from tests.server.conftest import Start
-from tests.server.program import PYTHON_PARSER, Program, until
+from tests.server.program import Program, until
 from tests.server.reviews import admission_response, refusal, review
 from webhook.server import budget
 from webhook.server.budget import CONNECTION_BYTES, LIMIT_BYTES, ConnectionUsage, MemoryBudget
@@ -142,9 +142,9 @@ SMALL = {
 }
 
 
-@pytest.fixture(scope="module", params=[{}, PYTHON_PARSER], ids=["default parser", "python parser"])
-def small(request: pytest.FixtureRequest, start: Start) -> Program:
-    return start("--audit-log", "", constants=SMALL | request.param)
+@pytest.fixture(scope="module")
+def small(start: Start) -> Program:
+    return start("--audit-log", "", constants=SMALL)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.server.client import JSON, Connection, encode_request
 from tests.server.program import Program
 from tests.server.reviews import admission_response, refusal, review
-from webhook.server.body import READ_SECONDS
+from webhook.server.framing import READ_SECONDS
 
 GOOD = json.dumps(review()).encode()
 POST = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"

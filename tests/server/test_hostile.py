@@ -23,7 +23,7 @@ CHUNKED = encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding
 
 
 def constants(seconds: float) -> dict[str, float]:
-    limits = ("transport.HANDSHAKE", "connection.HEAD", "connection.UNUSED", "connection.WRITE_BLOCKED", "body.READ")
+    limits = ("transport.HANDSHAKE", "connection.HEAD", "connection.UNUSED", "connection.WRITE_BLOCKED", "framing.READ")
     return {f"{limit}_SECONDS": seconds for limit in limits} | {"transport.SHUTDOWN_SECONDS": 0.3}
 
 

@@ -19,7 +19,7 @@ from tests.timing import within
 from webhook import names
 from webhook.audit.writer import AuditLogWriter
 from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, Admission
-from webhook.server.body import MAX_BODY
+from webhook.server.framing import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
@@ -54,19 +54,11 @@ def admission(tmp_path: Any) -> Admission:
 
 
 async def post(admission: Admission, path: str, body: bytes) -> tuple[int, Any]:
-    """Call the application as the server does."""
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    scope = {"type": "http", "path": path, "method": "POST", "headers": headers, "query_string": b""}
-    await admission(scope | {"client_verified": False}, receive, send)
-    return sent[0]["status"], orjson.loads(sent[1]["body"])
+    """Review a body as the server does."""
+    answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+    admission.review(path, body, lambda *answer: answered.set_result(answer), client_verified=False)
+    status, response = await answered
+    return status, orjson.loads(response)
 
 
 @pytest.fixture(scope="module", autouse=True)

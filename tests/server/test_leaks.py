@@ -1,4 +1,4 @@
-"""Reference counting frees a closed connection at once, however it ends and with both parsers."""
+"""Reference counting frees a closed connection at once, however it ends."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from tests.server import counting
 from tests.server.client import JSON, Connection, encode_request
 from tests.server.conftest import SETTINGS, Start
-from tests.server.program import PYTHON_PARSER, Program, until
+from tests.server.program import Program, until
 from tests.server.reviews import admission_response, review
 
 CONNECTIONS = 12
@@ -34,10 +34,10 @@ WEB_SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
 class Counted:
     """A server without garbage collection, whose objects can be counted."""
 
-    def __init__(self, start: Start, parser: Mapping[str, object], file: Path) -> None:
+    def __init__(self, start: Start, file: Path) -> None:
         self._file = file
         environment = os.environ | {counting.FILE: str(file)}
-        constants = QUICK | counting.CONSTANTS | parser
+        constants = QUICK | counting.CONSTANTS
         self.program: Program = start(*SETTINGS, "--audit-log", "", constants=constants, env=environment)
         self._files = self.program.settled_files()
 
@@ -51,9 +51,9 @@ class Counted:
         return Counter(json.loads(self._file.read_text()))
 
 
-@pytest.fixture(scope="module", params=[{}, PYTHON_PARSER], ids=["default parser", "python parser"])
-def counted(request: pytest.FixtureRequest, start: Start, tmp_path_factory: pytest.TempPathFactory) -> Counted:
-    return Counted(start, request.param, tmp_path_factory.mktemp("objects") / "counts.json")
+@pytest.fixture(scope="module")
+def counted(start: Start, tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    return Counted(start, tmp_path_factory.mktemp("objects") / "counts.json")
 
 
 def idle(connection: Connection) -> None:

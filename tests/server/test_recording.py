@@ -13,8 +13,6 @@ from webhook.server.admission import MAX_UNRECORDED, Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 
-HEADERS = [(b"content-type", b"application/json")]
-
 
 def numbered(number: int) -> dict[str, object]:
     document = review()
@@ -31,12 +29,13 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
             before = len(log.lines)
             for number in range(size):
                 body = json.dumps(numbered(number)).encode()
-                status, _ = admission.answer_directly("/mutate", HEADERS, body, client_verified=False)
-                assert status == 200
+                admission.review("/mutate", body, lambda status, _: statuses.append(status), client_verified=False)
             assert len(log.lines) - before == size // MAX_UNRECORDED, "nothing is written before the answers are sent"
             await asyncio.sleep(0)
 
+    statuses: list[int] = []
     asyncio.run(turns(3, MAX_UNRECORDED + 1))
+    assert statuses == [200] * (MAX_UNRECORDED + 4)
     uids = [[json.loads(line)["uid"] for line in lines.splitlines()] for lines in log.lines]
     assert [len(found) for found in uids] == [3, MAX_UNRECORDED, 1]
     assert uids[0] == ["u-0", "u-1", "u-2"]

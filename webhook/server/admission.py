@@ -1,22 +1,22 @@
-"""The endpoints of the admission server, as an ASGI application. The decisions are those of webhook.review."""
+"""The endpoints of the admission server. The decisions are those of webhook.review."""
 
 import asyncio
 import gc
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from webhook.audit import writer as audit
 from webhook.audit.writer import AuditLogWriter, Exchange
-from webhook.errors import RequestError
+from webhook.errors import RequestError, TooLarge, WrongMediaType
 from webhook.outcome import Outcome
 from webhook.review import mutate, validate
-from webhook.server.body import Busy, ClientGone, Receive, check_headers, linger, read_body, read_seconds
+from webhook.server.framing import MAX_BODY, Head
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.snapshot import Snapshot
@@ -24,14 +24,11 @@ from webhook.wire import codec
 from webhook.wire.models import Request
 
 Endpoint = Callable[[Request, Snapshot], Outcome]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
+Answer = Callable[[int, bytes], None]  # takes the HTTP status and the body of a response
 
 DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
 MAX_WAITING = 8  # large bodies that are reviewed or wait for it
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
-JSON: Final = (b"content-type", b"application/json")
-CLOSE: Final = (b"connection", b"close")
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 ENDPOINTS: Final[dict[str, tuple[str, Endpoint]]] = {"/mutate": ("mutate", mutate), "/validate": ("validate", validate)}
@@ -47,6 +44,35 @@ class Answered(NamedTuple):
     request: Request
     outcome: Outcome
     snapshot: Snapshot
+
+
+class Busy(RequestError):
+    """Too many requests are being read or reviewed at the same time."""
+
+    status = 429
+    reason = "TooManyRequests"
+
+
+class NotFound(RequestError):
+    """There is no such path."""
+
+    status = 404
+    reason = "NotFound"
+
+
+class MethodNotAllowed(RequestError):
+    """The path is served for other methods.
+
+    Attributes:
+        allow: those methods, as in the header of that name.
+    """
+
+    status = 405
+    reason = "MethodNotAllowed"
+
+    def __init__(self, path: str, allow: str) -> None:
+        super().__init__(f"{path} supports {allow.partition(',')[0]} only")
+        self.allow = allow
 
 
 class UnverifiedClient(RequestError):
@@ -124,7 +150,7 @@ class Admission:
             outcome = review(request, snapshot)
             response = codec.encode(request, outcome.answer())
         except RequestError as error:
-            return *self.refuse(endpoint, error), None
+            return *self.refuse(path, error), None
         except Exception:
             log.exception("a bug: this review could not be answered; the webhook's failurePolicy decides")
             with self._recording:
@@ -157,31 +183,78 @@ class Admission:
                 for audit_log in self._audit_logs:
                     audit_log.write(b"".join(lines))
 
-    def refuse(self, endpoint: str, error: RequestError) -> tuple[int, bytes]:
-        """Answer a body that cannot be reviewed."""
-        with self._recording:
-            self._metrics.refused_bytes(endpoint, error.status)
-        return error.status, codec.error_status(error)
-
-    def refuse_unread(self, path: str, error: RequestError) -> tuple[int, bytes]:
-        """Answer a request whose body is not read to its end."""
+    def refuse(self, path: str, error: RequestError) -> tuple[int, bytes]:
+        """Answer a request that cannot be reviewed."""
         if path in ENDPOINTS:
-            return self.refuse(ENDPOINTS[path][0], error)
+            with self._recording:
+                self._metrics.refused_bytes(ENDPOINTS[path][0], error.status)
         return error.status, codec.error_status(error)
 
-    async def _answer_in_thread(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
-        """Review a large body without blocking the event loop.
+    def check(self, head: Head, *, client_verified: bool) -> None:
+        """Refuse a request by its head, before its body is read.
 
         Raises:
-            Busy: too many are waiting.
+            NotFound: nothing has this path.
+            MethodNotAllowed: of this path.
+            UnverifiedClient: only clients with a certificate get reviews.
+            WrongMediaType: the body is not declared as JSON.
+            TooLarge: it is declared as larger than MAX_BODY.
+            RequestError: a page was requested with a body.
         """
+        path, length = head.path, head.length
+        if path not in ENDPOINTS:
+            if path not in PAGES:
+                raise NotFound("there are /mutate, /validate, /healthz, /readyz and /metrics")
+            if head.method not in ("GET", "HEAD"):
+                raise MethodNotAllowed(path, "GET, HEAD")
+            if length != 0:
+                raise RequestError(f"{path} takes no body; leave it out")
+            return
+        if head.method != "POST":
+            raise MethodNotAllowed(path, "POST")
+        if self._verified_only and not client_verified:
+            raise UnverifiedClient
+        if head.media_type.split(b";", 1)[0].strip().lower() != b"application/json":
+            raise WrongMediaType("the body must be declared as Content-Type: application/json")
+        if length is not None and length > MAX_BODY:
+            raise TooLarge(f"the body has {length} bytes; {MAX_BODY} are the most that is read")
+
+    def review(self, path: str, body: bytes, answer: Answer, *, client_verified: bool) -> None:
+        """Review a complete body: at once, or a large one in a thread, which does not block the event loop.
+
+        The decision is recorded when the answer was sent: the API server does not wait for it.
+
+        Args:
+            path: `/mutate` or `/validate`.
+            body: an AdmissionReview.
+            answer: called once, in the event loop.
+            client_verified: the client's certificate was verified.
+        """
+        if len(body) > DIRECT_BYTES:
+            self._review_in_thread(path, body, answer, client_verified)
+            return
+        status, response, decision = self._decide(path, body, client_verified)
+        if decision is not None:
+            if not self._unrecorded:
+                asyncio.get_running_loop().call_soon(self.record)
+            self._unrecorded.append(decision)
+        answer(status, response)
+        if len(self._unrecorded) >= MAX_UNRECORDED:
+            self.record()
+
+    def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool) -> None:
         if self._waiting >= MAX_WAITING:
-            raise Busy("too many large reviews at the same time; try again")
+            answer(*self.refuse(path, Busy("too many large reviews at the same time; try again")))
+            return
         self._waiting += 1
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._thread, partial(self._answer_large, path, body, client_verified))
-        future.add_done_callback(self._finish)
-        return await asyncio.shield(future)  # the thread goes on if the client disconnects
+
+        def finish(future: asyncio.Future[tuple[int, bytes]]) -> None:
+            self._waiting -= 1
+            if not future.cancelled():
+                answer(*future.result())
+
+        task = partial(self._answer_large, path, body, client_verified)
+        asyncio.get_running_loop().run_in_executor(self._thread, task).add_done_callback(finish)
 
     def _answer_large(self, path: str, body: bytes, client_verified: bool) -> tuple[int, bytes]:
         """Review a large body in the thread, and free it there, as that takes time, too.
@@ -194,104 +267,13 @@ class Admission:
         finally:
             gc.enable()
 
-    def _finish(self, _: object) -> None:
-        self._waiting -= 1
-
-    def answer_directly(
-        self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, client_verified: bool
-    ) -> tuple[int, bytes] | None:
-        """Review a complete body; None if the request must go through ASGI, which also answers its errors.
-
-        The decision is recorded later in this turn of the event loop, when the caller has sent the answer: the API server
-        does not wait for it.
-        """
-        if path not in ENDPOINTS or self._state.draining:
-            return None
-        try:
-            self._check_client(client_verified)
-            check_headers(headers)
-        except RequestError:
-            return None
-        status, response, decision = self._decide(path, body, client_verified)
-        if decision is not None:
-            if not self._unrecorded:
-                asyncio.get_running_loop().call_soon(self.record)
-            self._unrecorded.append(decision)
-            if len(self._unrecorded) >= MAX_UNRECORDED:
-                self.record()
-        return status, response
-
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Serve one HTTP request (ASGI 3)."""
-        if scope["type"] != "http":
-            return
-        path, method = scope["path"], scope["method"]
-        if method == "HEAD":
-            send = _without_body(send)
-        if path in ENDPOINTS:
-            if method == "POST":
-                await self._review(path, scope, receive, send)
-            else:
-                await self._error(send, 405, "MethodNotAllowed", f"{path} supports POST only", (b"allow", b"POST"))
-        elif path not in PAGES:
-            await self._error(send, 404, "NotFound", "there are /mutate, /validate, /healthz, /readyz and /metrics")
-        elif method not in ("GET", "HEAD"):
-            await self._error(send, 405, "MethodNotAllowed", f"{path} supports GET only", (b"allow", b"GET, HEAD"))
-        else:
-            await self._page(path, send)
-
-    async def _review(self, path: str, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        complete, verified = True, scope["client_verified"]
-        try:
-            self._check_client(verified)
-            check_headers(scope["headers"])
-            body = await read_body(receive, read_seconds(scope["query_string"]))
-            if len(body) <= DIRECT_BYTES:
-                status, response = self.answer(path, body, client_verified=verified)
-            else:
-                status, response = await self._answer_in_thread(path, body, client_verified=verified)
-        except ClientGone:
-            return
-        except RequestError as error:
-            complete = False
-            status, response = self.refuse(ENDPOINTS[path][0], error)
-        await self._send(send, status, response, [JSON] if complete else [JSON, CLOSE])
-        if not complete:
-            await linger(receive)
-
-    def _check_client(self, verified: bool) -> None:
-        if self._verified_only and not verified:
-            raise UnverifiedClient
-
-    async def _page(self, path: str, send: Send) -> None:
+    def page(self, path: str) -> tuple[int, bytes, bytes]:
+        """The HTTP status, media type and body of one of PAGES."""
         if path == "/metrics":
             self.record()
             with self._recording:
-                exposition = self._metrics.exposition()
-            await self._send(send, 200, exposition, [(b"content-type", METRICS_TYPE)])
-        elif path == "/healthz":
-            await self._send(send, 200, b"ok\n", [(b"content-type", TEXT_TYPE)])
-        else:
-            ready, text = self._state.readiness()
-            await self._send(send, 200 if ready else 503, text.encode(), [(b"content-type", TEXT_TYPE)])
-
-    async def _error(self, send: Send, code: int, reason: str, message: str, *more: tuple[bytes, bytes]) -> None:
-        # The body of such a request is not read, so the connection cannot be used again.
-        body = codec.status(code, reason, f"vgpu-webhook: {message}")
-        await self._send(send, code, body, [JSON, CLOSE, *more])
-
-    async def _send(self, send: Send, status: int, body: bytes, headers: Headers) -> None:
-        headers.append((b"content-length", b"%d" % len(body)))
-        if self._state.draining and CLOSE not in headers:
-            headers.append(CLOSE)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-
-def _without_body(send: Send) -> Send:
-    """Send only the head of a response."""
-
-    async def send_head(message: dict[str, Any]) -> None:
-        await send(message | {"body": b""} if "body" in message else message)
-
-    return send_head
+                return 200, METRICS_TYPE, self._metrics.exposition()
+        if path == "/healthz":
+            return 200, TEXT_TYPE, b"ok\n"
+        ready, text = self._state.readiness()
+        return 200 if ready else 503, TEXT_TYPE, text.encode()

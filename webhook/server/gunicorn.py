@@ -1,25 +1,28 @@
-"""gunicorn with one asgi worker that limits what clients can use.
+"""gunicorn with one worker of our own, which limits what clients can use.
 
-In addition to the asgi worker of gunicorn 27, it limits the number of connections, the time until a request is sent and
-complete, and the size of a head; and idle connections do not delay a shutdown.
+Only the public names of gunicorn are used. The worker limits the number of connections, and the time until a request is
+sent and complete; and idle connections do not delay a shutdown.
 """
 
 import asyncio
 import contextlib
 import gc
 import logging
+import math
 import os
 import resource
 import signal
 import socket
 import ssl
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
-from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.util import is_ipv6, parse_address
-from gunicorn.workers.gasgi import ASGIWorker
+from gunicorn.workers.base import Worker
 
 from webhook.audit.writer import reopened
 from webhook.errors import ConfigError
@@ -42,13 +45,23 @@ WATCHDOG_SECONDS = 30  # after which the master replaces a worker without a hear
 log = logging.getLogger(__name__)
 
 
-class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
-    """The asgi worker with limits on connections and a graceful shutdown."""
+class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
+    """Serves in one event loop, with limits on connections and a graceful shutdown.
+
+    Attributes:
+        loop: that runs.
+        budget: of all connections.
+        tls_context: for new connections.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    tls_context: ssl.SSLContext
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.budget = MemoryBudget(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self.tls_context: ssl.SSLContext
+        self._ends = math.inf  # when the listeners are closed, in seconds of the monotonic clock
+        self._at_once = False  # without answering what is in flight
 
     def init_process(self) -> None:
         """Serve; write the log without blocking when its reader is stuck."""
@@ -58,17 +71,32 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
             os.close(fresh)
         super().init_process()
 
-    def handle_exit_signal(self) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """On SIGTERM, become unready at once; close the listeners after the drain time."""
         service = self.app.service
         service.state.draining = True
         service.stop()
-        self.loop.call_later(service.drain_seconds, super().handle_exit_signal)
+        self._ends = min(self._ends, time.monotonic() + service.drain_seconds)
 
-    async def _serve(self) -> None:
+    def handle_quit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """On SIGINT and SIGQUIT, end without answering what is in flight."""
+        self._at_once = True
+        self.alive = False
+
+    def run(self) -> None:
+        """Serve until a signal, or until the master is gone."""
+        with asyncio.Runner(loop_factory=_new_loop()) as runner:
+            runner.run(self._serve_all())
+
+    async def _serve_all(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        for number, handler in (
+            (signal.SIGTERM, self.handle_exit),
+            (signal.SIGINT, self.handle_quit),
+            (signal.SIGQUIT, self.handle_quit),
+        ):
+            self.loop.add_signal_handler(number, handler, number, None)
         service = self.app.service
-        # Called on the base class: on the subclass, gunicorn would lose the result and use its parser in Python.
-        ASGIProtocol._check_h1c_protocol_available()  # noqa: SLF001
         jobs = [self.loop.create_task(job()) for job in service.jobs]
         # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
         with contextlib.suppress(TimeoutError):
@@ -76,15 +104,18 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         for obstacle in service.state.obstacles.values():
             log.warning("not ready: %s", obstacle)
         self.tls_context = service.tls.context
+        servers = []
         for listener in self.sockets:
             for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 listener.sock.setsockopt(socket.SOL_SOCKET, buffer, KERNEL_BYTES)
             server = await self.loop.create_server(lambda: TlsTransport(self), sock=listener.sock, backlog=BACKLOG)
-            self.servers.append(server)
-        while self.alive and self.ppid == os.getppid():
+            servers.append(server)
+        while self.alive and time.monotonic() < self._ends and self.ppid == os.getppid():
             self.notify()
             self._sweep()
             await asyncio.sleep(0.05 if service.state.draining else SWEEP_SECONDS)
+        for server in servers:
+            server.close()
         await self._finish()
         for job in jobs:
             job.cancel()
@@ -97,10 +128,8 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
 
     async def _finish(self) -> None:
         """Answer the requests that have been read; close the other connections."""
-        for server in self.servers:
-            server.close()
         deadline = self.loop.time() + FINISH_SECONDS
-        while self.budget and self.loop.time() < deadline and not self._quick_shutdown:
+        while self.budget and self.loop.time() < deadline and not self._at_once:
             self.notify()
             for connection in self.budget:
                 if not connection.serving:
@@ -133,7 +162,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """The ASGI application."""
+        """What is served."""
         return self.service.admission
 
 
@@ -163,10 +192,18 @@ SETTINGS: dict[str, Any] = {
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
     "loglevel": "warning",
     "logger_class": ServerLog,
-    "asgi_lifespan": "off",
-    "asgi_disconnect_grace_period": 0,  # a timer would keep a lost connection in memory
     "proc_name": "vgpu-webhook",
 }
+
+
+def _new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """That of uvloop, which is faster; None for asyncio's own, where there is no uvloop."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    new: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return new
 
 
 def settle_memory() -> None:

@@ -1,4 +1,4 @@
-"""TLS on one connection: to the event loop it is a protocol, to gunicorn's HTTP protocol it is a transport.
+"""TLS on one connection: to the event loop it is a protocol, to the HTTP connection it is a transport.
 
 asyncio's own TLS is not used. Its buffers take up to half a megabyte for each connection, also while that is idle, and
 cannot be measured; and it cannot close a connection during the handshake. Here every received byte is counted.
@@ -7,11 +7,10 @@ cannot be measured; and it cannot close a connection during the handshake. Here 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Iterable
 from typing import Any
 
 from webhook.server.budget import ConnectionUsage
-from webhook.server.connection import AdmissionProtocol
+from webhook.server.connection import HttpConnection
 
 HANDSHAKE_SECONDS = 5.0
 HANDSHAKE_BYTES = 64 << 10  # a client certificate with its chain has a few thousand
@@ -25,6 +24,7 @@ class TlsTransport(asyncio.Protocol):
 
     Attributes:
         usage: the memory that the connection uses.
+        tls: the TLS object.
     """
 
     def __init__(self, worker: Any) -> None:
@@ -33,9 +33,9 @@ class TlsTransport(asyncio.Protocol):
         self._budget = worker.budget
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls: ssl.SSLObject = worker.tls_context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.tls: ssl.SSLObject = worker.tls_context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._socket: Any = None
-        self._protocol: AdmissionProtocol | None = None  # None until the handshake is complete
+        self._protocol: HttpConnection | None = None  # None until the handshake is complete
         self._closing_since = 0.0
         self._writing_paused = self._reading_paused = False
 
@@ -50,8 +50,6 @@ class TlsTransport(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Decrypt in pieces of one record, so that the buffers stay small."""
         now = self._worker.loop.time()
-        if self._protocol is not None:
-            self._protocol.may_answer = True
         for start in range(0, len(data), RECORD_BYTES):
             piece = data[start : start + RECORD_BYTES]
             self._budget.read(self.usage, len(piece), now)
@@ -85,40 +83,31 @@ class TlsTransport(asyncio.Protocol):
         if self._protocol is not None:
             self._protocol.resume_writing()
 
-    def connection_lost(self, exc: BaseException | None) -> None:
+    def connection_lost(self, _: BaseException | None) -> None:
         """Remove the connection from the budget."""
         self._budget.close(self)
         protocol, self._protocol = self._protocol, None
         if protocol is not None:
-            protocol.connection_lost(exc)
+            protocol.connection_lost()
 
-    # Called by gunicorn's protocol.
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """The TLS object for `ssl_object`; otherwise the information of the socket."""
-        return self._tls if name == "ssl_object" else self._socket.get_extra_info(name, default)
+    # Called by the HTTP connection.
 
     def write(self, data: bytes) -> None:
         """Encrypt and send."""
         if self.usage.closing:
             return
         for start in range(0, len(data), RECORD_BYTES):
-            self._tls.write(data[start : start + RECORD_BYTES])
+            self.tls.write(data[start : start + RECORD_BYTES])
             self._socket.write(self._outgoing.read())
         if self._writing_paused:
             self._count_unread()
-
-    def writelines(self, parts: Iterable[bytes]) -> None:
-        """Encrypt and send."""
-        for part in parts:
-            self.write(part)
 
     def close(self) -> None:
         """Send close_notify and wait for the peer's: a connection that is cut could lose the last response."""
         if self.usage.closing:
             return
         with contextlib.suppress(ssl.SSLError):  # the peer's close_notify has not arrived
-            self._tls.unwrap()
+            self.tls.unwrap()
         self._flush()
         self._shut_down()
 
@@ -127,10 +116,6 @@ class TlsTransport(asyncio.Protocol):
         self.usage.closing = True
         self._budget.close(self)
         self._socket.abort()
-
-    def is_closing(self) -> bool:
-        """Whether nothing more is read or written."""
-        return self.usage.closing
 
     def pause_reading(self) -> None:
         """Stop reading; data stays in the kernel's buffer."""
@@ -144,13 +129,6 @@ class TlsTransport(asyncio.Protocol):
             self._reading_paused = False
             if not self._socket.is_closing():
                 self._socket.resume_reading()
-
-    def can_write_eof(self) -> bool:
-        """False: TLS has no half-closed connections."""
-        return False
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Ignore gunicorn's limits: UNREAD_BYTES applies."""
 
     # Called by the worker and the budget.
 
@@ -189,15 +167,14 @@ class TlsTransport(asyncio.Protocol):
             ssl.SSLError: the data is not valid TLS.
         """
         if self._protocol is None:
-            self._tls.do_handshake()
+            self.tls.do_handshake()
             self._flush()
             self._budget.finish(self.usage, self._worker.loop.time())
-            self._protocol = AdmissionProtocol(self._worker, self.usage)
-            self._protocol.connection_made(self)
+            self._protocol = HttpConnection(self._worker, self)
         pieces = []  # handed over together: a client may send a request in several records
         try:
-            while self._incoming.pending or self._tls.pending():
-                pieces.append(self._tls.read(RECORD_BYTES))
+            while self._incoming.pending or self.tls.pending():
+                pieces.append(self.tls.read(RECORD_BYTES))
                 if not pieces[-1]:  # the peer sent close_notify
                     break
         finally:
