@@ -11,7 +11,7 @@ from tests.reviewing import refusals, request, snapshot
 from tests.server.reviews import review as admission_review
 from tests.server.test_rule_that_raises import AuditLog
 from tests.timing import within
-from webhook.audit.replay import Replayer, ReplayVerdict
+from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.review import review, validate
 from webhook.rules.exceptions import exception_name
 from webhook.rules.settings import Level

@@ -15,8 +15,8 @@ from webhook.devices.ledger import Assigned
 from webhook.devices.model import MAX_DEVICES, NOTHING, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import amounts_of_regular, reducible
 from webhook.devices.verdict import Fits, Never, Reason
+from webhook.emit import to_json
 from webhook.policy.policy import default_policy
-from webhook.render.yaml import to_json
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET
 

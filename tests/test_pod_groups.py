@@ -9,8 +9,8 @@ from tests.audit.recording import recorded
 from tests.deploy.calling import called
 from tests.deploy.clusters import USUAL, request
 from webhook import names
-from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.policy.policy import parse_policy
+from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.review import review
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot

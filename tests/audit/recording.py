@@ -2,7 +2,7 @@
 
 from webhook.audit import writer as audit
 from webhook.audit.decision import Decision, parse_decision
-from webhook.audit.replay import ENDPOINT_REVIEWS
+from webhook.questions.replay.answer import ENDPOINT_REVIEWS
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

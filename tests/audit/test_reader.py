@@ -22,7 +22,7 @@ from tests.reviewing import ALL_FAMILIES, request, snapshot
 from webhook.audit import reader as streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
 from webhook.audit.reader import CHUNK, GIVE_UP, MAX_LINE, Lines, LogReader, Skipped
-from webhook.audit.replay import Replayer
+from webhook.questions.replay.answer import Replayer
 
 OLD = snapshot(*ALL_FAMILIES)
 POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main"}]}}

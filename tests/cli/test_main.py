@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import pod, python
 from webhook.cli.completion import kubectl_complete
-from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, program
+from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, MODULES, program
 from webhook.cli.program import ExitCode
 
 ROOT = Path(__file__).parents[2]
@@ -55,10 +55,10 @@ def test_short_commands_import_little(argv: list[str]):
 def test_commands_that_read_files_import_no_server_database_or_kubernetes_client():
     code = (
         "import sys; from importlib import import_module; "
-        "loaded = [import_module(f'webhook.cli.{name.replace(chr(45), chr(95))}') for name in sys.argv[1:]]; "
+        "loaded = [import_module(name) for name in sys.argv[1:]]; "
         f"print(len(loaded), sorted({SERVERS_AND_CLIENTS!r} & sys.modules.keys()))"
     )
-    commands = sorted(COMMANDS.keys() - ALWAYS_HEAVY)
+    commands = sorted(MODULES[name] for name in COMMANDS.keys() - ALWAYS_HEAVY)
     assert python(code, *commands).stdout == f"{len(commands)} []\n"
 
 
@@ -89,7 +89,7 @@ def test_every_command_has_help(name: str, run):
     result = run(name, "--help")
     assert result.code == 0
     assert result.out.startswith(f"Usage: vgpu-webhook {name} ")
-    command = import_module(f"webhook.cli.{name.replace('-', '_')}").command
+    command = import_module(MODULES[name]).command
     for each in (command, *getattr(command, "commands", {}).values()):
         assert each.help
         assert all(option.help for option in each.params if isinstance(option, click.Option)), each.name

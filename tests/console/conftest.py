@@ -12,13 +12,13 @@ from jinja2.bccache import Bucket
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.console.usage_watcher import UsageWatcher
 from webhook.policy.policy import Policy
+from webhook.questions.usage.watcher import UsageWatcher
+from webhook.questions.why.waiting import FileSource
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
 from webhook.settings.table import FLEET
-from webhook.why.waiting import FileSource
 
 OPEN: list[LogFollower] = []  # logs of a test, closed behind it
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings were read, for the page

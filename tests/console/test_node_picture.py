@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 
 from tests import strategies
 from tests.cli.conftest import vgpus
-from tests.render.drawings import CONFIG, SETTINGS, fleet_in, fleet_of, many_cards, pod, shapes_explained
+from tests.console.drawings import CONFIG, SETTINGS, fleet_in, fleet_of, many_cards, pod, shapes_explained
 from tests.timing import within
 from webhook.console.pictures.node import COLOURS, percent, picture
 from webhook.devices import registry

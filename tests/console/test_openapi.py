@@ -12,10 +12,10 @@ from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts, sample_pods
 from webhook.audit.follower import LogFollower
 from webhook.console.api import PREFIX, ResponseModel, to_json
-from webhook.console.app import OPERATIONS, create_app
-from webhook.console.examiner import Examiner
+from webhook.console.app import create_app, operations
 from webhook.console.state import ConsoleState
-from webhook.doctor.gather import facts_from_files
+from webhook.questions.doctor.examiner import Examiner
+from webhook.questions.doctor.gather import facts_from_files
 from webhook.settings.files import SAMPLES
 
 MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
@@ -55,7 +55,7 @@ REQUESTS = {
     "health": [{}, {"refresh": "true", "wait": "20"}],
     "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
 }
-CASES = [(each, parameters) for each in OPERATIONS for parameters in REQUESTS.get(each.id, [])]
+CASES = [(each, parameters) for each in operations() for parameters in REQUESTS.get(each.id, [])]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def validator(document, schema):
 
 
 def test_there_are_requests_for_each_operation():
-    assert set(REQUESTS) == {each.id for each in OPERATIONS}
+    assert set(REQUESTS) == {each.id for each in operations()}
 
 
 def test_the_document_is_valid_openapi(document):
@@ -171,7 +171,7 @@ def test_no_two_models_share_a_name(document):
 
 
 def test_each_parameter_is_used(document):
-    for each in OPERATIONS:
+    for each in operations():
         fields = {field.alias or name for name, field in each.request.model_fields.items()}
         used = {key for parameters in REQUESTS[each.id] for key in parameters}
         if each.method == "GET":
@@ -180,7 +180,7 @@ def test_each_parameter_is_used(document):
             assert used <= fields, each.id
 
 
-@pytest.mark.parametrize("each", OPERATIONS, ids=[each.id for each in OPERATIONS])
+@pytest.mark.parametrize("each", operations(), ids=[each.id for each in operations()])
 def test_an_unknown_parameter_is_refused(client, document, each):
     parameters = {**REQUESTS[each.id][0], "nonsense": "1"}
     found = send(client, each, parameters)
@@ -189,7 +189,7 @@ def test_an_unknown_parameter_is_refused(client, document, each):
     validator(document, {"$ref": "#/components/schemas/Problem"}).validate(found.json)
 
 
-@pytest.mark.parametrize("each", [each for each in OPERATIONS if each.method == "GET"], ids=lambda each: each.id)
+@pytest.mark.parametrize("each", [each for each in operations() if each.method == "GET"], ids=lambda each: each.id)
 def test_a_repeated_parameter_is_refused(client, each):
     path = re.sub(r"<int:\w+>", "1", each.path)
     path = re.sub(r"<\w+>", "cores-range", path)
@@ -250,7 +250,7 @@ def test_an_invalid_parameter_is_named(client, path, start):
 )
 def test_an_invalid_body_is_refused(client, content, content_type, status):
     """No operation accepts a content type that a form of another site can send without a preflight request."""
-    for each in OPERATIONS:
+    for each in operations():
         if each.method == "POST":
             found = client.post(PREFIX + each.path, data=content, content_type=content_type)
             assert found.status_code == status
@@ -274,4 +274,4 @@ def test_long_texts_and_lists_are_cut_unless_the_response_is_whole():
     found = json.loads(to_json(response))["texts"]
     assert found == [{"k" * 1999 + "…": "x" * 1999 + "…"}] * 1000
     assert json.loads(to_json(response, whole=True)) == {"texts": response.texts}
-    assert {each.id for each in OPERATIONS if each.whole} == {"review", "decision", "replay", "rule", "policy"}
+    assert {each.id for each in operations() if each.whole} == {"review", "decision", "replay", "rule", "policy"}

@@ -39,13 +39,13 @@ def failing(name, error):
 def broken(state, monkeypatch):
     """A console with operations that fail: with bugs, with unusable input, and because it is busy."""
     operations = (
-        *application.OPERATIONS,
+        *application.operations(),
         failing("bug", KeyError(SECRET)),
         failing("deep", RecursionError(SECRET)),
         failing("unusable", ConfigError(f"no {SECRET}")),
         failing("busy", guard.ServiceUnavailable(retry_after=7)),
     )
-    monkeypatch.setattr(application, "OPERATIONS", operations)
+    monkeypatch.setattr(application, "operations", lambda: operations)
     app = create_app(state)
     app.add_url_rule("/bug", "bug", lambda: 1 // 0)
     return app.test_client()

@@ -17,7 +17,7 @@ from tests.deploy.files import CHART, DEPLOY, ROOT, Json
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.configurations import as_yaml, configurations
 from webhook.policy.policy import parse_policy
-from webhook.render.policy import json_schema
+from webhook.questions.policy.text import json_schema
 from webhook.settings.snapshot import default_device_config
 
 NAME = NAMESPACE = "vgpu-webhook"

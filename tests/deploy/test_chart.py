@@ -17,7 +17,7 @@ from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.policy.policy import Policy, default_policy, parse_policy
-from webhook.render.policy import json_schema
+from webhook.questions.policy.text import json_schema
 from webhook.settings.snapshot import default_device_config
 
 helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")

@@ -11,7 +11,7 @@ import yaml
 
 from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from webhook import names
-from webhook.scan.policy_reports import NAME as REPORT
+from webhook.questions.scan.policy_reports import NAME as REPORT
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

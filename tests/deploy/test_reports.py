@@ -7,10 +7,10 @@ import pytest
 from tests.deploy.chart import objects
 from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, pod_specs, roles_of
 from webhook import names
-from webhook.cli import scan
 from webhook.pod.workload_kinds import POD, WORKLOAD_KINDS
-from webhook.scan.policy_reports import API_VERSION
-from webhook.scan.policy_reports import NAME as REPORT
+from webhook.questions.scan import command as scan
+from webhook.questions.scan.policy_reports import API_VERSION
+from webhook.questions.scan.policy_reports import NAME as REPORT
 
 NAME = "vgpu-webhook-reports"
 

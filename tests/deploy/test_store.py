@@ -6,9 +6,10 @@ import pytest
 
 from tests.deploy.chart import objects
 from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, roles_of
-from webhook.cli import console, decisions, serve
+from webhook.cli import console, serve
 from webhook.cli.options import STORE_VARIABLE
 from webhook.console.guard import LOOPBACK
+from webhook.questions.decisions import command as decisions
 
 SECRET = {"shipper": "shipper-url", "console": "console-url"}
 

@@ -13,7 +13,7 @@ import yaml
 
 from tests.deploy.files import ROOT, Json
 from webhook.cli.main import main
-from webhook.render.review import FORMATS
+from webhook.questions.review.text import FORMATS
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"

@@ -10,13 +10,13 @@ import click
 
 from webhook.cli.main import program
 from webhook.console.api import PREFIX, openapi_document
-from webhook.console.app import OPERATIONS
+from webhook.console.app import operations
 from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import DIALECTS, Dialect
+from webhook.emit import to_json
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.render.policy import json_schema
-from webhook.render.rules import cell, markdown
-from webhook.render.yaml import to_json
+from webhook.questions.policy.text import json_schema
+from webhook.questions.rules.text import cell, markdown
 from webhook.server import metrics
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 
@@ -166,6 +166,6 @@ def _metrics() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _operations() -> Iterator[tuple[str, str, str]]:
-    for path, methods in openapi_document(OPERATIONS)["paths"].items():
+    for path, methods in openapi_document(operations())["paths"].items():
         for method, operation in methods.items():
             yield f"`{method.upper()}`", f"`{PREFIX}{path}`", cell(operation["summary"])

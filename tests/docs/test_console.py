@@ -18,8 +18,8 @@ from tests.docs.test_generated import RENEW
 from webhook.audit.store import Retention
 from webhook.console import guard
 from webhook.console.app import create_app
-from webhook.console.review import MAX_MANIFEST
 from webhook.console.state import ConsoleState
+from webhook.questions.review.operation import MAX_MANIFEST
 
 PAGE = (DOCS / "console.md").read_text()
 NOT_TESTED = {

@@ -18,8 +18,8 @@ from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks, headings, prose, slug, spans, tables, targets
 from webhook.cli.main import main
 from webhook.devices.ledger import LedgerRule
-from webhook.doctor.registry import CHECKS
 from webhook.policy.policy import parse_policy
+from webhook.questions.doctor.registry import CHECKS
 from webhook.suites.rulebook import rows
 
 GUIDES = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]

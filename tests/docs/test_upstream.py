@@ -10,7 +10,7 @@ from tests.docs.commands import ROOT
 from tests.docs.generated import DOCS
 from tests.docs.markdown import slug, spans, tables
 from webhook.devices.ledger import LedgerRule
-from webhook.doctor.registry import CHECKS
+from webhook.questions.doctor.registry import CHECKS
 from webhook.suites.rulebook import rows
 
 FINDINGS = [

@@ -18,7 +18,7 @@ from tests.e2e.shipped import DEPLOY, is_configuration, render
 from tests.server.program import altered, free_port
 from tests.strategies import node_json, register
 from webhook import names
-from webhook.console.waiting_events import BURST, RATE
+from webhook.questions.why.events import BURST, RATE
 
 NEVER, WAITS, GATED = 1000, 980, 20
 NAMESPACES = ("team-a", "team-b")

@@ -10,7 +10,7 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.objects import custom_resource, pod, pods
 from tests.e2e.shipped import DEPLOY, is_configuration, render
 from tests.server.program import COMMAND, until
-from webhook.scan.policy_reports import API_VERSION, LABEL, NAME, SOURCE
+from webhook.questions.scan.policy_reports import API_VERSION, LABEL, NAME, SOURCE
 
 ACCOUNT = "vgpu-webhook-reports"
 REPORTS = f"/apis/{API_VERSION}/namespaces/users/policyreports"

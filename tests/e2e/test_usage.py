@@ -27,9 +27,9 @@ from tests.e2e.objects import pods, service_account
 from tests.server.program import COMMAND, until
 from tests.strategies import node_json, register
 from webhook import names
-from webhook.console.why import VERDICTS
 from webhook.names import METRIC_PREFIX
-from webhook.why.node_reasons import WaitVerdict
+from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.page import VERDICTS
 
 NODE_COUNT, POD_COUNT = 150, 400
 MEMORY, SPLIT, CORES = 81920, 10, 100

@@ -21,17 +21,17 @@ import orjson
 
 from tests.reviewing import ALL_FAMILIES, CONFIG, snapshot
 from webhook.audit import writer as audit
+from webhook.cli.ci import scanned
+from webhook.cli.report import WRITERS
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
+from webhook.existing import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document, parse_documents
 from webhook.inputs.objects import ItemStream
 from webhook.inputs.parse import parse_stream
 from webhook.outcome import MAX_WARNING, Outcome
-from webhook.render.ci import scanned
-from webhook.render.report import WRITERS
-from webhook.render.review import FORMATS
+from webhook.questions.review.text import FORMATS
 from webhook.rules.settings import ENFORCE
-from webhook.scan.judge import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.server.metrics import Metrics
 from webhook.snapshot import Snapshot
 from webhook.texts import visible

@@ -9,13 +9,13 @@ import pytest
 from tests.fuzz.inputs import MANIFESTS, changed, regressions, seeds
 from tests.fuzz.targets import TARGETS
 from tests.reviewing import RECORDED
+from webhook import existing as judge
 from webhook import review
 from webhook.audit import writer
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document
 from webhook.outcome import Outcome
 from webhook.pod.patch import Draft
-from webhook.scan import judge
 from webhook.wire import codec
 
 REPAIRED = b"\x00" + next(path for path in RECORDED if path.name == "number-only.json").read_bytes()

@@ -17,17 +17,17 @@ from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
 from webhook.cli.options import FILE, File, store_option
 from webhook.cli.program import Command, bad_usage
-from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.metrics import exposition
-from webhook.console.policy import PolicyKeeper
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
-from webhook.console.usage_watcher import UsageWatcher
-from webhook.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.questions.doctor.examiner import Examiner
+from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.questions.policy.page import PolicyKeeper
+from webhook.questions.usage.watcher import UsageWatcher
+from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
-from webhook.why.waiting import ClusterSource, FileSource, WaitingSource
 
 DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page
@@ -144,9 +144,9 @@ def _pods(
         return files, UsageWatcher(lambda: watcher.current, files)
     if settings.cluster is None:
         return None, None
-    from webhook.console.waiting_events import WaitingEvents  # noqa: PLC0415  # load the Kubernetes client, which takes a second
     from webhook.kube.credentials import Credentials  # noqa: PLC0415
     from webhook.kube.lease import Lease  # noqa: PLC0415
+    from webhook.questions.why.events import WaitingEvents  # noqa: PLC0415  # load the Kubernetes client, which takes a second
     from webhook.settings.pods import FollowedPods  # noqa: PLC0415
 
     followed = FollowedPods(settings.client, lambda: watcher.snapshot)

@@ -24,11 +24,11 @@ import orjson
 from certs import pki as store
 from webhook.cli.options import PORT
 from webhook.cli.program import Command, report_warning
+from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
+from webhook.emit import difference
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.inputs.parse import parse_stream
-from webhook.render.terminal import INDENT, Style, Terminal
-from webhook.render.yaml import difference
 from webhook.settings.files import SAMPLES
 
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
@@ -174,7 +174,7 @@ def _show(ask: Callable[[str, bytes | None], bytes], terminal: Terminal) -> None
         result = jsonpatch.apply_patch(pod, orjson.loads(base64.b64decode(mutated.get("patch", "W10="))))
         judged = review("/validate", result)
         for line in difference(pod, result):
-            terminal.line(INDENT * 2, (line.style, line.shown))
+            terminal.line(INDENT * 2, (MARK_STYLES[line.mark], line.shown))
         for warning in mutated.get("warnings", []) + judged.get("warnings", []):
             terminal.paragraph(INDENT, ((Style.WARNING, "Warning: "),), warning)
         if judged["allowed"]:

@@ -1,7 +1,7 @@
 """`vgpu-webhook COMMAND`: runs a command, and turns whatever goes wrong into one line and an exit code.
 
-Each command is a module of webhook.cli with `command`, and a line in COMMANDS. It returns an ExitCode, or None for OK; it
-raises WebhookError or click.UsageError. Only this module handles them, and broken pipes and Ctrl-C.
+A command is a module with `command`: `command.py` of a question, or a module of webhook.cli that SHELL names. It returns
+an ExitCode, or None for OK; it raises WebhookError or click.UsageError. Only this module handles them, broken pipes and Ctrl-C.
 """
 
 import io
@@ -14,21 +14,10 @@ import click
 
 from webhook.cli.program import ExitCode, LazyGroup, report_error
 from webhook.errors import WebhookError
+from webhook.questions import QUESTIONS, package_of
 
-COMMANDS = {
-    "review": "Show what the webhook does with manifests or recorded reviews.",
-    "convert": "Print manifests for HAMi, aliyun's gpushare or KAI in this cluster's names.",
-    "test": "Test a policy: compare reviews with what suites expect of them.",
-    "scan": "Show what the webhook would refuse, repair or warn about among existing pods and workloads.",
-    "usage": "Show who holds which slice of which device, and what is free.",
-    "why": "Show why a pod waits: it never fits, it does not fit now, or it fits now.",
-    "what-if": "Show what would start, and what would not fit again, if nodes came or went or cards changed.",
-    "decisions": "Read the audit log: list, filter or sum up its decisions.",
-    "replay": "Show which recorded decisions change with another policy, device config or fleet.",
-    "rules": "List the rules, or explain one.",
-    "policy": "Check a policy file, or print the default policy or its schema.",
+SHELL = {
     "manifests": "Print the webhook configurations for a device config and a policy.",
-    "doctor": "Find out what is wrong with the cluster around the webhook.",
     "certs": "Create, renew, repair or show the webhook's certificates in a cluster.",
     "serve": "Serve the admission webhook.",
     "console": "Serve web pages about the webhook: playground, fleet, decisions, rules, health.",
@@ -37,12 +26,14 @@ COMMANDS = {
     "version": "Print the version.",
     "completion": "Print the completion script for a shell: bash, zsh or fish.",
 }
+COMMANDS = QUESTIONS | SHELL
+MODULES = {name: f"{package_of(name)}.command" for name in QUESTIONS} | {name: f"webhook.cli.{name}" for name in SHELL}
 COMPLETION_VARIABLE = "_VGPU_WEBHOOK_COMPLETE"  # the completion script sets it when the user presses Tab
 
 
 @click.group(
     cls=LazyGroup,
-    package="webhook.cli",
+    modules=MODULES,
     summaries=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},

@@ -113,17 +113,17 @@ class Group(click.Group):
 class LazyGroup(Group):
     """A group that imports a command when it is called; help, completion and suggestions import none."""
 
-    def __init__(self, *args: Any, package: str, summaries: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, modules: Mapping[str, str], summaries: Mapping[str, str], **kwargs: Any) -> None:
         """Create it.
 
         Args:
             args: as click.Group.
-            package: has a module for each command, which holds it as `command`.
+            modules: the module of each command, which holds it as `command`.
             summaries: one line for each command.
             kwargs: as click.Group.
         """
         super().__init__(*args, **kwargs)
-        self._package = package
+        self._modules = modules
         for name, summary in summaries.items():
             self.add_command(click.Command(name, help=summary, short_help=summary))
 
@@ -133,5 +133,5 @@ class LazyGroup(Group):
         """Import the command that is called."""
         name, found, rest = super().resolve_command(ctx, args)
         if name is not None and found is not None:
-            found = import_module(f"{self._package}.{name.replace('-', '_')}").command
+            found = import_module(self._modules[name]).command
         return name, found, rest

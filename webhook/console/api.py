@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Generic, TypeVar, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_origin, get_type_hints
 
 import orjson
 from flask import Blueprint, Response, request
@@ -25,7 +25,7 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import brief
 from webhook.errors import RequestError, StoreError, WebhookError
 from webhook.mistakes import mistake_in_json, mistake_in_value
-from webhook.render.ci import product_version
+from webhook.product import product_version
 
 PREFIX = "/api/v1"
 MEDIA_TYPE = "application/json"
@@ -171,6 +171,29 @@ def operation(
         return Operation(method, path, perform, parameters, response, heavy, whole)
 
     return make
+
+
+class ConsolePage(NamedTuple):
+    """A page: its method, its path, the name by which links find it, and what answers it."""
+
+    method: str
+    path: str
+    endpoint: str
+    view: Callable[..., Any]
+
+
+class Section(NamedTuple):
+    """What a question adds to the console.
+
+    Attributes:
+        operations: of the API.
+        pages: the first of them is the one in the menu.
+        menu: its name there; empty if the menu does not have it.
+    """
+
+    operations: tuple[Operation[Any, Any], ...]
+    pages: tuple[ConsolePage, ...]
+    menu: str = ""
 
 
 def describe_error(error: WebhookError | HTTPException) -> tuple[int, str]:

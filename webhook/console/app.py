@@ -2,14 +2,17 @@
 
 import logging
 import traceback
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Flask, Response, render_template, request, url_for
 from gunicorn.http.errors import ParseException
+from jinja2 import FileSystemLoader
 from werkzeug.exceptions import (
     BadRequest,
     HTTPException,
@@ -19,72 +22,42 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from webhook.console import (
-    api,
-    decisions,
-    doctor,
-    explain,
-    fleet,
-    guard,
-    health,
-    metrics,
-    playground,
-    policy,
-    replay,
-    review,
-    rules,
-    usage,
-    why,
-)
-from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error
-from webhook.console.decision_summary import decisions_summary
+from webhook import questions
+from webhook.console import api, guard, metrics
+from webhook.console.api import MAX_MESSAGE, PREFIX, ConsolePage, Operation, Problem, Section, describe_error
 from webhook.console.pictures.held import bar
 from webhook.console.pictures.node import picture
 from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
 from webhook.errors import WebhookError
-from webhook.render.ci import product_version
+from webhook.product import product_version
+from webhook.questions import QUESTIONS, package_of
 from webhook.settings.table import SETTING_NAMES
 from webhook.texts import legible, shorten, visible
 
-OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    review.review,
-    explain.explain,
-    decisions.decisions,
-    decisions_summary,
-    decisions.decision,
-    fleet.fleet,
-    usage.usage,
-    why.waiting,
-    why.why,
-    replay.replay,
-    rules.rules,
-    rules.rule,
-    policy.policy,
-    health.health,
-    doctor.doctor,
-)
-# Method, path, endpoint and function of each page.
-PAGES: tuple[tuple[str, str, str, Any], ...] = (
-    ("GET", "/", "playground", playground.page),
-    ("POST", "/", "submitted", playground.submit),
-    ("GET", "/fleet", "fleet", usage.page),
-    ("GET", "/why", "why", why.page),
-    ("POST", "/why", "explained", why.submit),
-    ("GET", "/decisions", "decisions", decisions.page),
-    ("GET", f"/decisions/<int(max={decisions.MAX_NUMBER}):number>", "decision", replay.decision_page),
-    ("GET", "/decisions/<string(length=12):decision_id>", "decision_by_id", replay.id_page),
-    ("GET", "/rules", "rules", rules.page),
-    ("GET", "/rules/<rule_id>", "rule", rules.rule_page),
-    ("GET", "/policies/<digest>", "policy", policy.page),
-    ("GET", "/health", "health", health.page),
-    ("GET", "/metrics", "metrics", metrics.page),
-)
 API = "/api/"
 MAX_TRACE = 50  # frames in the log
 MAX_LINE = 500
 
 log = logging.getLogger(__name__)
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """What the questions add, in the order of their list; those without a page add nothing."""
+    packages = [package_of(question) for question in QUESTIONS]
+    return tuple(import_module(f"{name}.page").SECTION for name in packages if find_spec(f"{name}.page"))
+
+
+def _question_folders() -> Iterator[Path]:
+    """Where the templates of the questions are."""
+    root = Path(questions.__file__).parent
+    return (root / package_of(question).rpartition(".")[2] for question in QUESTIONS)
+
+
+def operations() -> list[Operation[Any, Any]]:
+    """Every operation of the API."""
+    return [operation for section in sections() for operation in section.operations]
 
 
 def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
@@ -95,16 +68,24 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
         hosts: names besides localhost by which clients may reach it.
     """
     here = Path(__file__).parent
-    app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
+    app = Flask(__name__, static_folder=str(here / "static"))
+    app.jinja_loader = FileSystemLoader([here / "templates", *_question_folders()])
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "shorten": shorten, "prose": prose}
     app.jinja_env.globals |= {"version": product_version(), "link": link, "picture": picture, "held_bar": bar}
+    app.jinja_env.globals["menu"] = [
+        (section.pages[0].endpoint, section.menu) for section in sections() if section.menu
+    ]
+    app.url_build_error_handlers.append(lambda *_: "#")  # a link to the page of a question that is not there
     app.jinja_env.globals["samples"] = partial(_samples, state)
     guard.install(app, hosts)
-    app.register_blueprint(api.blueprint(OPERATIONS, state))
+    app.register_blueprint(api.blueprint(operations(), state))
     pages = Blueprint("pages", __name__)
-    for method, path, endpoint, page in PAGES:
-        pages.add_url_rule(path, endpoint, partial(page, state), methods=[method])
+    for page in (
+        ConsolePage("GET", "/metrics", "metrics", metrics.page),
+        *(page for each in sections() for page in each.pages),
+    ):
+        pages.add_url_rule(page.path, page.endpoint, partial(page.view, state), methods=[page.method])
     app.register_blueprint(pages)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(ParseException, _broken_body)

@@ -14,14 +14,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from webhook.console.guard import computing
-from webhook.console.state import ConsoleState
-from webhook.console.why import NO_PODS
+from webhook.console.state import NO_PODS, ConsoleState
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import NOTHING, Amounts
 from webhook.devices.usage import UsageReport, by_namespace, capacity, report
 from webhook.errors import ConfigError
+from webhook.live import LiveCluster
 from webhook.names import METRIC_PREFIX as PREFIX
-from webhook.why.live import LiveCluster
 
 MAX_CARDS = 2_000  # listed one by one, in the order of the nodes
 MAX_NAMESPACES = 500

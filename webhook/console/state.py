@@ -6,17 +6,21 @@ from functools import lru_cache
 from pathlib import Path
 
 from webhook.audit.follower import DecisionSource
-from webhook.console.examiner import Examiner
-from webhook.console.usage_watcher import UsageWatcher
 from webhook.inputs.files import parse_document
 from webhook.policy.policy import parse_policy
+from webhook.questions.doctor.examiner import Examiner
+from webhook.questions.usage.watcher import UsageWatcher
+from webhook.questions.why.waiting import WaitingSource
 from webhook.settings.files import is_sample
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import try_out
 from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
-from webhook.why.waiting import WaitingSource
 
+NO_PODS = (
+    "the console reads no pods: start it with --cluster and the right to list pods, or with --pods FILE, where FILE is what "
+    "`kubectl get pods,podgroups -A -o json` prints"
+)
 MAX_TRIED = 4  # snapshots of tried settings that are kept; one of a large fleet takes some MiB
 
 

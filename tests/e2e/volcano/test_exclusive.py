@@ -28,10 +28,10 @@ from tests.e2e.volcano.scheduler import (
 )
 from webhook import names
 from webhook.inputs.documents import Document
+from webhook.live import LiveCluster, LiveObjects
+from webhook.questions.why.answer import WaitingObject, explain_waiting
+from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.volcano.scheduler import EXCLUSIVE_RULES
-from webhook.why.answer import WaitingObject, explain_waiting
-from webhook.why.live import LiveCluster, LiveObjects
-from webhook.why.node_reasons import WaitVerdict
 
 PODS = int(os.environ.get("PROOF_EXCLUSIVE_PODS", "60"))
 ROUND = 15  # pods, before the fleet is emptied

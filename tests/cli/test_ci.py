@@ -1,0 +1,190 @@
+"""The output of a review for CI systems: SARIF, JUnit XML and GitHub's workflow commands."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from tests.reviewing import ALL_FAMILIES, snapshot
+from webhook.document_review import Reviewed, review_document
+from webhook.inputs.documents import parse_documents
+from webhook.questions.review.text import FORMATS
+
+MANIFEST = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: fine}
+spec: {containers: [{name: c, resources: {limits: {volcano.sh/vgpu-number: 1}}}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "web%", namespace: team}
+spec:
+  template:
+    spec:
+      hostPID: true
+      containers:
+        - name: "a,b:\\u202e"
+          resources:
+            limits:
+              volcano.sh/vgpu-number: 1
+              volcano.sh/vgpu-cores: 300
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: system, namespace: kube-system}
+spec: {containers: []}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: nothing}
+"""
+
+# The published schema, reduced to the parts that are written; the whole schema has 3,000 lines.
+TEXT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string"}},
+    "additionalProperties": False,
+}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+POSITIVE = {"type": "integer", "minimum": 1}
+
+
+def closed(required: str = "", **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": required.split(),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def array(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+STRING = {"type": "string"}
+RULE = closed("id", id=STRING, shortDescription=TEXT, fullDescription=TEXT, help=TEXT, helpUri=STRING)
+PHYSICAL = closed(
+    artifactLocation=closed(uri={"type": "string", "pattern": r"^[\w.~!$&'()*+,;=:@/%-]+$"}),
+    region=closed(startLine=POSITIVE, startColumn=POSITIVE),
+)
+LOGICAL = closed(name=STRING, fullyQualifiedName=STRING, kind=STRING)
+RESULT = closed(
+    "message",
+    ruleId=STRING,
+    ruleIndex={"type": "integer", "minimum": -1},
+    level=LEVEL,
+    message=TEXT,
+    locations=array(closed(physicalLocation=PHYSICAL, logicalLocations=array(LOGICAL))),
+    properties={"type": "object"},
+)
+INVOCATION = closed(
+    "executionSuccessful",
+    executionSuccessful={"type": "boolean"},
+    toolExecutionNotifications=array(closed("message", level=LEVEL, message=TEXT)),
+)
+RUN = closed(
+    "tool",
+    tool=closed(
+        "driver", driver=closed("name", name=STRING, version=STRING, rules=array(RULE) | {"uniqueItems": True})
+    ),
+    invocations=array(INVOCATION),
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    results=array(RESULT),
+)
+SARIF = closed("version runs", version={"const": "2.1.0"}, runs=array(RUN)) | {
+    "properties": {"$schema": STRING, "version": {"const": "2.1.0"}, "runs": array(RUN)}
+}
+
+
+def reviews(policy: Any = None) -> list[Reviewed]:
+    settings = snapshot(*ALL_FAMILIES, **(policy or {}))
+    return [review_document(document, settings) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
+
+
+def render(form: str, unread: int = 0, policy: Any = None) -> str:
+    stream = io.StringIO()
+    report = FORMATS[form](stream)
+    for reviewed in reviews(policy):
+        report.add(reviewed, None)
+    report.finish(unread)
+    return stream.getvalue()
+
+
+def test_sarif_has_every_finding_with_its_position():
+    report = json.loads(render("sarif"))
+    jsonschema.Draft7Validator(SARIF).validate(report)
+    (run,) = report["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in rules)
+    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
+    assert all(f'<a id="{rule["helpUri"].partition("/docs/rules.md#")[2]}"></a>' in page for rule in rules)
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
+        each["ruleId"] for each in run["results"]
+    ]
+    positions = {(each["ruleId"], each["level"]): each["locations"][0]["physicalLocation"] for each in run["results"]}
+    uri = {"uri": "my%20pods.yaml"}
+    assert positions["cores-range", "error"] == {
+        "artifactLocation": uri,
+        "region": {"startLine": 18, "startColumn": 15},
+    }
+    assert positions["host-access", "warning"] == {
+        "artifactLocation": uri,
+        "region": {"startLine": 12, "startColumn": 7},
+    }
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
+
+
+@pytest.mark.parametrize("form", ["sarif", "junit", "github", "html"])
+def test_reports_name_what_could_not_be_read(form: str):
+    stream = io.StringIO()
+    FORMATS[form](stream).finish(3, ["a.yaml: not YAML", "<b>\x00.yaml: no such file"])
+    text = stream.getvalue()
+    assert "a.yaml: not YAML" in text
+    assert "<b>" not in text or form in ("sarif", "github")
+    assert "1 file or document could not be read" in text
+    assert "could not be read" not in render(form)
+    if form == "sarif":
+        report = json.loads(text)
+        jsonschema.Draft7Validator(SARIF).validate(report)
+        assert report["runs"][0]["invocations"][0]["executionSuccessful"] is False
+    elif form == "junit":
+        case = list(ET.fromstring(text).iter("testcase"))[1]
+        assert case.get("name") == "<b>\\x00.yaml: no such file"
+        assert [child.tag for child in case] == ["error"]
+
+
+def test_a_policy_that_only_audits_gives_no_error():
+    levels = {
+        each["level"] for each in json.loads(render("sarif", policy={"enforcement": "audit"}))["runs"][0]["results"]
+    }
+    assert levels == {"note"}
+    assert "::error" not in render("github", policy={"enforcement": "audit"})
+
+
+def test_junit_has_a_case_for_each_object_with_pods():
+    root = ET.fromstring(render("junit", unread=1))
+    suite, unreadable = root
+    assert suite.attrib == {"name": "my pods.yaml", "tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
+    assert (unreadable.get("errors"), unreadable.get("tests")) == ("1", "1")
+    cases = {case.get("name"): case for case in suite}
+    assert list(cases) == ["default/Pod/fine", "team/Deployment/web%", "kube-system/Pod/system"]
+    failure = cases["team/Deployment/web%"].find("failure")
+    assert failure.get("type") == "cores-range"
+    assert failure.text.startswith("line 18, column 15: spec.template.spec.containers[0]")
+    assert "host-access" in cases["team/Deployment/web%"].find("system-out").text
+
+
+def test_a_text_cannot_end_a_github_command():
+    lines = render("github").splitlines()
+    assert lines[0].startswith("::error file=my pods.yaml,line=18,col=15,title=cores-range in team/Deployment/web%25::")
+    for line in lines:
+        assert re.fullmatch(r"::(error|warning|notice) (\w+=[^,:]*)(,\w+=[^,:]*)*::.*", line)
+        assert line.isprintable()

@@ -1,0 +1,67 @@
+"""Pods, fleets and their explanations, which hold the drawings."""
+
+from pathlib import Path
+
+import yaml
+
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.fleet import build_fleet
+from webhook.devices.registry import bind
+from webhook.pod.view import PodView
+from webhook.questions.review.explanation import explain_pods
+from webhook.rules.context import Context
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Settings
+from webhook.settings.snapshot import read_nodes
+from webhook.volcano.target import Target
+
+DATA = Path(__file__).parents[1] / "data"
+TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
+CONFIG = parse_device_config(TEXT, "test")
+SETTINGS = Settings(target=Target((1, 16, 0)))
+
+
+def fleet_of(nodes, config=CONFIG):
+    return build_fleet(read_nodes(nodes, config), config, SETTINGS.target)
+
+
+def nodes_in(file):
+    documents = yaml.safe_load_all((DATA / "fleets" / file).read_text(encoding="utf-8"))
+    return [item for document in documents if document for item in document.get("items", [document])]
+
+
+def fleet_in(file, config=CONFIG):
+    return fleet_of(nodes_in(file), config)
+
+
+def explained(pod, fleet, config=CONFIG):
+    context = Context(
+        "ns", "user", config=config, families=bind(config, SETTINGS.target), fleet=fleet, settings=SETTINGS, levels={}
+    )
+    return explain_pods((("", ReviewedPod(PodView(pod), context)),))
+
+
+def shapes_explained(pod, fleet, config=CONFIG):
+    """The explanations of all shapes of all families."""
+    return [
+        shape_explanation
+        for explanation in explained(pod, fleet, config)
+        for shape_explanation in explanation.shapes or ()
+    ]
+
+
+def pod(*containers, annotations=None, labels=None):
+    """A pod of containers (name, limits)."""
+    listed = [
+        {"name": name, "resources": {"limits": {key: str(value) for key, value in limits.items()}}}
+        for name, limits in containers
+    ]
+    return {"metadata": {"annotations": annotations or {}, "labels": labels or {}}, "spec": {"containers": listed}}
+
+
+def many_cards(count, split=10, memory=1000, mode="hami-core"):
+    """A node with a number of equal cards."""
+    register = "".join(f"u{at},{split},{memory},NVIDIA-T4,true,{mode}:" for at in range(count))
+    offers = {f"volcano.sh/vgpu-{role}": "100000000" for role in ("number", "memory", "cores")}
+    metadata = {"name": "big", "annotations": {"volcano.sh/node-vgpu-register": register}}
+    return {"kind": "Node", "metadata": metadata, "status": {"allocatable": offers}}

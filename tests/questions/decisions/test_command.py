@@ -1,0 +1,285 @@
+"""`vgpu-webhook decisions`: its filters, output formats, exit codes and errors."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import shell
+from tests.server.program import until
+from webhook.cli.terminal import MAX_CELL
+from webhook.settings.files import SAMPLES
+
+SAMPLE = SAMPLES / "audit.jsonl"
+LINES = SAMPLE.read_bytes().splitlines(keepends=True)
+
+
+def test_the_table(run):
+    result = run("decisions", "--refused", "--user", "anna*", SAMPLE)
+    assert (result.code, result.err) == (0, "")
+    header, row = result.out.splitlines()
+    assert header.split() == ["TIME", "ENDPOINT", "OUTCOME", "NAMESPACE", "OBJECT", "USER", "RULES"]
+    assert row.split()[:3] == ["2026-11-20", "08:04:00", "validate"]
+    assert row.endswith("cores-range, mode-invalid, isolation-env, card-count")
+    assert row.index("refused") == header.index("OUTCOME")
+
+
+def test_json_prints_the_lines_of_the_log(run):
+    result = run("decisions", "-o", "json", "--endpoint", "validate", SAMPLE)
+    assert result.lines == [line for line in map(json.loads, LINES) if line["endpoint"] == "validate"]
+
+
+@pytest.mark.parametrize(
+    "options, count",
+    [
+        ([], 16),
+        (["--since", "2026-11-20T10:00"], 2),
+        (["--until", "2026-11-20T08:09"], 2),
+        (["--rule", "card-*", "--rule", "host-access"], 5),
+        (["-n", "*-speech", "--endpoint", "mutate"], 3),
+        (["--dry-run"], 0),
+        (["--no-dry-run", "--refused"], 4),
+        (["--outcome", "warned", "--outcome", "refused"], 5),
+        (["--outcome", "would-be-refused"], 0),
+        (["--name", "nine*", "--name", "debug"], 8),
+    ],
+)
+def test_filters(run, options: list[str], count: int):
+    assert len(run("decisions", "-o", "json", *options, SAMPLE).lines) == count
+
+
+@pytest.mark.parametrize("command", ["decisions", "replay"])
+@pytest.mark.parametrize(
+    ("glob", "hint"), [("card-cout", "did you mean 'card-count'?"), ("?", "`vgpu-webhook rules` lists them")]
+)
+def test_a_filter_that_names_no_rule_is_refused(run, command: str, glob: str, hint: str):
+    result = run(command, "--rule", glob, SAMPLE)
+    assert result.code == 2
+    assert f"'--rule': no rule is called {glob!r}; {hint}" in result.err
+
+
+def test_a_decision_is_shown_with_its_mutation(run):
+    repaired, refused = [json.loads(line) for line in LINES[:2]]
+    result = run("decisions", "--id", refused["id"], SAMPLE)
+    assert (result.code, result.err) == (0, "")
+    assert all(text in result.out for text in (refused["id"], repaired["id"], "anna@example.org", "not verified"))
+    assert all(finding["message"] in " ".join(result.out.split()) for finding in refused["findings"])
+    assert run("decisions", "-o", "json", "--id", repaired["id"], SAMPLE).lines == [repaired, refused]
+
+
+def test_an_unknown_id(run):
+    result = run("decisions", "--id", "000000000000", SAMPLE)
+    assert (result.code, result.out) == (1, "")
+    assert "no decision has the id 000000000000" in result.err
+    for options in (["--id", "nonsense"], ["--id", "0" * 12, "--refused"], ["--id", "0" * 12, "--summary"]):
+        result = run("decisions", *options, SAMPLE)
+        assert result.code == 2
+    assert "--id names one decision" in result.err
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "json"]])
+def test_no_match_is_a_warning(run, options: list[str]):
+    result = run("decisions", *options, "--rule", "family-mixed", SAMPLE)
+    assert (result.code, result.out, result.err) == (0, "", "warning: no decision matches\n")
+
+
+def test_the_summary(run):
+    result = run("decisions", "--summary", SAMPLE)
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
+    assert lines[:2] == [
+        "16 decisions 2026-11-20 08:04:00 to 2026-11-20 10:08:00 UTC",
+        "4 refused, 8 repaired, 1 warned, 3 allowed; 8 /mutate, 8 /validate",
+    ]
+    assert "RULE REFUSED WARNED AUDITED REFUSED PER HOUR FROM 2026-11-20 08:00" in lines
+    assert "card-count 4 0 0 ▃█" in lines
+    assert "team-speech 6 0 1" in lines
+    assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
+
+
+def test_the_summary_as_json(run):
+    (summary,) = run("decisions", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
+    assert summary["decisions"] == 4
+    assert summary["first"] == "2026-11-20T08:04:00.003000Z"
+    assert summary["rules"]["card-count"] == {
+        "decisions": 4,
+        "refused": 4,
+        "wouldBeRefused": 0,
+        "warned": 0,
+        "audited": 0,
+    }
+    assert summary["refused"][0]["times"] == 3
+    trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
+    assert summary["refusalsOverTime"]["byNamespace"] == trend
+    assert summary["outcomesOverTime"] == {**trend, "counts": {"refused": [1, 3]}}
+    assert summary["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
+
+
+@pytest.fixture
+def audit_mode_log(write) -> str:
+    """The sample log as a policy with `enforcement: audit` would record it."""
+    records = [{**json.loads(line), "allowed": True, "enforcement": "audit"} for line in LINES]
+    return write("observed.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_would_be_refused_is_summarized_separately(run, audit_mode_log, write):
+    lines = [" ".join(line.split()) for line in run("decisions", "--summary", audit_mode_log).out.splitlines()]
+    assert lines[1] == "4 would-be-refused, 8 would-be-repaired, 4 allowed; 8 /mutate, 8 /validate"
+    assert "RULE REFUSED WOULD BE REFUSED WARNED AUDITED REFUSED OVER TIME" in lines
+    assert "card-count 0 4 0 0" in lines
+    assert "team-vision 10 0 4 0" in lines
+    assert "WOULD BE REFUSED FOR IN USER TIMES" in lines
+    assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
+    assert not any(line.startswith("REFUSED FOR") for line in lines)
+    (summary,) = run("decisions", "--summary", "-o", "json", audit_mode_log).lines
+    assert summary["outcomes"] == {"would-be-repaired": 8, "would-be-refused": 4, "allowed": 4}
+    assert summary["rules"]["card-count"]["wouldBeRefused"] == 4
+    assert not any(refusal["enforced"] for refusal in summary["refused"])
+
+
+@pytest.mark.parametrize("text", ["", "started\n", '{"level": "info"}\n'])
+@pytest.mark.parametrize("command", [["decisions"], ["decisions", "--summary"], ["replay"]])
+def test_a_log_without_an_audit_line_is_bad_input(run, write, command, text):
+    result = run(*command, log := write("log", text))
+    assert result.code == 2
+    assert f"error: no audit line in {log}\n" in result.err
+
+
+def test_an_empty_log(run, write):
+    (summary,) = run("decisions", "--summary", "-o", "json", write("empty", "")).lines
+    assert summary["first"] is None
+
+
+def test_ascii_output_prints_numbers_instead_of_bars():
+    result = shell("decisions", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert b"1 3" in result.stdout.splitlines()[4]
+    assert result.returncode == 0
+
+
+def test_skipped_lines_are_counted(run, tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(b"started\n" + b"".join(LINES) + LINES[0][:80])
+    result = run("decisions", log)
+    assert (result.code, result.err) == (0, "warning: lines skipped: 1 foreign, 1 cut off at the end\n")
+    assert len(result.out.splitlines()) == 17
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("name", [["-"], []])
+def test_standard_input(run, compress: Any, name: list[str]):
+    result = run("decisions", "-o", "json", *name, stdin=compress(b"".join(LINES)))
+    assert (len(result.lines), result.code, result.err) == (16, 0, "")
+
+
+@pytest.mark.parametrize("options", [[], ["--summary"], ["-o", "json"], ["--summary", "-o", "json"]])
+def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]):
+    log = tmp_path / "log"
+    hostile = "\x1b[2J\u202eevil\n" + "x" * 3000
+    record = json.loads(LINES[1])
+    names = dict.fromkeys(("id", "uid", "user", "namespace", "kind", "name", "operation"), hostile)
+    record["findings"][0] |= {"rule": hostile, "message": hostile, "path": hostile}
+    log.write_text(json.dumps({**record, **names}) + "\n")
+    result = run("decisions", *options, log)
+    assert result.code == 0
+    assert "evil" in result.out
+    assert all(line.isprintable() or set(line) & set("▃█") for line in result.out.splitlines())
+    if "json" not in options:
+        assert max(map(len, result.out.splitlines())) < 6 * MAX_CELL
+
+
+@pytest.mark.parametrize("options", [[], ["--summary"]])
+def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, options: list[str]):
+    log = tmp_path / "log"
+    log.write_bytes(os.urandom(1 << 20) + b"\x00" * (40 << 20))
+    result = run("decisions", *options, log, SAMPLE)
+    assert result.code == 2
+    assert f"{log}: no audit line in 16 MiB, so the rest is not read" in result.err
+    assert "team-vision" in result.out, "readable files are reported in spite of the bad one"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--since", "soon"], "'soon' is neither an age such as 2h nor a time such as 2026-11-20T10:00"),
+        (["--follow", "--summary"], "--follow takes one file"),
+        (["--follow", "b"], "--follow takes one file"),
+    ],
+)
+def test_bad_options(run, options: list[str], message: str):
+    result = run("decisions", "a", *options)
+    assert result.code == 2
+    assert message in result.err
+
+
+@pytest.fixture
+def follow(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Follow the file `log` with output to `out`. The process handles SIGINT even if the tests ignore it."""
+    handle_sigint = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with ExitStack() as running:
+
+        def start(*options: str) -> subprocess.Popen[bytes]:
+            command = [
+                sys.executable,
+                "-m",
+                "webhook.cli.main",
+                "decisions",
+                "--follow",
+                *options,
+                str(tmp_path / "log"),
+            ]
+            out = running.enter_context((tmp_path / "out").open("wb"))
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=handle_sigint)  # noqa: PLW1509
+            running.enter_context(process)
+            running.callback(process.kill)
+            return process
+
+        yield start
+
+
+def test_following(tmp_path: Path, follow: Callable[..., subprocess.Popen[bytes]]):
+    log, out = tmp_path / "log", tmp_path / "out"
+    log.write_bytes(LINES[0])
+    process = follow("--refused", "-o", "json")
+
+    def write(line: bytes) -> bool:
+        with log.open("ab") as file:
+            file.write(line)
+        return bool(out.read_bytes())
+
+    until(lambda: write(LINES[1]))  # the command may not have started yet
+    log.rename(tmp_path / "log.1")
+    log.write_bytes(LINES[2] + LINES[7])
+    until(lambda: b"card-count" in out.read_bytes().splitlines()[-1] and b'"Pod","name":"nine"' in out.read_bytes())
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[1] == b""
+    assert process.returncode == 130
+    assert {json.loads(line)["allowed"] for line in out.read_bytes().splitlines()} == {False}
+
+
+def test_following_with_an_age_lists_earlier_decisions_too(tmp_path: Path, follow: Callable[..., Any]):
+    log, out = tmp_path / "log", tmp_path / "out"
+    (tmp_path / "log.2.gz").write_bytes(b"\x1f\x8b\x08 damaged")
+    (tmp_path / "log.1").write_bytes(b"".join(LINES[:3]))
+    log.write_bytes(b"".join(LINES[3:5]))
+    process = follow("--since", "2026-11-20", "-o", "json")
+    until(lambda: out.read_bytes().splitlines(keepends=True) == LINES[:5])
+    with log.open("ab") as file:
+        file.write(LINES[5])
+    until(lambda: out.read_bytes().splitlines(keepends=True) == LINES[:6])
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=30)[1].decode().splitlines()
+    assert [line.partition("log.2.gz: ")[1] for line in errors] == ["log.2.gz: "]
+
+
+def test_a_directory_cannot_be_followed(run, tmp_path: Path):
+    result = run("decisions", "--follow", tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: {tmp_path} is not a regular file")

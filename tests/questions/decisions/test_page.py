@@ -1,0 +1,153 @@
+"""The audit log on a page: the list, its filters and links, one decision; a hundred thousand of them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.console.audit_lines import API, HOSTILE, LINES, console_client, get_decisions, get_page, numbers, write
+from tests.timing import within
+from webhook.audit.follower import LogFollower
+from webhook.questions.decisions.page import DecisionsRequest
+
+
+@pytest.fixture
+def client(tmp_path: Path):
+    return console_client(write(tmp_path / "audit.jsonl", LINES))
+
+
+def test_the_list(client: Any):
+    page = get_page(client, "/decisions")
+    by_id = [f"/decisions/{line['id']}" for line in reversed(LINES[1::2])]  # one row for the two lines of a pod
+    assert page.links("/decisions/") == [*by_id, "/decisions/0"]
+    assert "8 rows, 16 decisions" in page.text
+    assert page.text.index("8 rows") < page.text.index("Outcomes") < page.text.index("Refused most often")
+    assert "2 rows on this page, 16 decisions" in get_page(client, "/decisions?limit=4").text
+    assert "/decisions?outcome=refused" in page.links("/decisions?")
+    assert "/decisions?rule=card-count" in page.links("/decisions?")
+    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 refused, 3 repaired" in page.text
+    others = set(page.links("/decisions")) - {*by_id, "/decisions/0"}
+    assert all(get_page(client, link).text for link in others)
+    assert [client.get(link).location for link in by_id] == [f"/decisions/{number}" for number in range(16, 0, -2)]
+    assert page.links("/api/v1/decisions")[0] == API
+
+
+def test_a_pod_is_one_row_with_its_repair_and_its_verdict(client: Any):
+    def words(query: str) -> list[str]:
+        return re.findall(r'<span class="outcome[^"]*">([^<]+)</span>', client.get(f"/decisions{query}").text)
+
+    denied = next(number for number, line in enumerate(LINES, 1) if not line["allowed"])
+    assert words(f"?before={denied + 1}&limit=2") == ["refused", "repaired"]
+    assert words("?outcome=refused&limit=1") == ["refused"]  # the repair does not match
+    allowed = next(n for n, line in enumerate(LINES, 1) if line["endpoint"] == "validate" and not line["findings"])
+    assert words(f"?before={allowed + 1}&limit=2") == ["repaired"]
+
+
+def test_filters_are_kept_by_links_and_forms(client: Any):
+    page = get_page(client, "/decisions?user=anna*&user=b*&since=2026-11-20&dryRun=false&limit=2&before=16")
+    older = next(link for link in page.links("/decisions?") if "before=" in link)
+    assert [f in older for f in ("user=anna*&user=b*", "since=2026-11-20", "dryRun=false")] == [True] * 3
+    users = [each["value"] for each in page.all("input") if each.get("name") == "user"]
+    assert users == ["anna*", "b*"]
+    assert not any("data-first" in each for each in page.elements)  # an older page is not followed
+    assert any("data-first" in each for each in get_page(client, "/decisions?user=anna*").elements)
+
+
+@pytest.mark.parametrize("name", [field.alias or name for name, field in DecisionsRequest.model_fields.items()])
+def test_a_page_with_any_filter_is_shown_with_its_links(client: Any, name: str):
+    values = {
+        "endpoint": "validate",
+        "outcome": "refused",
+        "before": "16",
+        "after": "2",
+        "limit": "2",
+        "refused": "true",
+    }
+    values |= {"dryRun": "false", "since": "2026-11-20", "until": "2026-11-21", "rule": "card-count"}
+    query = f"{name}={values.get(name, 'x')}"
+    page = get_page(client, f"/decisions?{query}")
+    if name not in ("before", "after", "limit"):
+        assert any(query in link for link in page.links("/decisions?")), page.links("/decisions?")
+
+
+def test_a_decision_by_its_id(client: Any, tmp_path: Path):
+    link = f"/decisions/{LINES[1]['id']}"
+    answer = client.get(link)
+    assert (answer.status_code, answer.location) == (302, "/decisions/2")
+    assert link in get_page(client, "/decisions/2").links("/decisions/")
+    missing = client.get("/decisions/000000000000")
+    assert missing.status_code == 404
+    assert "there is no decision 000000000000" in missing.text
+    decimal = console_client(write(tmp_path / "decimal", [{**LINES[0], "id": "001234567890"}]))
+    assert decimal.get("/decisions/001234567890").location == "/decisions/1"
+
+
+def test_a_decision_in_full(client: Any):
+    page = get_page(client, "/decisions/2")
+    assert '"HAMi-core", which equals no node\'s mode' in page.text
+    assert page.links("/rules/")[:2] == ["/rules/cores-range?kind=validation", "/rules/mode-invalid?kind=validation"]
+    assert "/decisions/1" in page.links("/decisions/")
+    assert "CUDA_DISABLE_CONTROL" in page.text
+    assert (
+        orjson.loads(page.text[page.text.index('{"time"') : page.text.index("}\n", page.text.index('{"time"')) + 1])
+        == LINES[1]
+    )
+    assert "spec.schedulerName" in get_page(client, "/decisions/1").text
+    get_page(client, "/decisions/99", 404)
+    get_page(client, "/decisions/-1", 404)
+    for digits in (16, 23, 5000):  # more than a number of the API has, than one of the database, than Python reads
+        get_page(client, f"/decisions/{'9' * digits}", 404)
+
+
+def test_a_decision_names_the_exceptions_that_it_used(tmp_path: Path):
+    used = {"rule": "cores-range", "until": "2026-12-31", "reason": HOSTILE, "owner": "gpu-team"}
+    client = console_client(write(tmp_path / "log", [LINES[1] | {"exceptions": [used, 7, {}]}]))
+    page = get_page(client, "/decisions/1")
+    text = " ".join(page.text.split())
+    assert "An exception from cores-range holds until 2026-12-31: " in text
+    assert "(gpu-team)" in text
+    assert not any(image["src"] == "x" for image in page.all("img"))
+
+
+def test_without_an_audit_log():
+    client = console_client(None)
+    assert "--audit-log FILE" in get_page(client, "/decisions").text
+    assert "--audit-log FILE" in get_page(client, "/decisions/1", 404).text
+    assert get_decisions(client)["log"] is None
+    assert get_decisions(client, "/summary")["decisions"] == 0
+
+
+def test_while_the_log_is_still_read(tmp_path: Path):
+    (tmp_path / "log").write_bytes(orjson.dumps(LINES[0]) + b"\n")
+    assert (
+        "Still reading the log: 0%" in get_page(console_client(LogFollower(str(tmp_path / "log"))), "/decisions").text
+    )
+
+
+def test_thirty_thousand_decisions(tmp_path: Path):
+    """The bounds are many times what it takes."""
+    begin = datetime(2026, 11, 17, tzinfo=UTC)
+
+    def line(number: int) -> dict[str, Any]:
+        at = (begin + timedelta(seconds=number * 2)).isoformat().replace("+00:00", "Z")
+        return {
+            **LINES[number % 2],
+            "time": at,
+            "namespace": f"n{number % 40}",
+            "user": f"u{number % 700}",
+            "request": {},
+        }
+
+    client = console_client(write(tmp_path / "log", [line(number) for number in range(30_000)]))
+    for address, seconds in (
+        ("/decisions", 2.0),
+        ("/decisions", 0.5),
+        ("/decisions?user=u1*&since=2026-11-17T08:00:00Z", 2.0),
+    ):
+        answer = within(seconds, lambda address=address: client.get(address))
+        assert answer.status_code == 200
+        assert len(answer.data) < 500_000
+    assert within(0.25, lambda: numbers(client, "?after=29999&refused=true")) == [30_000]

@@ -1,0 +1,133 @@
+"""Each check has cases with the status ok, a problem, and not checked: changes to a healthy cluster."""
+
+import copy
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import yaml
+
+from tests.cases import each_case
+from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, render, secret, without
+from webhook.questions.doctor.check import Status
+from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
+from webhook.questions.doctor.registry import CHECKS, examine
+
+CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
+EACH = [(check, case) for check, cases in CASES.items() for case in cases]
+RESPONSES = ("readiness", "metrics")
+
+
+def merged(before, change):
+    """The result of a JSON merge patch; null removes a key."""
+    if not isinstance(change, dict):
+        return copy.deepcopy(change)
+    result = dict(before) if isinstance(before, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def replaced(value, texts):
+    """A value with some texts replaced, in keys, too."""
+    if isinstance(value, dict):
+        return {replaced(key, texts): replaced(item, texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replaced(item, texts) for item in value]
+    if not isinstance(value, str):
+        return texts.get(value, value) if isinstance(value, bool) else value
+    for old, new in texts.items():
+        value = value.replace(old, new) if isinstance(old, str) else value
+    return value
+
+
+def facts_for(case):
+    """The facts of a healthy cluster with the changes of the case."""
+    objects = healthy()
+    for place, copy_place in case.get("copy", {}).items():
+        namespace = copy_place.split("/")[1]
+        objects[copy_place] = merged(objects[place], {"metadata": {"namespace": namespace}})
+    for place, texts in case.get("replace", {}).items():
+        changed = replaced(objects[place], texts)
+        assert changed != objects[place] or texts == {}, f"nothing to replace in {place}"
+        objects[place] = changed
+    for place, change in case.get("set", {}).items():
+        kind, _, name = place.partition("/")
+        fresh = {"kind": kind, "metadata": {"name": name}}
+        objects[place] = merged(objects.get(place, fresh), change)
+    for place, change in case.get("entry", {}).items():
+        objects[place]["webhooks"][0] = merged(objects[place]["webhooks"][0], change)
+    if "secret" in case:
+        certificate = case["secret"]
+        start = (
+            NOW
+            - timedelta(days=certificate.get("age", 0))
+            + timedelta(minutes=5 if certificate.get("age", 0) < 0 else 0)
+        )
+        ca = authority(certificate["authority"]) if "authority" in certificate else None
+        fresh = secret(
+            certificate.get("days", 90), certificate.get("hosts", ["vgpu-webhook.vgpu-webhook.svc"]), ca, start
+        )
+        objects["Secret/vgpu-webhook/vgpu-webhook-tls"] = fresh
+    for place in case.get("remove", []):
+        del objects[place]
+    hidden = case.get("unread", [])
+    facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in RESPONSES if name in case})
+    facts = without(facts, *[kind for kind in hidden if kind not in RESPONSES])
+    gone = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES if name in hidden}
+    return replace(facts, **gone)
+
+
+@each_case("check,case", EACH)
+def test_a_check_gives_the_expected_result(check, case):
+    results = check_results(check, facts_for(case))
+    expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
+    assert list(dict.fromkeys(result.status.value for result in results)) == expected
+    text = " ".join(f"{result.message} | {result.remedy}" for result in results)
+    for part in [case["contains"]] if isinstance(case.get("contains"), str) else case.get("contains", []):
+        assert part in text
+    for result in results:
+        assert bool(result.remedy) is (result.status is not Status.OK), "every problem has a remedy"
+
+
+@each_case(
+    "values,statuses",
+    [
+        (["kube-system"], [Status.OK]),
+        (["kube-system", "gpu-operator"], [Status.OK]),
+        (["gpu-operator"], [Status.WARNING]),
+    ],
+)
+def test_namespaces_that_are_excluded_besides_are_no_difference(values, statuses):
+    """The chart's excludedNamespaces adds some to every entry; another difference is said once for all entries."""
+    objects = healthy()
+    entries = [entry for raw in objects.values() for entry in raw.get("webhooks", []) if "namespaceSelector" in entry]
+    for entry in entries:
+        entry["namespaceSelector"]["matchExpressions"][0]["values"] = values
+    results = check_results("webhook-settings", facts_of(objects))
+    assert len(entries) > 5
+    assert [result.status for result in results] == statuses
+    assert all("excludedNamespaces of the chart" in result.remedy for result in results if result.remedy)
+
+
+def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
+    assert CASES.keys() == CHECKS.keys()
+    for check, cases in CASES.items():
+        seen = set()
+        for case in cases:
+            seen |= set(case["expect"] if isinstance(case["expect"], list) else [case["expect"]])
+        assert {"ok", "not checked"} <= seen, check
+        assert seen & {"broken", "warning"}, check
+
+
+def test_all_checks_pass_in_the_healthy_cluster():
+    assert {result.status for result in examine(facts_of(healthy()), render)} == {Status.OK}
+
+
+def test_nothing_is_checked_in_a_cluster_that_the_doctor_cannot_read():
+    nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES}
+    facts = replace(without(facts_of(healthy()), *ObjectKind), **nothing)
+    assert {result.status for result in examine(facts, render)} == {Status.UNCHECKED}

@@ -1,0 +1,153 @@
+"""`vgpu-webhook doctor`: its output, exit codes and bad input."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+
+from certs.pki import make_ca
+from tests.cli.conftest import shell
+from tests.kube.apiserver import ApiServer
+from tests.kube.faults import status
+from tests.questions.doctor.cluster import HEALTHY, base64, healthy, secret
+from tests.questions.doctor.test_live import put
+from webhook.questions.doctor.registry import CHECKS
+
+HOSTILE = "x\x1b]0;owned\x07\u202e\r\n"
+# Checks that need a live cluster. Files without fallback policies do not prove that there are none.
+OFFLINE = {"webhook-ready", "fallback-policies", "failed-open"}
+OK_LINES = len(CHECKS) + 1 - len(OFFLINE)  # webhook-configurations has a line for each of the two
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """The healthy cluster as files, with certificates that are valid today."""
+    shutil.copytree(HEALTHY, tmp_path / "cluster")
+    now = datetime.now(UTC)
+    ca = make_ca("today", now)
+    objects = healthy()
+    for target in ("MutatingWebhookConfiguration/vgpu-webhook", "ValidatingWebhookConfiguration/vgpu-webhook"):
+        for entry in objects[target]["webhooks"]:
+            entry["clientConfig"]["caBundle"] = base64(ca.certificate)
+        write(tmp_path / "cluster", target.partition("/")[0], objects[target])
+    write(tmp_path / "cluster", "secret", secret(ca=ca, start=now))
+    return tmp_path / "cluster"
+
+
+def write(directory, name, *items):
+    (directory / f"{name}.json").write_text(json.dumps({"kind": "List", "items": items}))
+
+
+def change(directory, file, old, new):
+    path = directory / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_healthy_cluster_ends_with_0(run, directory):
+    result = run("doctor", "--from", directory)
+    assert result.code == 0, result.out
+    *lines, empty, total = result.out.splitlines()
+    assert empty == ""
+    assert total == f"{OK_LINES} ok, {len(OFFLINE)} not checked"
+    assert [line.split()[1] for line in lines if line.startswith("?")] == [
+        "fallback-policies",
+        "webhook-ready",
+        "failed-open",
+    ]
+    assert all(line.startswith(("ok ", "? ")) for line in lines)
+    assert run("doctor", "--from", directory, "--warnings-as-errors").code == 0
+
+
+def test_json_has_every_check(run, directory):
+    result = run("doctor", "--from", directory, "-o", "json")
+    (report,) = result.lines
+    assert report["counts"] == {"ok": OK_LINES, "warning": 0, "broken": 0, "not checked": len(OFFLINE)}
+    assert {line["check"] for line in report["lines"]} == set(CHECKS)
+    assert {line["check"] for line in report["lines"] if line["status"] == "not checked"} == OFFLINE
+    assert all(line.keys() == {"check", "status", "message", "remedy"} for line in report["lines"])
+
+
+def test_a_failed_check_ends_with_1_and_names_the_remedy(run, directory):
+    change(directory, "config-maps.yaml", "- name: predicates", "- name: binpack")
+    result = run("doctor", "--from", directory, "--warnings-as-errors")
+    assert result.code == 1
+    (index,) = [n for n, line in enumerate(result.out.splitlines()) if line.startswith("broken")]
+    assert "never assigns a card" in result.out.splitlines()[index]
+    assert result.out.splitlines()[index + 1].strip().startswith("do add `- name: predicates`")
+
+
+def test_warnings_end_with_3_if_they_are_errors(run, directory):
+    change(directory, "config-maps.yaml", "deviceMemoryScaling: 1", "deviceMemoryScaling: 2")
+    assert run("doctor", "--from", directory).code == 0
+    assert run("doctor", "--from", directory, "--warnings-as-errors").code == 3
+
+
+def test_an_unreadable_file_ends_with_2_and_the_rest_is_checked(run, directory):
+    (directory / "bad.yaml").write_text("a: [")
+    result = run("doctor", "--from", directory)
+    assert result.code == 2
+    assert "bad.yaml: not YAML" in result.err
+    assert f"{OK_LINES} ok" in result.out
+
+
+def test_files_without_relevant_objects_are_an_error(run, tmp_path):
+    write(tmp_path, "one", {"kind": "Service", "metadata": {"name": "x", "namespace": "y"}})
+    assert run("doctor", "--from", tmp_path).code == 2
+    assert run("doctor", "--from", tmp_path / "absent").code == 2
+
+
+def test_the_policy_option(run, directory, tmp_path):
+    (tmp_path / "policy.yaml").write_text('target: {volcano: "1.14.0"}')
+    result = run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml")
+    assert result.code == 1
+    assert "the policy expects 1.14.0" in result.out
+    (tmp_path / "policy.yaml").write_text("rulez: {}")
+    assert run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml").code == 2
+
+
+@pytest.mark.parametrize("option", [["--context", "x"], ["--kubeconfig", "x"], ["--cluster"]])
+def test_files_and_a_cluster_exclude_each_other(run, directory, option):
+    result = run("doctor", "--from", directory, *option)
+    assert result.code == 2
+    assert "files are read instead of a cluster" in result.err
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_output_is_escaped(output, run, tmp_path):
+    node = {"kind": "Node", "metadata": {"name": HOSTILE, "annotations": {"volcano.sh/node-vgpu-register": HOSTILE}}}
+    hooks = [{"name": HOSTILE, "rules": [{"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}]}]
+    other = {"kind": "MutatingWebhookConfiguration", "metadata": {"name": HOSTILE}, "webhooks": hooks}
+    write(tmp_path, "all", node, other)
+    result = run("doctor", "--from", tmp_path, "-o", output)
+    assert "x\\x1b" in result.out or "x\\u001b" in result.out
+    assert all(line.isprintable() for line in result.out.split("\n"))
+
+
+def test_no_private_key_is_printed(run, directory):
+    key = secret()["data"]["tls.key"]
+    for output in ("text", "json"):
+        assert key[:40] not in run("doctor", "--from", directory, "-o", output).out
+
+
+def test_a_live_cluster(run, tmp_path):
+    with ApiServer() as api:
+        put(api, healthy())
+        api.fail(".*/proxy/readyz|/metrics", status(403))
+        kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+        result = run("doctor", "--kubeconfig", kubeconfig)
+        assert "ok       volcano-version" in result.out
+        assert "needs get on the URL /metrics" in result.out
+    result = run("doctor", "--kubeconfig", kubeconfig)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+
+
+def test_without_a_cluster_the_message_names_the_options(tmp_path):
+    result = shell("doctor", env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert result.returncode == 2
+    assert b"--kubeconfig" in result.stderr
+    assert b"Traceback" not in result.stderr

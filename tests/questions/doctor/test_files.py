@@ -1,0 +1,143 @@
+"""Facts from files in any layout, and what an absent object means."""
+
+import json
+import os
+import shutil
+
+import pytest
+import yaml
+
+from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy, render, secret
+from webhook.errors import ConfigError
+from webhook.questions.doctor.check import Status
+from webhook.questions.doctor.facts import ObjectKind, Unread
+from webhook.questions.doctor.gather import facts_from_files
+from webhook.questions.doctor.registry import examine
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read():
+        facts, errors = facts_from_files([tmp_path], NOW, None)
+        assert errors == []
+        return facts
+
+    return read
+
+
+def results(facts):
+    return {
+        result.check: result
+        for result in examine(facts, render)
+        if result.check not in ("webhook-ready", "failed-open")
+    }
+
+
+def dump(path, value):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value) if path.suffix == ".json" else yaml.safe_dump(value))
+
+
+def test_a_list_as_kubectl_prints_it_is_read(read, tmp_path):
+    dump(tmp_path / "all.json", {"kind": "List", "items": list(healthy().values())})
+    assert {result.status for result in results(read()).values()} == {Status.OK}
+
+
+def test_files_with_one_object_are_read_from_folders(read, tmp_path):
+    for number, raw in enumerate(healthy().values()):
+        dump(tmp_path / raw["kind"] / f"{number}.yml", raw)
+    by_check = results(read())
+    for check in (
+        "queues",
+        "device-classes",
+        "other-webhooks",
+        "volcano-admission",
+        "configuration-writers",
+        "secret-readers",
+        "pod-creators",
+    ):
+        assert by_check.pop(check).status is Status.UNCHECKED  # single objects do not show that there are no others
+    assert {result.status for result in by_check.values()} == {Status.OK}
+
+
+def test_the_items_of_a_node_list_are_nodes(read, tmp_path):
+    dump(tmp_path / "nodes.yaml", {"kind": "NodeList", "items": [{"metadata": {"name": "a"}}, "junk"]})
+    facts = read()
+    assert len(facts.all(ObjectKind.NODE)) == 1
+    assert facts.gap(ObjectKind.NODE) is None
+
+
+def test_nested_lists_and_streams_are_read(read, tmp_path):
+    node = {"kind": "Node", "metadata": {"name": "a"}}
+    (tmp_path / "a.yaml").write_text(
+        f"{json.dumps({'kind': 'List', 'items': [{'kind': 'List', 'items': [node]}]})}\n---\n{{}}"
+    )
+    assert len(read().all(ObjectKind.NODE)) == 1
+
+
+def test_an_object_is_absent_only_if_a_list_of_its_namespace_is_read(read, tmp_path):
+    shutil.copy(HEALTHY / "workloads.yaml", tmp_path)
+    dump(tmp_path / "one.yaml", healthy()["ConfigMap/volcano-system/volcano-scheduler-configmap"])
+    assert check_results("device-config", read())[0].status is Status.UNCHECKED
+    other = {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": "kube-system"}}
+    dump(tmp_path / "list.yaml", {"kind": "List", "items": [other]})
+    assert check_results("device-config", read())[0].status is Status.BROKEN
+    assert isinstance(read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy"), Unread)
+    dump(
+        tmp_path / "list.yaml",
+        {"kind": "List", "items": [other, {**other, "metadata": {"name": "x", "namespace": "y"}}]},
+    )
+    assert read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy") is None
+
+
+def test_a_missing_file_is_reported_with_the_command_that_prints_it(read, tmp_path):
+    dump(tmp_path / "nodes.yaml", {"kind": "Node", "metadata": {"name": "a"}})
+    assert "kubectl get configmaps -A -o yaml" in check_results("policy", read())[0].remedy
+    assert 'del(.data["tls.key"])' in check_results("serving-certificate", read())[0].remedy
+
+
+def test_private_keys_are_not_kept(read, tmp_path):
+    raw = secret()
+    raw["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(raw)}
+    raw["stringData"] = {"tls.key": "secret"}
+    dump(tmp_path / "secret.yaml", raw)
+    (kept,) = read().all(ObjectKind.SECRET)
+    assert raw["data"]["tls.key"] not in json.dumps(kept)
+    assert kept["data"].keys() == {"tls.crt"}
+    assert kept.keys() == {"metadata", "data"}
+
+
+def test_an_unreadable_file_is_named_and_the_others_are_read(tmp_path):
+    dump(tmp_path / "a.yaml", {"kind": "Node", "metadata": {"name": "a"}})
+    (tmp_path / "b.yaml").write_text("a: [")
+    facts, errors = facts_from_files([tmp_path], NOW, None)
+    assert len(facts.all(ObjectKind.NODE)) == 1
+    assert [error.startswith(f"{tmp_path / 'b.yaml'}: ") for error in errors] == [True]
+
+
+@pytest.mark.parametrize(
+    "place,message",
+    [
+        ("ignored", "no file in this directory"),  # neither other files nor pipes are read
+        ("absent", "No such file"),
+        ("many", "more than 2 files"),
+    ],
+)
+def test_a_directory_without_readable_files_is_an_error(tmp_path, monkeypatch, place, message):
+    monkeypatch.setattr("webhook.inputs.manifests.MAX_FILES", 2)
+    for number in range(3):
+        dump(tmp_path / "many" / f"{number}.yaml", {})
+    (tmp_path / "ignored").mkdir()
+    (tmp_path / "ignored" / "notes.txt").write_text("a: [")
+    os.mkfifo(tmp_path / "ignored" / "pipe.yaml")
+    with pytest.raises(ConfigError, match=message):
+        facts_from_files([tmp_path / place], NOW, None)
+
+
+def test_the_total_size_of_the_files_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr("webhook.questions.doctor.gather.MAX_BYTES", 100)
+    dump(tmp_path / "a.yaml", {"kind": "Node", "metadata": {"name": "a"}})
+    dump(tmp_path / "b.yaml", {"kind": "Node", "metadata": {"name": "b" * 60}})
+    facts, errors = facts_from_files([tmp_path], NOW, None)
+    assert len(facts.all(ObjectKind.NODE)) == 1
+    assert "larger than" in errors[0]

@@ -1,0 +1,421 @@
+"""The health page and its operations."""
+
+import gzip
+import os
+import threading
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.console.conftest import Fixed, sample_parts
+from webhook.audit.follower import LogFollower
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.errors import ClusterError
+from webhook.manifests.configurations import configurations
+from webhook.questions.doctor import examiner
+from webhook.questions.doctor.certificate import check_certificate
+from webhook.questions.doctor.examiner import Examiner
+from webhook.questions.doctor.gather import facts_from_files
+from webhook.questions.doctor.operation import WORST_FIRST
+from webhook.questions.doctor.registry import examine
+from webhook.settings.files import SAMPLES, or_samples
+from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.watcher import SettingsWatcher
+
+NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def gather_samples():
+    return facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)
+
+
+def console(settings=None, **parts):
+    return create_app(ConsoleState(settings or Fixed(sample_parts()), **parts)).test_client()
+
+
+def health(client, **query):
+    response = client.get("/api/v1/health", query_string=query)
+    assert response.status_code == 200
+    return response.json
+
+
+def part(found, name):
+    return next(each for each in found["parts"] if each["check"] == name)
+
+
+def write_certificate(path, before, after, names=("vgpu-webhook.vgpu-webhook.svc",), subject="vgpu-webhook"):
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(before)
+        .not_valid_after(after)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in names]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+# --- the certificate ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("age", "left", "status", "message"),
+    [
+        (timedelta(days=10), timedelta(days=355), "ok", "for 355 days"),
+        (timedelta(days=350), timedelta(days=15), "ok", "for 15 days"),
+        (timedelta(days=352), timedelta(days=13), "warning", "in 13 days"),
+        (timedelta(days=76), timedelta(days=14), "ok", "for 14 days"),
+        (timedelta(days=82), timedelta(days=8), "warning", "in 8 days"),
+        (timedelta(hours=21), timedelta(hours=3), "ok", "for 3 hours"),
+        (timedelta(hours=22), timedelta(hours=2), "warning", "in 2 hours"),
+        (timedelta(days=366), timedelta(seconds=-1), "broken", "expired"),
+        (timedelta(seconds=-60), timedelta(days=365), "broken", "not valid before"),
+    ],
+)
+def test_the_status_of_a_certificate_depends_on_its_remaining_time(tmp_path, age, left, status, message):
+    found = check_certificate(write_certificate(tmp_path / "tls.crt", NOW - age, NOW + left), NOW)
+    assert found.result.status == status
+    assert message in found.result.message
+    assert bool(found.result.remedy) == (status != "ok")
+    assert (found.not_before, found.not_after) == (NOW - age, NOW + left)
+    assert found.days_left == left.days
+
+
+def test_a_certificate_is_shown_with_its_names(tmp_path):
+    names = [f"name-{at}.example" for at in range(30)]
+    file = write_certificate(tmp_path / "tls.crt", NOW, NOW + timedelta(days=90), names, subject=HOSTILE)
+    found = check_certificate(file, NOW)
+    assert (found.names[0], len(found.names), found.more_names) == ("name-0.example", 20, 10)
+    page = console(certificate=file).get("/health").text
+    assert "name-0.example" in page
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"nonsense", b"\x00" * 100, b"-----BEGIN CERTIFICATE-----\n", b"x" * (2 << 20), None]
+)
+def test_an_invalid_certificate_is_broken(tmp_path, content):
+    file = tmp_path / "tls.crt"
+    if content is not None:
+        file.write_bytes(content)
+    found = health(console(certificate=file))
+    assert (
+        found["certificate"]["result"]["status"] == part(found, "certificate")["status"] == found["status"] == "broken"
+    )
+    assert part(found, "certificate")["remedy"]
+    assert console(certificate=file).get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: Path(path).symlink_to("/dev/zero")])
+def test_the_check_does_not_wait_for_a_certificate_that_is_not_a_regular_file(tmp_path, make):
+    make(tmp_path / "tls.crt")
+    thread = threading.Thread(
+        target=lambda: found.append(health(console(certificate=tmp_path / "tls.crt"))), daemon=True
+    )
+    found: list = []
+    thread.start()
+    thread.join(60)
+    assert "not a regular file" in part(found[0], "certificate")["message"]
+
+
+def test_the_certificate_is_not_checked_without_its_file(client):
+    found = health(client)
+    assert found["certificate"] is None
+    assert part(found, "certificate")["status"] == "not checked"
+    assert "--tls-cert FILE" in client.get("/health").text
+
+
+# --- settings, audit log, all parts -------------------------------------------------------------------------------
+
+
+class WithProblems(Fixed):
+    def statuses(self):
+        return (
+            SettingStatus("device config", SourceStatus("the API server", None, 3.5), NOW, "abc"),
+            SettingStatus("policy", SourceStatus(HOSTILE, f"cannot be used {HOSTILE}", 7_300.0), NOW, "abd"),
+            SettingStatus("fleet", SourceStatus("fleet.yaml"), NOW, "abe"),
+        )
+
+
+def test_sources_show_their_age_and_their_problem():
+    client = console(WithProblems(sample_parts()))
+    found = health(client)
+    config, policy, fleet = found["sources"]
+    assert (config["source"]["age"], config["source"]["problem"], config["digest"]) == (3.5, None, "abc")
+    assert config["since"] == "2026-07-01T12:00:00Z"
+    assert policy["source"]["problem"].startswith("cannot be used")
+    assert fleet["source"]["age"] is None
+    assert part(found, "policy")["status"] == found["status"] == "warning"
+    assert part(found, "device config")["status"] == "ok"
+    page = client.get("/health").text
+    assert "cannot be used" in page
+    assert "2 h ago" in page
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+
+
+def test_an_unknown_fleet_is_a_warning():
+    parts = sample_parts()
+    settings = Fixed(type(parts)(parts.config, parts.policy, None))
+    found = health(console(settings))
+    assert part(found, "fleet")["status"] == "warning"
+    assert "--fleet FILE" in part(found, "fleet")["remedy"]
+
+
+def test_parts_are_listed_worst_first(tmp_path):
+    expired = write_certificate(tmp_path / "tls.crt", NOW - timedelta(days=400), NOW - timedelta(days=300))
+    client = console(WithProblems(sample_parts()), certificate=expired)
+    found = health(client)
+    assert [each["status"] for each in found["parts"]] == [
+        "broken",
+        "warning",
+        "not checked",
+        "not checked",
+        "ok",
+        "ok",
+    ]
+    page = client.get("/health").text
+    assert "Something is broken" in page
+    assert page.index("✕") < page.index("▲") < page.index("✓")
+
+
+def test_a_page_without_problems_mentions_that_parts_are_not_checked(client):
+    page = client.get("/health").text
+    assert "No problem found, but not everything could be checked" in page
+
+
+def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
+    file = tmp_path / "audit.jsonl"
+    file.write_bytes((SAMPLES / "audit.jsonl").read_bytes() + b"what is this\n" * 3)
+    follower = LogFollower(str(file))
+    follower.look()
+    client = console(decisions=follower)
+    found = health(client)
+    log = found["auditLog"]
+    assert (log["count"], log["skipped"]["foreign"], log["progress"], log["problem"]) == (
+        follower.store.extent().count,
+        3,
+        1.0,
+        None,
+    )
+    assert log["extent"]["oldest"] <= log["extent"]["newest"]
+    assert part(found, "audit log") == {
+        "check": "audit log",
+        "status": "ok",
+        "message": f"{follower.store.extent().count:,} decisions",
+        "remedy": "",
+    }
+    assert "3 foreign" in client.get("/health").text
+    follower.stop()
+
+
+@pytest.mark.parametrize("name,problem", [("", ".1.gz: the compressed data ends early"), (".missing", ".missing")])
+def test_a_log_that_cannot_be_read_is_a_warning(tmp_path, name, problem):
+    file = tmp_path / "audit.jsonl"
+    file.write_bytes((SAMPLES / "audit.jsonl").read_bytes())
+    (tmp_path / "audit.jsonl.1.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
+    follower = LogFollower(f"{file}{name}")
+    follower.look()
+    found = health(console(decisions=follower))
+    assert part(found, "audit log")["status"] == "warning"
+    assert f"{file}{problem}" in found["auditLog"]["problem"]
+    follower.stop()
+
+
+# --- the doctor ---------------------------------------------------------------------------------------------------
+
+
+def doctor_results(client, **query):
+    response = client.get("/api/v1/health/doctor", query_string=query)
+    assert response.status_code == 200
+    return response.json
+
+
+class Gatherer:
+    """Gathers facts from the samples, counts its calls, and can be blocked."""
+
+    def __init__(self, error=None, blocked=False):
+        self.calls = 0
+        self.error = error
+        self.unblocked = threading.Event()
+        if not blocked:
+            self.unblocked.set()
+
+    def __call__(self):
+        self.calls += 1
+        assert self.unblocked.wait(30)
+        if self.error is not None:
+            raise self.error
+        return gather_samples()
+
+
+def test_without_a_cluster_the_page_explains_how_to_connect_one(client):
+    found = doctor_results(client)
+    assert found["available"] is False
+    assert "--cluster" in found["problem"]
+    assert "--doctor-from DIR" in found["problem"]
+    page = client.get("/health").text
+    assert "--doctor-from DIR" in page
+    assert "data-looking" not in page
+
+
+def test_the_doctor_returns_the_results_of_the_command():
+    found = doctor_results(console(doctor=Examiner("samples", gather_samples)))
+    expected = examine(gather_samples()[0], partial(configurations, all_pods=True))
+    assert sorted(
+        (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
+    ) == sorted((result.check, result.status.value, result.message, result.remedy) for result in expected)
+    order = [WORST_FIRST.index(each["status"]) for each in found["lines"]]
+    assert order == sorted(order)
+    assert sum(found["counts"].values()) == len(found["lines"])
+    assert found["looking"] is False
+
+
+def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
+    client = console(SettingsWatcher(or_samples({}), None), doctor=Examiner(str(SAMPLES / "cluster"), gather_samples))
+    doctor_results(client)
+    found = part(health(client), "doctor")
+    assert found["status"] == health(client)["status"] == "not checked"
+    assert found["message"].startswith("a sample cluster: ")
+    assert "Sample data</strong>, not that of a cluster: device config, fleet, list of" in client.get("/fleet").text
+    assert "list of quotas, cluster." in client.get("/health").text
+    assert "Sample data" not in client.get("/rules").text + client.get("/decisions").text
+    log = LogFollower(str(SAMPLES / "audit.jsonl"))
+    assert "not that of a cluster: audit log." in console(decisions=log).get("/decisions").text
+    assert "Sample data" not in console(Fixed(sample_parts())).get("/fleet").text
+
+
+def test_the_page_groups_the_results_worst_first():
+    client = console(doctor=Examiner("samples", gather_samples))
+    page = client.get("/health?wait=20").text
+    found = doctor_results(client)
+    for line in found["lines"]:
+        assert f"<code>{line['check']}</code>" in page
+    section = page[page.index("Results of the doctor") :]
+    assert section.index("✕</span> broken") < section.index("▲</span> warning") < section.index("✓</span> ok")
+    assert "Check again" in section
+    assert part(health(client), "doctor")["status"] == "broken"
+
+
+def test_a_fresh_result_is_reused():
+    gather = Gatherer()
+    client = console(doctor=Examiner("samples", gather))
+    for _ in range(5):
+        assert doctor_results(client)["lines"]
+    assert health(client)["doctor"]["lines"]
+    assert doctor_results(client, refresh="true")["lines"]  # sooner than after 10 s
+    assert gather.calls == 1
+
+
+def test_the_doctor_runs_again_on_request_and_when_its_result_is_old(monkeypatch):
+    gather = Gatherer()
+    client = console(doctor=Examiner("samples", gather))
+    doctor_results(client)
+    monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
+    doctor_results(client)
+    assert gather.calls == 1
+    doctor_results(client, refresh="true")
+    assert gather.calls == 2
+    monkeypatch.setattr(examiner, "FRESH_SECONDS", 0.0)
+    doctor_results(client)
+    assert gather.calls == 3
+
+
+def test_a_page_does_not_wait_for_a_slow_check():
+    gather = Gatherer(blocked=True)
+    client = console(doctor=Examiner("samples", gather))
+    page = client.get("/health").text
+    assert 'data-looking="/health?wait=20"' in page
+    assert 'href="/health?wait=20"' in page
+    found = doctor_results(client, wait="0.2")
+    assert (found["looking"], found["at"], found["lines"]) == (True, None, [])
+    assert part(health(client), "doctor")["message"] == "still checking"
+    assert gather.calls == 1
+    gather.unblocked.set()
+    assert doctor_results(client, wait="20")["lines"]
+    assert "data-looking" not in client.get("/health").text
+
+
+def test_an_older_result_is_shown_while_the_doctor_runs(monkeypatch):
+    gather = Gatherer()
+    client = console(doctor=Examiner("samples", gather))
+    lines = doctor_results(client)["lines"]
+    monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
+    gather.unblocked.clear()
+    found = doctor_results(client, refresh="true", wait="0")
+    assert (found["looking"], found["lines"]) == (True, lines)
+    assert "Its last results are below" in client.get("/health").text
+    gather.unblocked.set()
+    assert doctor_results(client, wait="20")["looking"] is False
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (ClusterError(f"https://dead: no answer in time {HOSTILE}"), "no answer in time"),
+        (KeyError(HOSTILE), "a bug in the doctor"),
+    ],
+)
+def test_a_failed_doctor_does_not_hide_the_rest_of_the_page(error, problem):
+    gather = Gatherer(error)
+    client = console(doctor=Examiner("samples", gather))
+    found = doctor_results(client)
+    assert (found["available"], found["lines"]) == (True, [])
+    assert problem in found["problem"]
+    response = client.get("/health")
+    assert response.status_code == 200
+    for text in ("The doctor failed", problem, "Settings in use", "This console"):
+        assert text in response.text
+    assert "<script>alert" not in response.text
+    assert part(health(client), "doctor")["status"] == "warning"
+    assert gather.calls == 1
+
+
+def test_a_failed_run_is_repeated_sooner(monkeypatch):
+    gather = Gatherer(ClusterError("dead"))
+    client = console(doctor=Examiner("samples", gather))
+    assert doctor_results(client)["problem"] == "dead"
+    monkeypatch.setattr(examiner, "FAILED_SECONDS", 0.0)
+    gather.error = None
+    found = doctor_results(client)
+    assert found["problem"] is None
+    assert found["lines"]
+
+
+def test_concurrent_requests_share_one_check():
+    gather = Gatherer(blocked=True)
+    client = console(doctor=Examiner("samples", gather))
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(doctor_results(client.application.test_client())))
+        for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    gather.unblocked.set()
+    for thread in threads:
+        thread.join(30)
+    assert gather.calls == 1
+    assert [bool(each["lines"]) for each in found] == [True] * 6
+
+
+def test_health_has_the_versions_and_the_uptime(client):
+    found = health(client)
+    assert found["python"].startswith("3.")
+    assert found["uptimeSeconds"] > 0
+    assert found["version"]

@@ -1,0 +1,338 @@
+"""A replay with the original inputs reproduces the decision; with other inputs, it reports what would change."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.audit.recording import recorded
+from tests.audit.test_excerpt import rich_pods
+from tests.cases import each_case
+from tests.examples import examples
+from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
+from tests.workloads import KINDS, kind_id, kinds, workload
+from webhook.audit.decision import Decision
+from webhook.devices.config_file import parse_device_config
+from webhook.pod.templates import changed_templates
+from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
+from webhook.questions.replay.answer import (
+    ENDPOINT_REVIEWS,
+    PASSED_OVER,
+    Direction,
+    Replayed,
+    Replayer,
+    ReplayVerdict,
+    rebuild,
+)
+from webhook.review import mutate
+from webhook.rules.settings import Level
+from webhook.settings.snapshot import default_device_config
+from webhook.snapshot import Snapshot
+from webhook.wire import codec
+
+known = partial(snapshot, *ALL_FAMILIES)
+
+OLD = known()
+HIDING = known(
+    workloads="deny",
+    namespaces=[{"match": ["kube-*"], "exempt": True}],
+    config=parse_device_config({"nvidia": {"overwriteEnv": True, "defaultGPUNum": 1, "defaultMemory": 3000}}, "test"),
+)
+AUDITING = known(enforcement="audit")
+OTHER_SCHEDULER = known(schedulerName="other", schedulerNames=["other"])
+WARNING = known(enforcement="warn", workloads="deny")
+ENDPOINTS = st.sampled_from(sorted(ENDPOINT_REVIEWS))
+
+
+def replay(decision: Any, base: Snapshot = OLD, tried: Snapshot | None = None) -> Replayed:
+    return Replayer(base, tried or base).replay(decision)
+
+
+def assert_reproduced(admission_request: Any, endpoint: str, used: Snapshot = OLD) -> None:
+    found = replay(recorded(admission_request, used, endpoint), used)
+    assert found.verdict is ReplayVerdict.SAME, (found.direction, found.reason, found.decision.findings, found.outcome)
+
+
+@each_case("endpoint", ENDPOINT_REVIEWS)
+@each_case("file", RECORDED, ids=lambda file: file.stem)
+def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
+    assert_reproduced(codec.decode(file.read_bytes()), endpoint)
+
+
+@examples(60)
+@given(
+    rich_pods(),
+    ENDPOINTS,
+    st.sampled_from([OLD, HIDING, AUDITING, WARNING]),
+    st.sampled_from(["default", "kube-system"]),
+)
+def test_any_new_pod_is_reproduced(pod: dict[str, Any], endpoint: str, used: Snapshot, namespace: str):
+    assert_reproduced(request(pod, namespace=namespace), endpoint, used)
+
+
+@examples(40)
+@given(rich_pods(), rich_pods(), st.sampled_from(["", "ephemeralcontainers", "status"]))
+def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any], part: str):
+    assert_reproduced(request(new, old, sub_resource=part), "validate")
+
+
+@examples(60)
+@given(st.lists(rich_pods(), min_size=1, max_size=2), kinds, ENDPOINTS, st.sampled_from([OLD, HIDING, AUDITING]))
+def test_any_workload_is_reproduced(pods: list[dict[str, Any]], kind: WorkloadKind, endpoint: str, used: Snapshot):
+    assert_reproduced(request(workload(kind, pods)), endpoint, used)
+
+
+counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
+policies = st.sampled_from([{}, {"podManagementPolicy": "Parallel"}, {"strategy": {"type": "Recreate"}}])
+
+
+@st.composite
+def gangs(draw):
+    """A workload whose pods start together, some of them malformed."""
+    limits = {"volcano.sh/vgpu-number": draw(st.integers(1, 9))}
+    pods = [{"spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}}, {"spec": {"containers": [{}]}}]
+    annotations = {"scheduling.volcano.sh/group-min-member": draw(st.sampled_from(["0", "2", "7", "many"]))}
+    if draw(st.booleans()):
+        annotations["scheduling.volcano.sh/queue-name"] = "research"
+    if kind := draw(st.sampled_from(["", "Deployment", "StatefulSet", "ReplicaSet"])):
+        spec = {"replicas": draw(counts), "template": pods[0], **draw(policies)}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": "a", "annotations": annotations},
+            "spec": spec,
+        }
+    tasks = [
+        {"name": name, "replicas": draw(counts), "minAvailable": draw(counts), "template": draw(st.sampled_from(pods))}
+        for name in ("ps", "worker")
+    ]
+    if draw(st.booleans()):
+        tasks[1]["dependsOn"] = {"name": ["ps"]}
+    spec = {"minAvailable": draw(counts), "tasks": tasks}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec}
+
+
+@examples(100)
+@given(gangs(), st.sampled_from([OLD, HIDING]))
+def test_any_gang_is_reproduced(workload: dict[str, Any], used: Snapshot):
+    assert_reproduced(request(workload), "validate", used)
+
+
+@examples(60)
+@given(st.lists(rich_pods(), min_size=2, max_size=2), strategies.pods() | st.none(), kinds)
+def test_any_changed_workload_is_reproduced(pods: list[dict[str, Any]], old: dict[str, Any] | None, kind: WorkloadKind):
+    before = pods if old is None else [pods[0], old]
+    assert_reproduced(request(workload(kind, pods), workload(kind, before)), "validate")
+
+
+@each_case("kind", KINDS, ids=kind_id)
+def test_the_same_templates_are_reviewed(kind: WorkloadKind):
+    admission_request = request(workload(kind, [pod(99), pod()]), workload(kind, [pod(), pod()]))
+    new = changed_templates(kind, admission_request.object or {}, admission_request.old_object)
+    again = rebuild(recorded(admission_request, OLD))
+    kept = again.templates or ()
+    assert [(one.path, one.whole, one.sources) for one in kept] == [(one.path, one.whole, one.sources) for one in new]
+    assert (again.request.group, again.request.kind) == kind.key
+
+
+@examples(40)
+@given(rich_pods(), st.sampled_from([None, "", "status"]))
+def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
+    for operation in ("DELETE", "CONNECT"):
+        assert_reproduced(request(pod, operation=operation, sub_resource=part or ""), "validate")
+    assert_reproduced(request({**pod, "kind": "Service"}), "validate")
+
+
+@examples(60)
+@given(strategies.json_objects | strategies.mangled(strategies.pods()), strategies.json_values, ENDPOINTS)
+def test_no_content_of_a_line_raises(kept: Any, patch: Any, endpoint: str):
+    kept, patch = orjson.loads(json.dumps([kept, patch]))
+    usual = recorded(request(pod()), OLD, endpoint)
+    for kind in ("Pod", "Job", "CronJob", "Service", ""):
+        for held in (
+            kept,
+            {"pod": kept},
+            {"pod": {}, "old": kept},
+            {"templates": [{"path": "spec.template", "pod": kept}]},
+            {"templates": [{"path": "spec.tasks[0].template", "pod": {}}], "workload": kept},
+            {"templates": [{"path": "spec.template", "pod": {}}], "workload": {"spec": kept}},
+            {"templates": [{"path": "spec.template", "pod": {}, "sources": kept}], "group": kept, "workload": kept},
+            {"templates": kept, "group": "ray.io"},
+        ):
+            decision = altered(usual, kind=kind, request=held)
+            replayer = Replayer(OLD, OTHER_SCHEDULER)
+            replayer.replay(altered(decision, endpoint="mutate", patch=[{"op": "add", "path": "/a", "value": patch}]))
+            assert replayer.replay(decision).verdict in ReplayVerdict
+
+
+# --- other inputs ---------------------------------------------------------------------------------------------------
+
+
+def pod(number: int = 1, **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": number}}}
+    return {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [container], **spec}}
+
+
+def altered(decision: Decision, **fields: Any) -> Decision:
+    return replace(decision, **fields)
+
+
+def judged(raw: dict[str, Any], used: Snapshot = OLD) -> Decision:
+    """The decision of `validate` about a pod that `mutate` reviewed before."""
+    return recorded(request(dict(mutate(request(raw), used).object)), used)
+
+
+TRUSTED = {"rules": {"host-access": "deny"}}
+
+
+@pytest.mark.parametrize(
+    "raw, policy, direction",
+    [
+        (pod(hostPID=True), {"rules": {"host-access": "deny"}}, Direction.REFUSED),
+        (pod(99), {"rules": {"card-count": "off"}}, Direction.ALLOWED),
+        (pod(1), {"rules": {"card-count": "off"}}, None),
+        (pod(99, hostPID=True), {"rules": {"host-access": "deny"}}, Direction.FOUND),
+        (pod(hostPID=True), {"rules": {"host-access": "off"}}, Direction.FOUND),
+        (pod(hostPID=True), {"namespaces": [{"match": ["other"], "rules": {"host-access": "deny"}}]}, None),
+    ],
+)
+def test_a_new_policy(raw: dict[str, Any], policy: Any, direction: Direction | None):
+    tried = known(**policy)
+    decision = judged(raw)
+    for found in (replay(decision, tried), replay(decision, OLD, tried)):
+        assert found.direction is direction
+        assert found.verdict is (ReplayVerdict.SAME if direction is None else ReplayVerdict.CHANGED)
+    assert replay(decision, tried).other == ("policy",)
+    assert replay(decision, OLD, tried).other == ()
+
+
+def test_new_warnings():
+    quiet = known(rules={"host-access": "off"})
+    found = replay(judged(pod(hostPID=True), quiet), OLD)
+    assert found.direction is Direction.WARNED
+    assert [violation.rule for violation in found.gained] == ["host-access"]
+    assert found.lost == ()
+
+
+def test_other_mutations():
+    decision = recorded(request(pod()), OLD, "mutate")
+    assert replay(decision, OLD, OTHER_SCHEDULER).direction is Direction.REPAIRED
+
+
+def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
+    replayer = Replayer(OLD, OTHER_SCHEDULER)
+    assert replayer.replay(judged(pod())).direction is Direction.REFUSED, (
+        "the replayer has not seen its review by mutate"
+    )
+    assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.REPAIRED
+    assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
+
+
+@pytest.mark.parametrize("used", [AUDITING, known(enforcement="warn")])
+def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
+    replayer = Replayer(used, OLD)
+    repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
+    assert repaired.direction is Direction.REPAIRED
+    gained, lost = repaired.other_operations
+    assert [operation["path"] for operation in gained] == ["/spec/schedulerName", "/spec/tolerations"]
+    assert lost == []
+    assert replayer.replay(judged(pod(), used)).verdict is ReplayVerdict.SAME, "it is repaired first"
+    refused = replayer.replay(judged(pod(99), used))
+    assert refused.direction is Direction.REFUSED
+    levels = [(before.rule, before.level, after.level) for before, after in refused.level_changes]
+    assert len(levels) == 1
+    assert (levels[0][0], levels[0][2]) == ("card-count", Level.DENY)
+
+
+def test_auditing_admits_pods_that_were_refused():
+    replayer = Replayer(OLD, AUDITING)
+    assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.REPAIRED
+    assert replayer.replay(judged(pod(99))).direction is Direction.ALLOWED
+    assert replayer.replay(judged(pod())).direction is None
+
+
+def test_another_policy_changes_what_would_be_refused():
+    tried = known(enforcement="audit", rules={"card-count": "warn"})
+    found = replay(judged(pod(99), AUDITING), AUDITING, tried)
+    assert found.direction is Direction.FOUND, "the author of the pod sees no difference"
+    assert (found.gained, found.lost) == ((), ())
+    assert [(b.rule, b.level, a.level) for b, a in found.level_changes] == [("card-count", Level.DENY, Level.WARN)]
+    tried = known(enforcement="audit", repairs={"toleration": False})
+    found = replay(recorded(request(pod()), AUDITING, "mutate"), AUDITING, tried)
+    assert (found.direction, len(found.other_operations[1])) == (Direction.REPAIRED, 1)
+
+
+def test_warning_of_what_was_only_recorded():
+    found = replay(judged(pod(99), AUDITING), AUDITING, known(enforcement="warn"))
+    assert (found.verdict, found.direction) == (ReplayVerdict.CHANGED, Direction.WARNED)
+
+
+def test_another_fleet():
+    decision = judged(pod(99))
+    found = replay(decision, snapshot())
+    assert (found.direction, found.other) == (Direction.ALLOWED, ("fleet",))
+    found = replay(decision, snapshot(config=default_device_config()))
+    assert found.other == ("config", "fleet")
+
+
+def test_a_decision_that_the_same_inputs_do_not_reproduce_is_unexplained():
+    decision = altered(judged(pod()), allowed=False)
+    assert replay(decision).verdict is ReplayVerdict.UNEXPLAINED
+    assert replay(decision, OLD, known(**TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, (
+        "the other inputs are not the cause"
+    )
+    other = altered(decision, digests={**decision.digests, "fleet": "another"})
+    assert replay(other).verdict is ReplayVerdict.CHANGED
+
+
+# --- lines without the reviewed object ------------------------------------------------------------------------------
+
+
+def test_a_line_that_was_too_long():
+    env = [{"name": f"CUDA_{number:0>900}"} for number in range(50)]
+    found = replay(judged({**pod(), "spec": {"containers": [{"name": "a", "env": env}]}}))
+    assert (found.verdict, found.reason) == (ReplayVerdict.UNKNOWN, "the line was too long to hold the pod")
+
+
+def test_a_pod_that_could_not_be_recorded():
+    decision = altered(judged(pod()), request={"omitted": "spec.volumes must be a list, not a string"})
+    assert replay(decision).reason == "the pod could not be recorded"
+
+
+EXEMPT = known(namespaces=[{"match": ["default"], "exempt": True}])
+
+
+def test_pods_of_a_namespace_that_was_exempt():
+    decision = recorded(request(pod(99)), EXEMPT)
+    assert replay(decision, EXEMPT).verdict is ReplayVerdict.SAME
+    assert replay(decision).reason == PASSED_OVER
+    assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
+    assert replay(judged(pod(99)), EXEMPT).direction is Direction.ALLOWED
+
+
+def test_workloads_whose_templates_did_not_change():
+    deployment = workload(WORKLOAD_KINDS["apps", "Deployment"], [pod(99)])
+    unchanged = request(deployment, {**deployment, "metadata": {"labels": {"a": "b"}}})
+    decision = recorded(unchanged, OLD)
+    tried = known(**TRUSTED)
+    assert replay(decision, OLD, tried).verdict is ReplayVerdict.SAME
+    assert replay(decision, tried).reason == PASSED_OVER, "that policy is not known"
+    decision = recorded(unchanged, EXEMPT)
+    assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
+    assert replay(decision, EXEMPT, known(workloads="off")).verdict is ReplayVerdict.SAME
+
+
+def test_the_user_counts():
+    annotated = {**pod(), "metadata": {"name": "pod", "annotations": {"volcano.sh/devices-to-allocate": "x"}}}
+    trusted = known(trustedUsers=["alice"])
+    for user, direction in (("alice", Direction.ALLOWED), ("bob", None)):
+        decision = recorded(request(annotated, pod(), user=user), OLD)
+        assert not decision.allowed
+        assert replay(decision, trusted).direction is direction

@@ -1,0 +1,334 @@
+"""The operations `review` and `explain` return what the command prints, within limits."""
+
+import json
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
+
+import jsonpatch
+import pytest
+import yaml
+
+from tests.cases import each_case
+from tests.console.conftest import Fixed, sample_parts
+from tests.questions.usage.test_fleet import vgpu_node
+from webhook.cli.main import main
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.inputs.parse import parse_stream
+from webhook.policy.policy import parse_policy
+from webhook.questions.review import explain
+from webhook.questions.review import operation as review_api
+from webhook.settings.files import SAMPLES
+from webhook.suites.rulebook import rows
+
+PODS = sorted(path.name for path in SAMPLES.glob("pod-*.yaml"))
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "train"},
+    "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-memory": 3000}}}]},
+}
+BAD = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]}}
+
+
+def post(client, operation: str, manifest: object, **fields: object):
+    text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+    return client.post(f"/api/v1/{operation}", json={"manifest": text, **fields})
+
+
+def reviewed(client, manifest: object, **fields: object) -> dict:
+    response = post(client, "review", manifest, **fields)
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+EVERY_MANIFEST = [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
+
+
+@pytest.fixture(scope="module")
+def command_lines(tmp_path_factory):
+    """What the command prints for each manifest."""
+    file = tmp_path_factory.mktemp("command") / "manifests.yaml"
+    file.write_text("\n---\n".join(EVERY_MANIFEST))
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["review", "--sample", "-o", "json", "--explain", str(file)]) == 1
+    found = [json.loads(line) for line in printed.getvalue().splitlines()]
+    assert len(found) == len(EVERY_MANIFEST)
+    return found
+
+
+def without_places(review: dict) -> dict:
+    """A review without the places of its findings: the console gets other files."""
+    places = {"file", "document", "line", "column"}
+    assert all(finding[key] for finding in review["findings"] for key in places)
+    return {
+        **review,
+        "findings": [{key: finding[key] for key in finding.keys() - places} for finding in review["findings"]],
+    }
+
+
+def test_each_pod_gets_its_own_id(client):
+    limits = "{limits: {volcano.sh/vgpu-number: 0}}"
+    spec = f"{{containers: [{{name: main, resources: {limits}}}]}}"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}"
+    texts = [f"{pod}\n---\n{pod}", pod.replace("name: a}", "name: b}", 1)]
+    found = [client.post("/api/v1/review", json={"manifest": text}).json for text in (*texts, texts[0])]
+    first, second, again = [[each["message"].splitlines()[-1] for each in review["documents"]] for review in found]
+    assert len({*first, *second}) == 3
+    assert first == again
+
+
+def test_reviews_are_what_the_command_prints(client, command_lines):
+    outcomes = set()
+    for start in range(0, len(EVERY_MANIFEST), review_api.MAX_DOCUMENTS):
+        some = slice(start, start + review_api.MAX_DOCUMENTS)
+        found = reviewed(client, "\n---\n".join(EVERY_MANIFEST[some]))
+        for each, printed in zip(found["documents"], command_lines[some], strict=True):
+            line = {key: value for key, value in without_places(printed).items() if key not in ("explain", "gang")}
+            assert without_places(each).items() >= line.items()
+        outcomes |= {each["outcome"] for each in found["documents"]}
+    assert outcomes == {"refused", "repaired", "warned", "allowed"}
+
+
+def test_explanations_are_what_the_command_prints(client, command_lines):
+    shapes = 0
+    for start in range(0, len(EVERY_MANIFEST), explain.MAX_DOCUMENTS):
+        some = slice(start, start + explain.MAX_DOCUMENTS)
+        documents = post(client, "explain", "\n---\n".join(EVERY_MANIFEST[some])).json["documents"]
+        for command_line, found in zip(command_lines[some], documents, strict=True):
+            assert [family["family"] for family in found["families"]] == [
+                each["family"] for each in command_line["explain"]
+            ]
+            for expected, family in zip(command_line["explain"], found["families"], strict=True):
+                for printed, shape in zip(expected["shapes"], family["shapes"] or (), strict=True):
+                    assert shape.keys() - printed.keys() == {"declared", "devices", "sentences", "drawing"}
+                    assert {key: shape[key] for key in printed} == printed
+                    shapes += 1
+    assert shapes > 100
+
+
+def test_patch_listing_and_object_agree(client):
+    for text in EVERY_MANIFEST:
+        (pod,) = parse_stream(text.encode(), "it")
+        (found,) = reviewed(client, text)["documents"]
+        assert jsonpatch.apply_patch(pod, found["patch"]) == found["object"]
+        for marks, side in ((" -", pod), (" +", found["object"])):
+            lines = [line["text"] for line in found["listing"] if line["mark"] in marks]
+            assert yaml.safe_load("\n".join(lines)) == side
+        attached = sorted(index for line in found["listing"] for index in line["findings"])
+        assert attached == list(range(len(found["findings"])))
+
+
+def test_a_denial_has_the_message_that_kubectl_prints(client):
+    (found,) = reviewed(client, BAD)["documents"]
+    assert found["message"].startswith(
+        'Error from server (Forbidden): error when creating "manifest.yaml": admission webhook "pods.vgpu-webhook.svc" '
+        'denied the request: cores-range: container "main" requests '
+    )
+    assert found["message"].endswith(")")
+    assert not found["allowed"]
+    assert found["outcome"] == "refused"
+    assert reviewed(client, POD)["documents"][0]["message"] is None
+
+
+def test_a_recorded_review_keeps_its_operation_and_namespace(client):
+    body = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "operation": "UPDATE",
+            "namespace": "",
+            "name": "train",
+            "userInfo": {"username": "eve"},
+            "object": {**POD, "metadata": {"name": "train", "annotations": {"volcano.sh/vgpu-ids-new": "x"}}},
+            "oldObject": POD,
+        },
+    }
+    (found,) = reviewed(client, body, namespace="else")["documents"]
+    assert (found["operation"], found["namespace"], found["allowed"]) == ("UPDATE", "", False)
+    assert 'admission webhook "assignments.vgpu-webhook.svc" denied' in found["message"]
+    assert found["object"] == body["request"]["object"]
+
+
+@pytest.mark.parametrize("metadata,namespace", [({}, "team"), ({"namespace": "own"}, "own"), (None, "team")])
+def test_the_namespace_is_the_default_for_a_manifest_without_one(client, metadata, namespace):
+    pod = {**POD, "metadata": metadata} if metadata is not None else {k: v for k, v in POD.items() if k != "metadata"}
+    (found,) = reviewed(client, pod, namespace="team")["documents"]
+    assert found["namespace"] == namespace
+
+
+@pytest.mark.parametrize(
+    "raw, note",
+    [
+        ({**BAD, "metadata": {"namespace": "kube-system"}}, "not reviewed: namespace kube-system is exempt: "),
+        (
+            {"apiVersion": "example.org/v1", "kind": "Session", "spec": {"container": {"image": "cuda"}}},
+            "not reviewed: unknown kind Session of example.org: ",
+        ),
+        ({"apiVersion": "v1", "kind": "Service"}, "nothing to review: neither a pod nor a workload"),
+    ],
+)
+def test_a_note_explains_why_an_object_is_not_reviewed(client, raw, note):
+    (found,) = reviewed(client, raw)["documents"]
+    assert (found["allowed"], found["outcome"], found["findings"]) == (True, "not-reviewed", [])
+    assert found["note"].startswith(note)
+
+
+def test_a_workload_shows_how_its_pods_will_change(client):
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    (found,) = reviewed(client, {**job, "spec": {"template": {"spec": BAD["spec"]}}})["documents"]
+    assert found["allowed"]
+    assert (found["podsRefused"], found["outcome"]) == (["cores-range"], "warned")
+    assert found["patch"] == []
+    (line,) = [line for line in found["listing"] if line["findings"]]
+    assert line["path"] == "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+    (pod,) = found["pods"]
+    assert pod["path"] == "spec.template"
+    assert "  schedulerName: volcano" in [line["text"] for line in pod["listing"] if line["mark"] == "+"]
+
+
+def test_settings_and_split_apply_to_the_review(client):
+    warned = reviewed(client, BAD, settings=["rules.cores-range=warn", "rules.fits-no-node=off"])["documents"][0]
+    assert warned["allowed"]
+    assert warned["warnings"]
+    slices = {**POD, "spec": {"containers": [{"name": f"c{n}", **POD["spec"]["containers"][0]} for n in range(3)]}}
+    for container in slices["spec"]["containers"]:
+        container["resources"] = {"limits": {"volcano.sh/vgpu-number": 8, "volcano.sh/vgpu-memory": 100}}
+    rule = "split-count"
+    assert rule not in [each["rule"] for each in reviewed(client, slices)["documents"][0]["findings"]]
+    assert rule in [each["rule"] for each in reviewed(client, slices, split=2)["documents"][0]["findings"]]
+
+
+def test_findings_have_the_lines_of_the_manifest(client):
+    text = (
+        "# a comment\n---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: a}\n"
+        "  spec:\n    containers:\n    - name: main\n      resources:\n        limits:\n          volcano.sh/vgpu-cores: 150\n"
+        "---\n" + json.dumps(BAD, indent=1) + "\n"
+    )
+    for document in reviewed(client, text)["documents"]:
+        lines = {each["rule"]: each["line"] for each in document["findings"]}
+        assert "volcano.sh/vgpu-cores" in text.splitlines()[lines["cores-range"] - 1]
+    (found,) = reviewed(client, json.dumps(BAD, indent=1))["documents"]
+    assert (
+        found["findings"][0]["line"]
+        == json.dumps(BAD, indent=1)[: json.dumps(BAD, indent=1).index("vgpu-cores")].count("\n") + 1
+    )
+
+
+def test_settings_override_the_policy_of_the_request(client):
+    policy = "rules: {cores-range: warn, fits-no-node: off}"
+    assert reviewed(client, BAD, policy=policy)["documents"][0]["outcome"] in ("repaired", "warned")
+    (found,) = reviewed(client, BAD, policy=policy, settings=["rules.cores-range=deny"])["documents"]
+    assert [each["level"] for each in found["findings"] if each["rule"] == "cores-range"] == ["deny"]
+    response = post(client, "review", BAD, policy="rulse: {}")
+    assert (response.status_code, "did you mean 'rules'" in response.json["message"]) == (422, True)
+
+
+def test_a_gang_is_placed_on_the_nodes(client):
+    limits = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 70_000}
+    pod = {"schedulerName": "volcano", "tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]}
+    template = {"spec": {**pod, "containers": [{"name": "main", "resources": {"limits": limits}}]}}
+    task = {"name": "worker", "replicas": 12, "template": template}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
+    (found,) = post(client, "explain", {**job, "spec": {"minAvailable": 12, "tasks": [task]}}).json["documents"]
+    assert (found["gang"]["placement"], found["gang"]["minimum"]) == ("never", 12)
+    assert found["gang"]["tasks"] == [{"name": "worker", "pods": 12, "needed": 12, "placed": 6, "left": 6}]
+    assert sum(each["pods"][0] * each["nodes"] for each in found["gang"]["nodes"]) == 6
+    (few,) = post(client, "explain", {**job, "spec": {"minAvailable": 2, "tasks": [task]}}).json["documents"]
+    assert few["gang"]["placement"] == "fits"
+    assert post(client, "explain", POD).json["documents"][0]["gang"] is None
+
+
+@each_case(
+    "body,status,message",
+    [
+        ({}, 400, "manifest"),
+        ({"manifest": 1}, 400, "manifest"),
+        ({"manifest": "x: 1", "manifets": ""}, 400, "did you mean 'manifest'?"),
+        ({"manifest": ""}, 422, "no document in it"),
+        ({"manifest": "a: [", "namespace": "x"}, 422, "not YAML or JSON"),
+        ({"manifest": "x: 1", "settings": ["rules.nonsense=deny"]}, 422, "nonsense"),
+        ({"manifest": "x: 1", "settings": ["nonsense"]}, 422, "KEY=VALUE"),
+        ({"manifest": "x: 1", "settings": ["a=1"] * 101}, 400, "settings"),
+        ({"manifest": "x: 1", "split": 0}, 400, "split"),
+        ({"manifest": "x: 1", "split": 1001}, 400, "split"),
+        ({"manifest": "x" * 262_145}, 413, "larger than 256 KiB; `vgpu-webhook review FILE` takes"),
+        ({"manifest": "x: 1", "namespace": "n" * 254}, 400, "namespace"),
+    ],
+)
+@each_case("operation", ["review", "explain"])
+def test_a_bad_request_is_refused_with_the_reason(client, operation, body, status, message):
+    response = client.post(f"/api/v1/{operation}", json=body)
+    assert response.status_code == status
+    assert message in response.json["message"]
+
+
+def test_an_invalid_document_does_not_hide_the_others(client):
+    found = reviewed(client, "a: 1\n---\n- 1\n---\n" + json.dumps(POD) + "\n---\n" + json.dumps({**POD, "spec": []}))
+    assert [each["place"] for each in found["documents"]] == ["the manifest: document 3"]
+    assert [(each["place"], each["message"]) for each in found["problems"]] == [
+        ("the manifest: document 1", "this is not a Kubernetes object: it has no apiVersion and no kind"),
+        ("the manifest: document 2", "this is a list, not a Kubernetes object"),
+        ("the manifest: document 4", "spec must be an object, not a list"),
+    ]
+
+
+def test_the_number_of_documents_is_limited(client):
+    text = "\n---\n".join([json.dumps(POD)] * 1000)
+    found = reviewed(client, text)
+    assert len(found["documents"]) == review_api.MAX_DOCUMENTS == 50
+    (problem,) = found["problems"]
+    assert problem["place"] == "the manifest: 1,000 documents"
+    assert problem["message"].startswith("only the first 50 are reviewed here; `vgpu-webhook review FILE`")
+    explained = post(client, "explain", text).json
+    assert len(explained["documents"]) == explain.MAX_DOCUMENTS == 10
+    assert explained["moreDocuments"] == 40
+
+
+def test_the_number_of_explained_pods_is_limited(client):
+    task = {"replicas": 1, "template": {"spec": POD["spec"]}}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"tasks": [task] * 25}}
+    (explained,) = post(client, "explain", job).json["documents"]
+    assert len({family["pod"] for family in explained["families"]}) == explain.MAX_PODS
+    assert explained["morePods"] == 15
+
+
+def test_long_names_of_cards_are_shortened():
+    nodes = [vgpu_node(f"node-{at}", (10, 16_000, f"model-{at}-" + "m" * 100_000)) for at in range(20)]
+    client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
+    response = post(client, "explain", POD)
+    (explained,) = response.json["documents"]
+    assert sum(len(family["shapes"]) for family in explained["families"]) == 20
+    assert len(response.data) < 200_000
+    assert len(client.post("/", data={"manifest": json.dumps(POD)}).data) < 500_000
+
+
+def test_the_number_of_shapes_is_limited_over_all_documents(client, monkeypatch):
+    monkeypatch.setattr(explain, "MAX_SHAPES", 5)
+    explained = post(client, "explain", "\n---\n".join([json.dumps(POD)] * 3)).json
+    shapes = [len(family["shapes"]) for each in explained["documents"] for family in each["families"]]
+    assert shapes == [4, 1]
+    assert [family["more"] for each in explained["documents"] for family in each["families"]] == [0, 3]
+    assert [each["morePods"] for each in explained["documents"]] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("nodes,fleet", [(None, "unknown"), ([], "known")])
+def test_an_explanation_states_whether_the_fleet_is_known(nodes, fleet):
+    client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
+    explained = post(client, "explain", POD).json
+    assert explained["fleet"] == fleet
+    assert all(family["shapes"] == [] for family in explained["documents"][0]["families"])
+
+
+def test_declared_nodes_are_marked_as_declared():
+    document = yaml.safe_load((SAMPLES / "policy.yaml").read_text()) or {}
+    cards = {"name": "new", "cards": [{"type": "NVIDIA-A10", "memory": 24000, "count": 2}]}
+    document["fleet"] = {"declared": [cards]}
+    policy = parse_policy(document, "it")
+    client = create_app(ConsoleState(Fixed(replace(sample_parts(policy), nodes=None)))).test_client()
+    explained = post(client, "explain", POD).json
+    assert explained["fleet"] == "declared"
+    assert explained["documents"][0]["families"][0]["shapes"][0]["declared"]

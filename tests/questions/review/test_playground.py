@@ -1,0 +1,290 @@
+"""The playground's page: the editor, the answer beside it, and what a form without a script gets."""
+
+import io
+import re
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.console.conftest import Fixed, sample_parts
+from tests.console.pages import Page
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.outcome import WORDS
+from webhook.policy.policy import parse_policy
+from webhook.questions.review import page as playground
+from webhook.settings.files import SAMPLES
+from webhook.suites.rulebook import rows
+
+POD = """apiVersion: v1
+kind: Pod
+metadata:
+  name: train
+spec:
+  containers:
+  - name: main
+    resources:
+      limits:
+        volcano.sh/vgpu-cores: 150
+"""
+
+
+def shown(answer) -> Page:
+    assert answer.mimetype == "text/html"
+    return Page(answer.get_data(as_text=True))
+
+
+def words(element: dict) -> str:
+    return " ".join(element["text"].split())
+
+
+def post(client, manifest: str, **more: object) -> Page:
+    answer = client.post("/", data={"manifest": manifest, **more})
+    assert answer.status_code == 200
+    return shown(answer)
+
+
+def test_it_begins_with_a_pod_that_is_repaired_and_reviewed(client):
+    page = shown(client.get("/"))
+    editor = next(each for each in page.all("textarea") if each["name"] == "manifest")
+    assert editor["text"].removeprefix("\n") == (SAMPLES / "pod-repaired.yaml").read_text()
+    assert "Repaired" in words(page.one("section", "verdict repaired"))
+    assert "volcano.sh/vgpu-number: '1'" in [line["text"][1:].strip() for line in page.all("div", "line plus")]
+    assert [words(each) for each in page.all("span", "placement")] == ["✓ fits"] * 4
+    assert len(page.all("div", "drawing")) == 4
+
+
+@pytest.mark.parametrize(
+    "name,headline",
+    [("pod-refused", "Refused"), ("pod-warned", "Repaired, with 1 warning"), ("pod-repaired", "Repaired")],
+)
+def test_a_sample_is_chosen_by_its_name(client, name, headline):
+    page = shown(client.get(f"/?example={name}"))
+    assert [words(each)[2:] for each in page.all("h2")] == [headline]
+    assert [each["value"] for each in page.all("option") if "selected" in each] == [name]
+
+
+def test_every_example_is_offered_and_opens(client):
+    offered = [each["value"] for each in shown(client.get("/")).all("option")]
+    assert sorted(offered) == sorted(name for group in playground.choices().values() for name in group)
+    assert set(offered) >= {row.id for row in rows()}
+    for name in offered:
+        page = shown(client.get(f"/?example={name}"))
+        assert page.all("section", "verdict")
+
+
+def test_an_example_of_other_settings_brings_them_or_a_note(client):
+    tight = shown(client.get("/?example=fits-tightly"))
+    (settings,) = [each["text"].strip() for each in tight.all("textarea") if each["name"] == "settings"]
+    assert settings == "target.devicePlugin=1.11.0"
+    assert "fits-tightly" in tight.one("div", "answer")["text"]
+    needing = shown(client.get("/?example=default-memory"))
+    assert "deviceConfig.nvidia.defaultMemory: 4000" in words(needing.one("p", "note warn"))
+
+
+def test_a_gang_is_drawn_on_the_nodes(client):
+    page = shown(client.get("/?example=gang-too-large"))
+    verdict = words(page.one("section", "verdict"))
+    assert verdict.startswith("✕ Its pods will never start")
+    assert "The webhook admits it, but its pods can never start together: correct gang-too-large" in verdict
+    gang = page.one("section", "gang bad")
+    assert "The gang can never start" in gang["text"]
+    assert "left over" in gang["text"]
+    assert "1 × worker" in gang["text"]
+    first, *_ = page.all("div", "drawing")
+    assert "worker" in words(first)
+
+
+def test_an_unknown_example_is_not_found(client):
+    answer = client.get("/?example=nonsense<b>")
+    assert answer.status_code == 404
+    assert "nonsense&lt;b&gt;" in answer.text
+
+
+def test_a_refusal_is_marked_at_its_line(client):
+    page = post(client, POD)
+    assert "Refused" in words(page.one("section", "verdict bad"))
+    assert page.one("div", "line found deny")["text"].split() == ["volcano.sh/vgpu-cores:", "150"]
+    finding = page.one("p", "finding deny")
+    assert words(finding).startswith('deny cores-range: container "main" requests volcano.sh/vgpu-cores 150')
+    assert '"pods.vgpu-webhook.svc" denied the request: cores-range' in page.one("pre", "terminal")["text"]
+    assert "/rules/cores-range?kind=validation" in [each.get("href") for each in page.all("a")]
+
+
+def test_each_kind_of_node_has_its_advice(client):
+    limits = "volcano.sh/vgpu-number: 1\n        volcano.sh/vgpu-memory: 50000"
+    page = post(client, POD.replace("volcano.sh/vgpu-cores: 150", limits))
+    assert [words(each) for each in page.all("span", "placement")].count("✕ never") >= 1
+    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in [words(each) for each in page.all("p", "advice")]
+
+
+def test_the_form_keeps_what_was_written(client):
+    page = post(
+        client, POD, namespace="team-x", settings="rules.cores-range=warn\r\nrules.fits-no-node=off\r\n", split="3"
+    )
+    assert "Refused" not in words(page.one("section", "verdict"))
+    fields = {each["name"]: each.get("value", each["text"].strip()) for each in page.elements if each.get("name")}
+    assert (fields["namespace"], fields["split"]) == ("team-x", "3")
+    assert fields["settings"] == "rules.cores-range=warn\nrules.fits-no-node=off"
+    assert "in team-x" in words(page.one("p", "about"))
+
+
+@pytest.mark.parametrize(("manifest", "file", "name"), [("x: 1", POD, "pod.yaml"), (POD, "", "")])
+def test_a_file_is_taken_before_the_editor_unless_none_is_chosen(client, manifest, file, name):
+    page = shown(client.post("/", data={"manifest": manifest, "file": (io.BytesIO(file.encode()), name)}))
+    assert "Refused" in words(page.one("section", "verdict"))
+    (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
+    assert editor.strip() == POD.strip()
+
+
+def test_a_large_file_is_refused_and_left_nowhere(client):
+    head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f.yaml"\r\n\r\n'
+    body = head + b"x" * 300_000 + b"\r\n--b--\r\n"  # by hand: the client's own file would stay open
+    answer = client.post("/", data=body, content_type="multipart/form-data; boundary=b")
+    assert answer.status_code == 413
+    assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
+
+
+@pytest.mark.parametrize(
+    "data,status,message",
+    [
+        ({"manifest": "a: ["}, 422, "not YAML or JSON that can be read"),
+        ({"manifest": ""}, 422, "no document in it"),
+        ({}, 422, "no document in it"),
+        ({"manifest": "x: 1", "split": "many"}, 400, "split"),
+        ({"manifest": "x: 1", "settings": "nonsense"}, 422, "KEY=VALUE"),
+        ({"manifest": "x" * 300_000}, 413, "larger than 256 KiB"),
+    ],
+)
+def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, message):
+    answer = client.post("/", data=data)
+    assert answer.status_code == status
+    page = shown(answer)
+    assert message in words(page.one("section", "verdict bad"))
+    (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
+    assert editor.strip() == data.get("manifest", "").strip()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"settings": "rules.nothing=deny"}, "settings", "no rule is called 'nothing'"),
+        ({"policy": "enforcement: sometimes"}, "policy", "enforcement"),
+        ({"policy": "rules: {", "settings": "rules.nothing=deny"}, "policy", "the policy"),
+        ({"split": "0"}, "split", "it must be 1 or more"),
+        ({"namespace": "n" * 254}, "namespace", "253"),
+    ],
+)
+def test_a_mistake_is_shown_beside_its_field(client, fields, field, message):
+    page = shown(client.post("/", data={"manifest": POD, **fields}))
+    notes = {each["id"].removeprefix("mistake-"): words(each) for each in page.all("p", "mistake")}
+    assert message in notes.pop(field)
+    assert set(notes.values()) == {""}
+    invalid = [each["name"] for each in page.elements if each.get("aria-invalid") == "true"]
+    assert invalid == [field]
+    assert words(next(each for each in page.all("textarea") if each["name"] == "manifest")) == words({"text": POD})
+
+
+def test_namespaces_of_the_policy_are_offered():
+    policy = parse_policy(
+        {"namespaces": [{"match": ["team-a", "b-*"]}, {"match": ["kube-system"], "exempt": True}]}, "p"
+    )
+    client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
+    offered = [each["value"] for each in shown(client.get("/")).all("option") if "-" in each.get("value", "")]
+    assert offered[-2:] == ["kube-system", "team-a"]
+
+
+def test_several_documents_are_listed(client):
+    page = post(client, f"{POD}\n---\n- 1\n---\n" + (SAMPLES / "pod-repaired.yaml").read_text())
+    assert [each["href"] for each in page.all("a") if each.get("href", "").startswith("#doc")] == [
+        "#document-1",
+        "#document-2",
+    ]
+    assert {each["id"] for each in page.all("article")} == {"document-1", "document-2"}
+    assert "this is a list, not a Kubernetes object" in page.one("div", "answer")["text"]
+
+
+def test_long_stretches_are_folded(client):
+    labels = "".join(f"    l{n}: x\n" for n in range(100))
+    page = post(client, POD.replace("  name: train\n", f"  name: train\n  labels:\n{labels}"))
+    fold = page.one("details", "fold")
+    assert fold["text"].startswith("… 107 unchanged lines")
+    assert "l50: x" in fold["text"]
+
+
+def test_devices_of_other_plugins_are_not_judged(client):
+    page = post(client, POD.replace("volcano.sh/vgpu-cores", "nvidia.com/gpu"))
+    verdict = words(page.one("section", "verdict"))
+    assert (
+        "requests nvidia.com/gpu, which this webhook does not judge; no node offers it; for a slice of a card"
+        in verdict
+    )
+
+
+def test_a_workload_whose_pods_will_be_refused_is_red(client):
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n" + textwrap.indent(POD, "    ")
+    page = post(client, f"{job}---\n{POD}")
+    first, second = page.all("section", "verdict bad")
+    assert words(first).startswith("✕ Its pods will be refused Job j in default")
+    assert "The webhook admits it, but will refuse its pods: correct cores-range" in words(first)
+    assert words(second).startswith("✕ Refused")
+    assert "Its pods will be changed" in page.one("div", "answer")["text"]
+    assert [words(each) for each in page.all("span", "outcome refused")] == ["Its pods will be refused", "Refused"]
+
+
+def test_an_unknown_fleet_is_shown_with_what_to_do():
+    client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=None)))).test_client()
+    page = shown(client.get("/"))
+    assert "--fleet FILE" in words(page.one("p", "note warn"))
+    assert page.all("div", "drawing") == []
+
+
+def test_it_takes_no_device_for_no_question(client):
+    page = post(client, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}")
+    assert "Allowed as it is" in words(page.one("section", "verdict good"))
+    assert "Requests no device." in words(page.one("section", "verdict good"))
+    assert page.all("section", "family") == []
+
+
+def test_other_kinds_are_not_reviewed(client):
+    page = post(client, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}")
+    assert "Nothing to review: neither a pod nor a workload." in words(page.one("section", "verdict"))
+
+
+def test_every_rule_page_leads_here(client):
+    page = shown(client.get("/rules/cores-range"))
+    (hidden,) = [each for each in page.all("input") if each.get("type") == "hidden"]
+    opened = post(client, hidden["value"])
+    assert "cores-range" in opened.one("p", "finding deny")["text"]
+
+
+def test_the_page_can_be_used_without_a_mouse_and_without_seeing(client):
+    page = shown(client.get("/?example=pod-refused"))
+    labelled = {each["for"] for each in page.all("label") if "for" in each}
+    text = client.get("/?example=pod-refused").text
+    for field in [*page.all("textarea"), *page.all("select"), *page.all("input")]:
+        wrapped = re.search(rf'<label class="field">[^<]*<(?:\w+) name="{field["name"]}"', text.replace("\n      ", ""))
+        assert field.get("id") in labelled or wrapped, field["name"]
+    for region in [*page.all("div", "listing"), *page.all("pre")]:
+        assert region["tabindex"] == "0"
+        assert region["aria-label"]
+    assert not [each for each in page.elements if "style" in each or any(key.startswith("on") for key in each)]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_outcome_has_its_verdict_and_its_colours(word: str):
+    static = Path(playground.__file__).parent / "static"
+    assert word in playground.VERDICTS
+    assert f".s-{word}" in (static / "decisions.css").read_text()
+    assert word == "not-reviewed" or f".outcome.{word}" in (static / "console.css").read_text()
+
+
+def test_what_is_not_enforced_is_shown_as_what_would_be():
+    policy = parse_policy({"enforcement": "audit"}, "test")
+    client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
+    text = client.post("/", data={"manifest": POD}).text
+    assert "Would be refused" in text
+    assert "The object, with what would be changed" in text
+    assert "denied the request" not in text

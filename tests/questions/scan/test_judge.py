@@ -1,0 +1,255 @@
+"""What a scan reports of stored objects, and under which owner."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.cli.conftest import pod, vgpus
+from webhook import existing as scan
+from webhook import names
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.nodes import read_node
+from webhook.errors import Malformed
+from webhook.existing import Judged, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.inputs.documents import Document
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
+from webhook.policy.policy import parse_policy
+from webhook.review import mutate
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
+
+
+def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:
+    config = parse_device_config({"nvidia": {"defaultGPUNum": 1}}, "test")
+    node = read_node(strategies.node_json("gpu", strategies.register([("NVIDIA-Tesla T4", 15360)] * 2)), config)
+    assert node is not None
+    return SnapshotInputs(config, parse_policy(policy or {}, "test"), [node]).snapshot()
+
+
+SNAPSHOT = snapshot()
+
+ASSIGNED = {
+    "volcano.sh/vgpu-node": "gpu",
+    "volcano.sh/vgpu-ids-new": "GPU-0,NVIDIA,1000,0:;",
+    "volcano.sh/bind-phase": "x",
+}
+
+
+def placed(**fields: Any) -> dict[str, Any]:
+    """A pod that the scheduler has placed."""
+    metadata = {"annotations": dict(ASSIGNED), "namespace": "team"} | fields.pop("metadata", {})
+    fields = {"limits": vgpus(1, 1000), "nodeName": "gpu"} | fields
+    return pod(metadata=metadata, **fields)
+
+
+def judged(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> Judged:
+    before = copy.deepcopy(raw)
+    result = judge(raw, using)
+    assert result is not None
+    assert raw == before, "a scan does not change the stored object"
+    return result
+
+
+def findings_of(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.level.value) for finding in judged(raw, using).findings]
+
+
+RESERVED = [("reserved-annotation", "deny")] * 3
+
+
+@pytest.mark.parametrize(
+    "raw, findings",
+    [
+        (placed(), []),
+        (placed(nodeName=""), RESERVED),
+        (placed(limits={"cpu": "1"}), RESERVED),
+        (placed(metadata={"annotations": {}}), [("node-name-set", "deny")]),
+        # another scheduler has placed it
+        (placed(metadata={"annotations": {}}, schedulerName="default-scheduler"), [("scheduler-name", "deny")]),
+    ],
+)
+def test_the_assignment_of_a_pod_and_its_node_belong_together(raw: dict[str, Any], findings: list[tuple[str, str]]):
+    assert findings_of(raw) == findings
+    assert judged(placed()).requests_devices
+
+
+def test_the_gpu_index_of_a_placed_pod_is_no_finding():
+    gpushare = placed(limits={names.GPUSHARE_NUMBER: "1"}, metadata={"annotations": {"volcano.sh/gpu-index": "0"}})
+    assert "reserved-annotation" not in [rule for rule, _ in findings_of(gpushare)]
+    del gpushare["spec"]["nodeName"]
+    assert "reserved-annotation" in [rule for rule, _ in findings_of(gpushare)]
+
+
+def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
+    raw = placed(schedulerName="default-scheduler", tolerations=[], limits=vgpus(1, 99999, 101))
+    by_rule = {finding.rule: finding for finding in judged(raw).findings}
+    assert [(rule, finding.level) for rule, finding in by_rule.items()] == [
+        ("memory-above-card", "deny"),
+        ("scheduler-name", "deny"),
+        ("toleration", "warn"),
+        ("cores-range", "deny"),
+    ]
+    assert by_rule["scheduler-name"].path == "spec.schedulerName"
+    assert by_rule["scheduler-name"].message == 'would be repaired at creation: spec.schedulerName becomes "volcano"'
+    assert by_rule["toleration"].message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
+    assert "lowered to 15360" in by_rule["memory-above-card"].message
+    assert by_rule["memory-above-card"].path == "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]"
+
+
+def test_findings_after_a_repair_are_reported_too():
+    raw = placed(
+        limits={names.VGPU_MEMORY: "1k"}, metadata={"annotations": {**ASSIGNED, "nvidia.com/use-gputype": "H100"}}
+    )
+    assert ("default-number", "deny") in findings_of(raw)  # without a count the pod runs without isolation
+    assert ("no-eligible-card", "deny") in findings_of(raw)
+
+
+@given(strategies.pods())
+def test_a_repaired_pod_needs_no_other_repair(raw: dict[str, Any]):
+    result = judge(raw, SNAPSHOT)
+    assert result is not None
+    repairs = [finding for finding in result.findings if finding.message.startswith("would be repaired")]
+    outcome = mutate(scan._request(raw, "default"), SNAPSHOT)
+    assert [finding.rule for finding in repairs] == list(outcome.mutations)
+    stored = judge(dict(outcome.object), SNAPSHOT)
+    assert stored is not None
+    assert not [finding for finding in stored.findings if finding.message.startswith("would be repaired")]
+
+
+def test_a_pod_in_an_exempt_namespace_is_left_out():
+    exempt = snapshot({"namespaces": [{"match": ["team"], "exempt": True}]})
+    assert why_left_out(placed(), exempt) == "namespace team is exempt: the policy exempts it under `namespaces`"
+    assert why_left_out(placed(), snapshot({})) == ""
+
+
+# --- which objects are scanned, and owners --------------------------------------------------------------------------
+
+
+def owned(kind: str, name: str, version: str = "apps/v1", controller: bool = True, **labels: str) -> dict[str, Any]:
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": "u", "controller": controller}
+    return placed(metadata={"ownerReferences": [owner], "labels": labels, "annotations": dict(ASSIGNED)})
+
+
+@pytest.mark.parametrize(
+    "raw, subject",
+    [
+        (owned("StatefulSet", "db"), "StatefulSet/db"),
+        (owned("ReplicaSet", "web-7d9f", **{"pod-template-hash": "7d9f"}), "Deployment/web"),
+        (owned("ReplicaSet", "web-7d9f", **{"pod-template-hash": "other"}), "ReplicaSet/web-7d9f"),
+        (owned("ReplicaSet", "web-7d9f"), "ReplicaSet/web-7d9f"),
+        (owned("Job", "train", "batch/v1"), "Job/train"),
+        (owned("Job", "train", "batch.volcano.sh/v1alpha1"), "vcjob/train"),
+        (owned("Thing", "part", controller=False), "Pod/train"),
+        (placed(metadata={"ownerReferences": None}), "Pod/train"),
+    ],
+)
+def test_pods_are_reported_under_their_owner(raw: dict[str, Any], subject: str):
+    assert subject_of(raw).kind_and_name == subject
+
+
+def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:
+    template = {"spec": pod(limits=vgpus(1, 1000, 101))["spec"]}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "w"} | metadata, "spec": {"template": template}}
+
+
+def test_a_finding_that_refuses_the_pods_of_a_workload_is_a_denial():
+    result = judged(workload("Deployment", "apps/v1"))
+    assert not result.is_pod
+    assert result.requests_devices
+    assert [(one.rule, one.level, one.path) for one in result.findings] == [
+        ("cores-range", "deny", "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]")
+    ]
+
+
+OWNED_BY_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "controller": True}
+
+
+@pytest.mark.parametrize(
+    "raw, scanned",
+    [
+        (workload("Deployment", "apps/v1"), True),
+        (workload("Deployment", "example.com/v1"), True),
+        (workload("ControllerRevision", "apps/v1", ownerReferences=[OWNED_BY_SET]), False),
+        (
+            workload(
+                "Job", "batch/v1", ownerReferences=[{"apiVersion": "batch/v1", "kind": "CronJob", "controller": True}]
+            ),
+            False,
+        ),
+        (
+            workload(
+                "Job", "batch/v1", ownerReferences=[{"apiVersion": "example.com/v1", "kind": "App", "controller": True}]
+            ),
+            True,
+        ),
+        (placed(), True),
+        (placed() | {"status": {"phase": "Running"}}, True),
+        (placed() | {"status": {"phase": "Failed"}}, False),
+        (placed() | {"status": {"phase": "Succeeded"}}, False),
+    ],
+)
+def test_copies_and_finished_pods_are_not_scanned(raw: dict[str, Any], scanned: bool):
+    assert is_scanned(raw, WORKLOAD_KINDS) is scanned
+    if raw.get("status"):
+        assert is_scanned(raw, WORKLOAD_KINDS, finished=True)
+
+
+@pytest.mark.parametrize(
+    "raw", [{"apiVersion": "v1", "kind": "Service"}, {"apiVersion": "metrics.k8s.io/v1beta1", "kind": "Pod"}]
+)
+def test_an_object_without_pods_is_not_judged(raw: dict[str, Any]):
+    assert judge(raw, SNAPSHOT) is None
+
+
+def test_an_unknown_kind_is_judged_by_its_pod_templates():
+    result = judged(workload("Deployment", "example.com/v1"))
+    assert result.unknown == "unknown kind Deployment of example.com"
+    assert [(one.rule, one.level) for one in result.findings] == [("cores-range", "deny")]
+
+
+# --- totals ---------------------------------------------------------------------------------------------------------
+
+
+def test_pods_of_one_owner_with_the_same_finding_are_one_row():
+    tally = Tally()
+    for name in ("b", "a", "c"):
+        raw = owned("StatefulSet", "db")
+        raw["metadata"]["name"] = f"db-{name}"
+        raw["spec"]["schedulerName"] = "volcano" if name == "c" else "other"
+        tally.add(judged(raw), Document("", raw))
+    for number in range(scan.MAX_REASONS + 2):
+        tally.leave(f"namespace n{number} is exempt")
+    assert [(row.finding and row.finding.rule, row.pods, row.example) for row in tally.rows()] == [
+        ("foreign-scheduler", 2, "db-b"),
+        (None, 1, "db-c"),
+    ]
+    assert (tally.pods, tally.requesting, sum(tally.left.values())) == (3, 3, scan.MAX_REASONS + 2)
+    assert tally.left[scan.OTHER_REASONS] == 2
+    assert tally.findings == {"deny": 2}
+    assert tally.objects == {"deny": 2}
+
+
+def test_many_warnings_do_not_hide_a_denial(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(scan, "MAX_ROWS", 2)
+    tally = Tally()
+    for number in range(5):
+        raw = placed(tolerations=[], metadata={"name": f"p{number}", "annotations": dict(ASSIGNED)})
+        tally.add(judged(raw), Document("", raw))
+    raw = placed(schedulerName="other", metadata={"name": "z", "annotations": dict(ASSIGNED)})
+    tally.add(judged(raw), Document("", raw))
+    assert [row.subject.name for row in tally.rows()] == ["p0", "p1", "z"]
+    assert tally.left_out == 3
+    assert tally.findings == {"warn": 5, "deny": 1}
+
+
+@given(strategies.mangled(st.builds(placed)))
+def test_a_malformed_object_is_refused_or_judged(raw: Any):
+    try:
+        if isinstance(raw.get("kind"), str) and is_scanned(raw, WORKLOAD_KINDS):
+            judge(raw, SNAPSHOT)
+    except Malformed:
+        pass

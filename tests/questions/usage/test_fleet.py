@@ -1,0 +1,281 @@
+"""The fleet page and its operation."""
+
+import re
+from datetime import UTC, datetime
+from html import unescape
+
+import pytest
+
+from tests.console.conftest import Fixed
+from tests.timing import within
+from webhook import names
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.console.texts import ago, mebibytes
+from webhook.devices.nodes import Node
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.questions.usage.fleet import MAX_DRAWN
+from webhook.settings.files import SAMPLES
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.table import DEVICE_CONFIG
+
+GATES = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: 16_000, names.VGPU_CORES: 100}
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def vgpu_node(name, *cards, offered=None):
+    register = "".join(
+        f"GPU-{name}-{at},{split},{memory},{kind},true,hami-core:" for at, (split, memory, kind) in enumerate(cards)
+    )
+    offers = GATES if offered is None else offered
+    return Node(name, {}, {names.NODE_VGPU_REGISTER: register}, offers, offers)
+
+
+def console(nodes, policy=None, settings=Fixed):
+    inputs = SnapshotInputs(DEVICE_CONFIG.load(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
+    return create_app(ConsoleState(settings(inputs))).test_client()
+
+
+def fleet(client, **query):
+    response = client.get("/api/v1/fleet", query_string=query)
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+def family(client, family_name, **query):
+    found = fleet(client, **query)
+    return next((each for each in found["families"] if each["family"] == family_name), None)
+
+
+def test_the_sample_fleet_has_all_families_and_shapes(client):
+    found = fleet(client)
+    assert (found["known"], found["complete"], found["nodes"]) == (True, True, 8)
+    assert found["source"]["source"]["origin"] == "fleet.yaml"
+    assert found["digest"] == found["source"]["digest"]
+    assert [each["family"] for each in found["families"]] == ["vgpu", "gpushare", "ascend", "mindcluster"]
+    vgpu, gpushare, ascend, mindcluster = found["families"]
+    assert (vgpu["nodes"], vgpu["devices"], vgpu["slices"]) == (4, 18, 154)
+    assert vgpu["memory"] == 8 * 24_564 + 4 * 81_920 + 2 * 15_360 + 2 * 16_160 + 2 * 81_920
+    first = vgpu["shapes"][0]
+    assert (first["names"], first["nodes"], first["mode"], first["count"]) == (["gpu-a"], 1, "hami-core", 8)
+    assert first["devices"] == [
+        {"type": "NVIDIA GeForce RTX 4090", "memory": 24_564, "split": 10, "cores": None, "count": 8}
+    ]
+    assert first["offered"][names.VGPU_NUMBER] == 80
+    assert {shape["mode"] for shape in vgpu["shapes"]} == {"hami-core", "mig"}
+    assert (gpushare["unit"], gpushare["devices"]) == ("", 3)
+    assert ascend["unit"] == "MiB"
+    assert all(each["cores"] for shape in ascend["shapes"] for each in shape["devices"])
+    assert mindcluster["memory"] is None
+    assert mindcluster["shapes"][0]["offered"] == {names.NPU_CORE: 32}
+
+
+def test_the_page_has_drawings_before_the_table(client):
+    page = client.get("/fleet").text
+    assert page.count("<figure") == page.count('class="drawing"') == 8
+    assert page.index("<figure") < page.index("<table")
+    for text in ("733.4 GiB", "154", "NVIDIA GeForce RTX 4090, 24,564 MiB, 10 slices", "fleet.yaml"):
+        assert text in page
+    assert 'href="/api/v1/fleet"' in page
+
+
+def test_models_are_counted_over_all_nodes():
+    t4, v100 = (5, 15_360, "NVIDIA-Tesla T4"), (5, 16_160, "NVIDIA-Tesla V100")
+    client = console([vgpu_node("a", t4, t4), vgpu_node("b", t4, v100), vgpu_node("c", t4, v100)])
+    found = family(client, "vgpu")
+    assert [(each["type"], each["count"], each["nodes"]) for each in found["types"]] == [
+        ("Tesla T4", 4, 3),
+        ("Tesla V100", 2, 2),
+    ]
+    assert [(shape["nodes"], shape["names"]) for shape in found["shapes"]] == [(2, ["b", "c"]), (1, ["a"])]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"name": "gpu-a"}, ["gpu-a"]),
+        ({"name": "GPU-A"}, ["gpu-a"]),
+        ({"name": "*-a"}, ["gpu-a", "npu-a", "share-a"]),
+        ({"name": "gpu-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
+        ({"name": "*-[ab]", "family": "vgpu"}, ["gpu-a", "gpu-b"]),
+        ({"name": "gpu-[!ab]"}, ["gpu-c"]),
+        ({"name": "*pu-*"}, None),
+        ({"name": "pu-"}, []),
+        ({"name": "["}, []),
+        ({"name": "no-such-node"}, []),
+        ({"type": "tesla*"}, ["gpu-c"]),
+        ({"type": "tesla*", "name": "gpu-a"}, []),
+        ({"family": "gpushare"}, ["share-a"]),
+    ],
+)
+def test_nodes_are_filtered(client, query, expected):
+    found = sorted(
+        name for each in fleet(client, **query)["families"] for shape in each["shapes"] for name in shape["names"]
+    )
+    assert expected is None or found == expected
+    page = client.get("/fleet", query_string=query)
+    assert page.status_code == 200
+    if expected == []:
+        assert "No node matches" in page.text
+
+
+def test_a_search_without_results_links_the_names_that_contain_the_text(client):
+    page = client.get("/fleet?name=pu-a&type=*rtx*")
+    (wider,) = re.findall(r'href="([^"]+)">Show names that contain it', page.text)
+    assert "gpu-a" in client.get(unescape(wider)).text
+    assert "that contain it" not in client.get("/fleet?name=*no-such-node*").text
+
+
+def test_a_search_counts_the_nodes_that_it_finds():
+    card = (10, 16_000, "A10")
+    client = console([vgpu_node(f"Node-{at}", card) for at in range(100)])
+    found = family(client, "vgpu", name="node-1*")
+    assert (found["nodes"], found["devices"], found["slices"]) == (11, 11, 110)
+    assert found["shapes"][0]["names"][:2] == ["Node-1", "Node-10"]
+    assert len(found["shapes"][0]["names"]) == 10
+
+
+def test_a_hostile_pattern_does_not_take_long():
+    client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(2_000)])
+    for pattern in ("*a" * 120 + "b", "?*" * 120):
+        within(5, lambda name=pattern: fleet(client, name=name))
+
+
+def test_skipped_nodes_are_listed_with_the_missing_resource():
+    card = (10, 16_000, "A10")
+    incomplete = {name: amount for name, amount in GATES.items() if name != names.VGPU_MEMORY}
+    client = console(
+        [vgpu_node("fine", card), *(vgpu_node(f"lacks-{at}", card, offered=incomplete) for at in range(12))]
+    )
+    (skipped,) = family(client, "vgpu")["skipped"]
+    assert (skipped["resource"], skipped["nodes"], len(skipped["names"])) == (names.VGPU_MEMORY, 12, 10)
+    page = client.get("/fleet").text
+    assert "The scheduler skips 12 nodes" in page
+    assert "and 2 more" in page
+    assert family(client, "vgpu", name="lacks-3")["skipped"][0]["nodes"] == 1
+    assert not family(client, "vgpu", name="fine")["skipped"]
+
+
+def test_the_page_of_an_unknown_fleet_explains_how_to_connect_one():
+    client = console(None)
+    found = fleet(client)
+    assert (found["known"], found["complete"], found["families"]) == (False, False, [])
+    page = client.get("/fleet").text
+    assert "The fleet is not known" in page
+    assert "--cluster" in page
+    assert "--fleet FILE" in page
+
+
+def test_a_fleet_of_declared_nodes_only_is_incomplete():
+    policy = parse_policy(
+        {
+            "fleet": {
+                "declared": [
+                    {"name": "soon", "nodes": 3, "cards": [{"type": "H100", "memory": 81_920, "split": 10, "count": 8}]}
+                ]
+            }
+        },
+        "test",
+    )
+    client = console(None, policy)
+    found = fleet(client)
+    assert (found["known"], found["complete"]) == (True, False)
+    (vgpu,) = found["families"]
+    assert (vgpu["nodes"], vgpu["devices"], vgpu["declared"]) == (0, 0, 3)
+    assert vgpu["shapes"][0]["declared"]
+    page = client.get("/fleet").text
+    assert "Only declared nodes are known" in page
+    assert "3 declared nodes" in page
+
+
+def test_the_page_of_a_fleet_without_devices_links_the_doctor():
+    page = console([]).get("/fleet").text
+    assert "No node has devices" in page
+    assert 'href="/health"' in page
+
+
+def test_the_number_of_shapes_is_limited():
+    nodes = [vgpu_node(f"node-{at}", *[(10, 10_000 + at, f"card {at}")] * 8) for at in range(300)]
+    client = console(nodes)
+    found = family(client, "vgpu")
+    assert (len(found["shapes"]), found["moreShapes"]) == (100, 200)
+    assert (len(found["types"]), found["moreTypes"]) == (50, 250)
+    assert family(client, "vgpu", limit=300)["moreShapes"] == 0
+    page = client.get("/fleet")
+    assert page.text.count("<figure") == MAX_DRAWN
+    assert f"{MAX_DRAWN} of 300 kinds are drawn" in page.text
+    assert "and 100 are in the table" in page.text
+    assert len(page.data) < 1_500_000
+
+
+def test_hostile_text_is_escaped_and_hostile_numbers_do_not_make_the_page_large():
+    card = (999_999_999_999_999_999, 999_999_999_999_999_999, HOSTILE.replace(",", "").replace(":", "") * 1_000)
+    offered = dict.fromkeys(GATES, 10**30)
+    client = console([vgpu_node(HOSTILE * 100, *[card] * 2_000, offered=offered)])
+    found = family(client, "vgpu")
+    assert found["slices"] == 2_000 * card[0]
+    page = client.get("/fleet")
+    assert page.status_code == 200
+    assert "<script>alert" not in page.text
+    assert "\u202e" not in page.text
+    assert len(page.data) < 300_000
+    assert r"\u202e" in unescape(page.text)
+
+
+def test_a_lone_surrogate_in_a_name_is_escaped():
+    client = console([vgpu_node("half\ud800", (10, 16_000, "A\udfff10"))])
+    assert family(client, "vgpu")["shapes"][0]["names"] == ["half\ud800"]
+    assert r"half\ud800" in client.get("/fleet").text
+
+
+def test_the_page_shows_the_age_and_the_problem_of_the_fleet():
+    class Stale(Fixed):
+        def statuses(self):
+            return (
+                SettingStatus(
+                    "fleet",
+                    SourceStatus(HOSTILE, f"too old {HOSTILE}", 7_300.0),
+                    datetime(2026, 7, 1, tzinfo=UTC),
+                    "abc",
+                ),
+            )
+
+    page = console([vgpu_node("a", (10, 16_000, "A10"))], settings=Stale).get("/fleet").text
+    assert "up to date 2 h ago" in page
+    assert "too old" in page
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    assert "too old" in console(None, settings=Stale).get("/fleet").text
+
+
+def test_a_search_in_a_large_fleet_does_not_take_long():
+    card = (10, 16_000, "A10")
+    client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(20_000)])
+    client.get("/fleet")
+    assert within(3, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
+
+
+def test_the_page_links_the_operation_with_the_same_query(client):
+    page = unescape(client.get("/fleet?name=gpu-*&family=vgpu").text)
+    address = re.search(r'href="(/api/v1/fleet\?[^"]*)"', page)[1]
+    assert client.get(address).json["families"][0]["nodes"] == 4
+
+
+def test_ages_and_amounts_have_units():
+    assert [ago(seconds) for seconds in (0, 119, 120, 7199, 7200, 172_799, 172_800)] == [
+        "0 s",
+        "119 s",
+        "2 min",
+        "119 min",
+        "2 h",
+        "47 h",
+        "2 days",
+    ]
+    assert [mebibytes(amount) for amount in (0, 1023, 1024, 1_048_575, 1 << 20, 10**400)][:5] == [
+        "0 MiB",
+        "1,023 MiB",
+        "1.0 GiB",
+        "1,023.9 GiB",
+        "1.0 TiB",
+    ]

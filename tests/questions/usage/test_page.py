@@ -1,0 +1,156 @@
+"""The usage of cards by pods: the operation, the page, and their updates."""
+
+import re
+from collections.abc import Sequence
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.server.program import until
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.devices.ledger import BoundPod
+from webhook.questions.usage import watcher as usage_watcher
+from webhook.questions.usage.watcher import UsageWatcher
+
+HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
+
+
+class Pods:
+    """A source of pods that a test can replace."""
+
+    def __init__(self, found: Sequence[BoundPod] | None, problem: str | None = None) -> None:
+        self.found, self.problem, self.version = found, problem, None if found is None else 0
+
+    def pods(self) -> Sequence[BoundPod]:
+        assert self.found is not None
+        return self.found
+
+    def replace(self, found: Sequence[BoundPod]) -> None:
+        self.found, self.version = found, (self.version or 0) + 1
+
+
+@pytest.fixture
+def settings() -> Fixed:
+    return Fixed(sample_parts())
+
+
+@pytest.fixture
+def pods(settings: Fixed) -> Pods:
+    return Pods(sample_pods(settings).pods())
+
+
+@pytest.fixture
+def client(settings: Fixed, pods: Pods, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(usage_watcher, "PAUSE_SECONDS", 0.0)
+    watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), pods)
+    return create_app(ConsoleState(settings, usage=watcher)).test_client()
+
+
+def usage(client: Any, **query: object) -> dict[str, Any]:
+    response = client.get("/api/v1/usage", query_string=query)
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+def page(client: Any, **query: object) -> str:
+    response = client.get("/fleet", query_string=query)
+    assert response.status_code == 200, response.text
+    return unescape(response.text)
+
+
+def names(client: Any, **query: object) -> list[str]:
+    found = [node["name"] for node in usage(client, **query)["nodes"]]
+    assert re.findall(r'<strong class="mono">([^<]+)</strong>', page(client, **query)) == found
+    return found
+
+
+def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
+    found = usage(client)
+    held = [holder for node in found["nodes"] for card in node["cards"] for holder in card["pods"]]
+    assert {(each["namespace"], each["name"]) for each in held} <= {(pod.namespace, pod.name) for pod in pods.pods()}
+    assert found["pods"] == len({(each["namespace"], each["name"]) for each in held})
+    for total in found["totals"]:
+        nodes = [node for node in found["nodes"] if node["family"] == total["family"]]
+        cards = [card for node in nodes for card in node["cards"]]
+        assert (total["nodes"], total["devices"]) == (len(nodes), len(cards))
+        assert total["assigned"]["memory"] == sum(card["assigned"]["memory"] for card in cards)
+        assert total["assigned"]["memory"] == sum(holder["memory"] for card in cards for holder in card["pods"])
+    shown = page(client)
+    for each in held:
+        assert f"{each['namespace']}/{each['name']}" in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"name": "GPU-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
+        ({"namespace": "team-c"}, ["npu-a", "share-a"]),
+        ({"pod": "train-*", "family": "vgpu"}, ["gpu-b"]),
+        ({"sort": "fullest", "limit": 2}, ["gpu-b", "gpu-a"]),
+        ({"sort": "fullest", "limit": 1, "offset": 1}, ["gpu-a"]),
+        ({"type": "*a100*", "sort": "emptiest"}, ["gpu-mig", "gpu-b"]),
+        ({"findings": "true"}, ["gpu-a"]),
+        ({"name": "no-such-pod"}, []),
+    ],
+)
+def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], expected: list[str]):
+    assert names(client, **query) == expected
+
+
+def test_links_keep_the_filters_and_start_at_the_first_node(client: Any):
+    shown = page(client, sort="fullest", limit=2, offset=2, name="*")
+    links = [link for link in re.findall(r'href="(/fleet\?[^"]+)"', shown) if "namespace=" in link]
+    assert links
+    assert all("sort=fullest" in link and "offset" not in link for link in links)
+    (following,) = re.findall(r'rel="next" href="([^"]+)"', shown)
+    assert "offset=4" in following
+
+
+def test_a_change_is_found_in_the_background(client: Any, pods: Pods):
+    before = usage(client)
+    pods.replace([pod for pod in pods.pods() if pod.namespace != "team-a"])
+    after = until(lambda: (found := usage(client))["version"] != before["version"] and found)
+    assert after["pods"] < before["pods"]
+    assert "team-a" not in page(client)
+
+
+def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
+    held = next(pod for pod in pods.pods() if pod.node == "gpu-b")
+    raw = {
+        "metadata": {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)},
+        "spec": {"nodeName": "gpu-b"},
+    }
+    hostile = settings.snapshot.bound_pods.read(raw)
+    assert hostile is not None
+    pods.replace([hostile])
+    response = client.get("/fleet").text
+    assert "<script>alert" not in response
+    assert "\u202e" not in response
+
+
+def test_the_page_can_show_the_empty_nodes(client: Any):
+    shown = page(client, view="empty", name="gpu-a")
+    assert 'class="drawing"' in shown
+    assert 'aria-current="true">Empty nodes' in shown
+    assert 'name="view" value="empty"' in shown
+    assert client.get("/fleet?view=other").status_code == 400
+
+
+def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):
+    denied = Pods(None, "the pods may not be listed; grant it")
+    watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), denied)
+    client = create_app(ConsoleState(settings, usage=watcher)).test_client()
+    shown = page(client, name="gpu-*", namespace="team-a")
+    assert "What pods hold is not known." in shown
+    assert "grant it" in shown
+    assert 'class="drawing"' in shown
+    assert usage(client) | {"known": False, "problem": denied.problem} == usage(client)
+
+
+def test_without_pods_the_page_explains_how_to_read_them():
+    client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
+    assert "--pods FILE" in page(client)
+    assert usage(client)["known"] is False

@@ -1,0 +1,326 @@
+"""The look ahead, against fleets that really have changed, and against a slow scheduler written from its rules alone."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.questions.why.test_answer import CONFIG, blind_node, gpu_node, pod
+from tests.strategies import gpushare_node
+from webhook import names
+from webhook.devices.nodes import read_node
+from webhook.errors import ConfigError
+from webhook.live import LiveCluster, LiveObjects, read_node_status
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.questions.what_if.answer import Fate, what_if
+from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
+from webhook.questions.why.waiting import WaitingState
+from webhook.settings.snapshot import SnapshotInputs
+
+MEMORY = 81920  # of a card
+
+
+def look(nodes, pods, *, config=CONFIG, policy=None, scheduler=None, groups=(), **change):
+    inputs = SnapshotInputs(config, policy or default_policy(), [read_node(raw, config) for raw in nodes], scheduler)
+    snapshot = inputs.snapshot()
+    objects = LiveObjects(snapshot, keeps_running=True)
+    for raw in (*pods, *groups):
+        objects.add(raw)
+    statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
+    live = LiveCluster(inputs, snapshot, objects.bound).with_statuses(statuses)
+    return what_if(WaitingState(live, objects), inputs, FleetChange(**change))
+
+
+def fates(found):
+    return {one.name: str(one.after) for one in (*found.waiting, *found.moved)}
+
+
+def owned(raw, owner="train", created="", priority=0):
+    """The pod with a controller, an age and a priority."""
+    raw["metadata"] |= {"ownerReferences": [{"kind": "Job", "name": owner, "controller": True}]}
+    raw["metadata"] |= {"creationTimestamp": created} if created else {}
+    raw["spec"]["priority"] = priority
+    return raw
+
+
+def group(name, minimum):
+    metadata = {"namespace": "default", "name": name}
+    spec = {"minMember": minimum, "queue": "default"}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def held(name, node, card, memory, **more):
+    return owned(pod(name, "default", node, f"GPU-{node}-{card},NVIDIA,{memory},0:", number=1, memory=memory), **more)
+
+
+def test_a_pod_may_get_a_node_without_cards():
+    pods = [owned(pod("whole", number=1)), owned(pod("part", number=1, memory=1000))]
+    found = look([gpu_node("gpu-a"), blind_node("gpu-b")], pods)
+    assert fates(found) == {"whole": "depends", "part": "starts"}
+    (reason,) = {one.reason for one in found.waiting if one.name == "whole"}
+    assert reason.startswith("the scheduler may bind it to gpu-b without giving it cards: ")
+    assert fates(look([blind_node("gpu-b")], pods)) == {"whole": "ends", "part": "waits"}
+    cordoned = blind_node("gpu-b") | {"spec": {"unschedulable": True}}
+    assert fates(look([gpu_node("gpu-a"), cordoned], pods)) == {"whole": "starts", "part": "starts"}
+
+
+def test_pods_start_by_priority_then_age_and_book_what_they_take():
+    pods = [
+        owned(pod("young", number=1, memory=50000), created="2026-01-02T00:00:00Z"),
+        owned(pod("old", number=1, memory=50000), created="2026-01-01T00:00:00Z"),
+        owned(pod("urgent", number=1, memory=50000), created="2026-01-03T00:00:00Z", priority=5),
+        owned(pod("small", number=1, memory=30000), created="2026-01-04T00:00:00Z"),
+    ]
+    found = look([], [*pods, held("full", "gpu-a", 0, MEMORY)], policy=POOL, add=(parse_addition("pool x 1"),))
+    assert [(one.name, one.before, one.after) for one in found.waiting] == [
+        ("urgent", Fate.WAITS, Fate.STARTS),
+        ("old", Fate.WAITS, Fate.STARTS),
+        ("young", Fate.WAITS, Fate.WAITS),
+        ("small", Fate.WAITS, Fate.STARTS),
+    ]
+
+
+POOL = parse_policy(
+    {"fleet": {"declared": [{"name": "pool", "cards": [{"count": 2, "type": "NVIDIA A100", "memory": MEMORY}]}]}},
+    "test",
+)
+
+
+@pytest.mark.parametrize(
+    "minimum, count, nodes, expected",
+    [
+        (3, 3, 1, "waits"),  # two cards: room for two
+        (3, 3, 2, "starts"),
+        (3, 2, 2, "waits"),  # the third does not exist
+        (1, 3, 1, "starts waits waits"),  # those beyond the minimum come after the other pod
+    ],
+)
+def test_a_gang_starts_together_or_not_at_all(minimum, count, nodes, expected):
+    gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(count)]
+    after = fates(
+        look(
+            [gpu_node("a")],
+            [*gang, pod("z", number=1, memory=10)],
+            groups=[group("g", minimum)],
+            **({"add": (parse_addition("a"),)} if nodes > 1 else {"split": 10}),
+        )
+    )
+    words = expected.split()
+    assert [after[f"g-{at}"] for at in range(count)] == (words if len(words) > 1 else words * count)
+    assert after["z"] == "starts"
+
+
+def test_pods_beyond_the_minimum_come_after_others_of_the_priority():
+    gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(2)]
+    rival = owned(pod("rival", number=1, memory=MEMORY), created="2026-01-01T00:00:00Z")
+    assert fates(look([gpu_node("a")], [*gang, rival], groups=[group("g", 1)], split=10)) == {
+        "g-0": "starts",
+        "rival": "starts",
+        "g-1": "waits",
+    }
+
+
+def test_a_drained_node_sends_its_pods_to_the_others():
+    pods = [
+        held("stays", "b", 0, 80000),
+        held("fits", "a", 0, 1000),
+        held("not", "a", 1, 81000),
+        held("also", "b", 1, 2000),
+        held("first", "a", 0, 79000, priority=9),
+        pod("bare", "default", "a", "GPU-a-0,NVIDIA,10,0:", number=1, memory=10),
+    ]
+    found = look([gpu_node("a"), gpu_node("b")], pods, drain=("a",))
+    assert fates(found) == {"first": "starts", "fits": "starts", "not": "waits", "bare": "ends"}
+    assert found.loses
+    assert {one.node: (one.before and one.before.memory, one.after and one.after.memory) for one in found.nodes} == {
+        "a": (161010, None), "b": (82000, 162000),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change, lost, findings",
+    [
+        ({"split": 2}, set(), set()),
+        ({"split": 1}, {"one", "two", "big"}, {"card-overcommitted"}),  # the node offers two slices, and all are held
+        ({"factor": 2}, {"big"}, {"card-overcommitted"}),
+        ({"modes": {"a": "mps"}}, set(), set()),
+    ],
+)
+def test_cards_that_are_registered_anew(change, lost, findings):
+    pods = [held("one", "a", 0, 1000), held("two", "a", 0, 1000), held("big", "a", 1, 50000)]
+    found = look([gpu_node("a")], pods, **change)
+    assert {one.name for one in found.displaced} == lost
+    assert {str(one.rule) for one in found.findings} == findings
+
+
+def test_room_is_what_is_left_then():
+    found = look([gpu_node("a", 4)], [pod("w", number=3), held("r", "a", 0, 1920)], add=(parse_addition("a x 2"),))
+    (room,) = found.room
+    assert (room.cards, room.node, room.gang) == (4, "a-added-2", 4 + 1 + 3)
+    assert (room.slice.memory, found.room_before[0].cards, found.room_before[0].gang) == (MEMORY, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"drain": ("nowhere",)}, "there is no node nowhere"),
+        ({"modes": {"nowhere": "mig"}}, "there is no node nowhere"),
+        ({"add": (parse_addition("nowhere"),)}, "neither the policy's fleet.declared nor the cluster has it"),
+        ({"add": (parse_addition("pool=x x 2"),)}, "2 kinds; name one of the nodes"),
+    ],
+)
+def test_what_cannot_be_changed(change, message):
+    nodes = [gpu_node("a"), gpu_node("b", 1)]
+    for raw in nodes:
+        raw["metadata"]["labels"] = {"pool": "x"}
+    with pytest.raises(ConfigError, match=message):
+        look(nodes, [], **change)
+
+
+@pytest.mark.parametrize("text", ["", "a x 0", "a x 101", "a x b", "a, b", "a 2"])
+def test_an_addition_that_cannot_be_read(text):
+    with pytest.raises(ValueError, match="is not SHAPE"):
+        parse_addition(text)
+
+
+def test_forms_of_additions_and_modes():
+    assert parse_addition("pool=a100 x 2 zone=b rack=") == ("pool=a100", 2, {"zone": "b", "rack": ""})
+    assert parse_addition(" gpu-a x3 ") == ("gpu-a", 3, {})
+    assert parse_mode("a=mig") == ("a", "mig")
+    with pytest.raises(ValueError, match="the modes are hami-core, mig, mps"):
+        parse_mode("a=fast")
+
+
+# --- against fleets that really have changed --------------------------------------------------------------------------
+
+REQUESTS = st.fixed_dictionaries(
+    {"number": st.integers(1, 3)},
+    optional={"memory": st.sampled_from([1, 20000, 41000, MEMORY, 90000]), "cores": st.sampled_from([0, 30, 60, 100])},
+)
+OTHERS = st.one_of(
+    st.fixed_dictionaries({"gpu_memory": st.integers(1, 40)}), st.fixed_dictionaries({"gpus": st.integers(1, 3)})
+)
+AGES = st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])
+
+
+@st.composite
+def waiting_pods(draw, requests=REQUESTS | OTHERS, most=6):
+    found = []
+    for at in range(draw(st.integers(1, most))):
+        raw = pod(f"w-{at}", group=draw(st.sampled_from(["", "", "g"])), **draw(requests))
+        spec = {"nodeSelector": {"kubernetes.io/hostname": "a-added-1"}} if draw(st.integers(0, 5)) == 0 else {}
+        raw["spec"] |= spec
+        found.append(owned(raw, created=draw(AGES), priority=draw(st.integers(0, 1))))
+    return found
+
+
+@st.composite
+def vgpu_nodes(draw):
+    mode = draw(st.sampled_from(["hami-core", "hami-core", "mig"]))
+    return gpu_node("a", draw(st.integers(1, 3)), draw(st.sampled_from([1, 2, 10])), mode)
+
+
+@given(
+    vgpu_nodes() | st.just(gpushare_node("a", 2, 40)), vgpu_nodes(), waiting_pods(), st.integers(0, 3), st.booleans()
+)
+def test_an_added_node_is_as_good_as_a_real_one(copied, other, pods, minimum, split):
+    other = copy.deepcopy(other)
+    other["metadata"]["name"] = "b"
+    for raw in (copied, other):
+        raw["metadata"]["labels"] = {"kubernetes.io/hostname": raw["metadata"]["name"]}
+    real = copy.deepcopy(copied)
+    real["metadata"] |= {"name": "a-added-1", "labels": {"kubernetes.io/hostname": "a-added-1"}}
+    change = {"groups": [group("g", minimum)], "split": 3 if split else None}
+    ahead = look([copied, other], pods, add=(parse_addition("a"),), **change)
+    then = look([copied, other, real], pods, **change)
+    assert [(one.name, one.after, one.node) for one in ahead.waiting] == [
+        (one.name, one.after, one.node) for one in then.waiting
+    ]
+    assert ahead.room == then.room
+
+
+@given(vgpu_nodes(), waiting_pods(), waiting_pods(), st.integers(0, 3))
+def test_a_drained_node_is_as_good_as_none(node, running, waiting, minimum):
+    """The pods that a first look ahead puts on a node are those that run there."""
+    for raw in running:
+        raw["metadata"]["name"] = f"r-{raw['metadata']['name']}"
+        raw["metadata"]["annotations"].pop(names.GROUP_NAME, None)
+    other = gpu_node("b", 2, 10)
+    bound = [one.name for one in look([node], running, split=None).waiting if one.after is Fate.STARTS]
+    running = [raw for raw in running if raw["metadata"]["name"] in bound]
+    for at, raw in enumerate(running):
+        raw["spec"]["nodeName"] = "a"
+        raw["metadata"]["annotations"] |= {names.VGPU_IDS: f"GPU-a-0,NVIDIA,{at + 1},0:", names.VGPU_NODE: "a"}
+    groups = [group("g", minimum)]
+    ahead = look([node, other], [*running, *waiting], groups=groups, drain=("a",))
+    for raw in running:  # what their controllers would create
+        del raw["spec"]["nodeName"]
+        raw["metadata"] |= {"annotations": {}, "creationTimestamp": "2027-01-01T00:00:00Z"}
+    then = look([other], [*running, *waiting], groups=groups)
+    assert fates(ahead) == fates(then)
+    assert ahead.room == then.room
+
+
+# --- against a slow scheduler -----------------------------------------------------------------------------------------
+
+
+def outcomes(cards, pods):
+    """Which pods may start: the sets of their names, over all choices of nodes.
+
+    Args:
+        cards: of each node, the (slices, memory, cores) that each card has left; the last card is tried first.
+        pods: (name, number, memory, cores), in the scheduler's order.
+    """
+    if not pods:
+        return {frozenset()}
+    (name, number, memory, cores), *rest = pods
+    found = set()
+    for node, left in enumerate(cards):
+        after, taken = list(left), 0
+        for at in reversed(range(len(left))):
+            slices, has, percent, split = left[at]
+            need = MEMORY if memory is None else memory
+            alone = cores == 100 and slices < split
+            if taken < number and slices and has >= need and percent >= cores and not alone and (percent or cores):
+                after[at] = (slices - 1, has - need, percent - cores, split)
+                taken += 1
+        if taken == number:
+            found |= {each | {name} for each in outcomes([*cards[:node], after, *cards[node + 1 :]], rest)}
+    return found or outcomes(cards, rest)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([1, 2, 10])), min_size=1, max_size=3), waiting_pods(REQUESTS)
+)
+def test_what_starts_is_what_a_slow_scheduler_starts(shapes, pods):
+    for raw in pods:
+        raw["metadata"]["annotations"].pop(names.GROUP_NAME, None)
+        raw["spec"].pop("nodeSelector", None)
+    nodes = [gpu_node(f"n{at}", count, split) for at, (count, split) in enumerate(shapes)]
+    found = look(nodes, pods, split=None)
+    queue = sorted(
+        pods,
+        key=lambda raw: (-raw["spec"]["priority"], *(raw["metadata"][key] for key in ("creationTimestamp", "name"))),
+    )
+    assert [one.name for one in found.waiting] == [raw["metadata"]["name"] for raw in queue]
+    limits = [raw["spec"]["containers"][0]["resources"]["limits"] for raw in queue]
+    memory, cores = (
+        (lambda limit: int(limit[names.VGPU_MEMORY]) if names.VGPU_MEMORY in limit else None),
+        names.VGPU_CORES,
+    )
+    wanted = [
+        (raw["metadata"]["name"], int(limit[names.VGPU_NUMBER]), memory(limit), int(limit.get(cores, 0)))
+        for raw, limit in zip(queue, limits, strict=True)
+    ]
+    possible = outcomes([[(split, MEMORY, 100, split)] * count for count, split in shapes], wanted)
+    starts = {one.name for one in found.waiting if one.after is Fate.STARTS}
+    may = starts | {one.name for one in found.waiting if one.after is Fate.DEPENDS}
+    assert any(starts <= each <= may for each in possible)
+    if len(possible) == 1:
+        assert possible == {frozenset(starts)}
+    never = {one.name for one in found.waiting if one.after is Fate.NEVER}
+    assert never.isdisjoint(frozenset().union(*possible))

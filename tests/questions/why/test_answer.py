@@ -1,0 +1,541 @@
+"""Why a pod waits, on nodes with known assignments; every suggestion is checked."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import ascend_node, gpushare_node, node_json, register
+from webhook import names
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.nearest import LowerAmount
+from webhook.devices.nodes import read_node
+from webhook.devices.usage import report
+from webhook.errors import ConfigError
+from webhook.inputs.documents import Document
+from webhook.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.questions.why.answer import WaitingObject, explain_waiting
+from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.collections import Collections
+from webhook.volcano.queues import Queue, Queues
+from webhook.volcano.scheduler import parse_scheduler_conf
+
+CONFIG = parse_device_config({"nvidia": {}}, "test")
+A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
+NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
+
+
+def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=None, **limits):
+    """A pod as the API server returns it, with a container of these limits."""
+    annotations = {names.VGPU_IDS: ids, names.VGPU_NODE: node} if ids else {}
+    if group:
+        annotations[names.GROUP_NAME] = group
+    container = {"name": "train", "resources": {"limits": {NAMES[key]: str(value) for key, value in limits.items()}}}
+    pod_spec = {
+        "schedulerName": "volcano",
+        "containers": [container],
+        **({"nodeName": node} if node else {}),
+        **(spec or {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": name, "uid": f"{namespace}/{name}", "annotations": annotations},
+        "spec": pod_spec,
+        "status": {"phase": "Running" if node else "Pending"},
+    }
+
+
+NAMES = {
+    "number": NUMBER,
+    "memory": MEMORY,
+    "cores": CORES,
+    "gpu_memory": names.GPUSHARE_MEMORY,
+    "gpus": names.GPUSHARE_NUMBER,
+}
+
+
+def gpu_node(name, cards=2, split=10, mode="hami-core"):
+    return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"))
+
+
+def state(nodes, pods=(), config=CONFIG, policy=None, **more):
+    inputs = SnapshotInputs(config, policy or default_policy(), [read_node(raw, config) for raw in nodes], **more)
+    snapshot = inputs.snapshot()
+    objects = LiveObjects(snapshot)
+    for raw in pods:
+        objects.add(raw)
+    statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
+    return LiveCluster(inputs, snapshot, objects.bound).with_statuses(statuses), objects
+
+
+def why(raw, nodes, pods=(), *, exists=True, config=CONFIG, **more):
+    live, _ = state(nodes, pods, config)
+    return explain_waiting(WaitingObject(Document("a pod", raw), exists, **more), live)
+
+
+BOTH = "GPU-gpu-a-0,NVIDIA,60000,50:GPU-gpu-a-1,NVIDIA,60000,50:"
+HELD = pod("old", "team-a", "gpu-a", BOTH, number=2, memory=60000, cores=50)
+
+
+def test_a_reason_has_the_holders_and_a_change():
+    explanation = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
+    (reason,) = explanation.reasons
+    assert (reason.node, reason.reason, reason.nodes, reason.ends) == ("gpu-a", "memory", 1, "team-a/old")
+    assert "30000 MiB needed, 21920 free" in reason.message
+    (holder,) = reason.holders
+    assert (holder.namespace, holder.name, holder.devices, holder.memory) == ("team-a", "old", 2, 120000)
+    assert isinstance(explanation.change, LowerAmount)
+    assert (explanation.change.resource, explanation.change.most) == (MEMORY, 21920)
+
+
+@pytest.mark.parametrize(
+    "limits, split, reason",
+    [
+        ({"number": 1, "memory": 1, "cores": 51}, 10, "cores"),
+        ({"number": 1, "memory": 1, "cores": 100}, 10, "cores"),
+        ({"number": 1}, 10, "memory"),  # a whole card
+        ({"number": 1, "memory": 1}, 1, "split"),
+    ],
+)
+def test_the_reason_is_the_first_check_that_fails(limits, split, reason):
+    (actual,) = why(pod(**limits), [gpu_node("gpu-a", split=split)], [HELD]).reasons
+    assert (actual.verdict, actual.reason) == (WaitVerdict.NOT_NOW, reason)
+
+
+def test_a_terminating_pod_holds_nothing():
+    leaving = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert why(pod(number=1), [gpu_node("gpu-a", cards=1)], [leaving]).verdict is WaitVerdict.FITS_NOW
+
+
+def test_cordoned_and_tainted_nodes_are_obstacles():
+    cordoned = gpu_node("gpu-a") | {"spec": {"unschedulable": True}}
+    tainted = gpu_node("gpu-b") | {"spec": {"taints": [{"key": "volcano.sh/vgpu", "effect": "NoSchedule"}]}}
+    (reason,) = why(pod(number=1, memory=1), [cordoned, tainted]).reasons
+    assert reason.obstacles == {"cordoned": 1, "taint volcano.sh/vgpu:NoSchedule is not tolerated": 1}
+    assert (reason.verdict, reason.reason) == (WaitVerdict.NOT_NOW, "out of service")
+    tolerant = pod(number=1, memory=1, spec={"tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]})
+    assert why(tolerant, [cordoned, tainted]).fits[0].node == "gpu-b"
+
+
+def test_a_node_that_is_not_ready_is_an_obstacle():
+    raw = gpu_node("gpu-a")
+    raw["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    assert why(pod(number=1, memory=1), [raw]).reasons[0].obstacles == {"not ready": 1}
+
+
+def test_a_bound_pod_does_not_wait():
+    explanation = why(HELD, [gpu_node("gpu-a")], [HELD])
+    assert (explanation.verdict, explanation.reasons) == (WaitVerdict.BOUND, ())
+    assert "gpu-a" in explanation.summary
+
+
+def test_a_manifest_that_the_webhook_refuses_never_fits():
+    explanation = why(pod(number=3), [gpu_node("gpu-a")], exists=False)
+    assert (explanation.verdict, [reason.reason for reason in explanation.reasons]) == (
+        WaitVerdict.NEVER,
+        ["card-count"],
+    )
+
+
+def test_a_mode_that_no_node_has_is_not_corrected():
+    raw = pod(number=1, memory=1)
+    raw["metadata"]["annotations"] = {names.VGPU_MODE: "Hami-Core"}
+    explanation = why(raw, [gpu_node("gpu-a")])
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NEVER, "mode")
+    assert "mode-invalid" in [finding.rule for finding in explanation.findings]
+
+
+def test_a_pod_without_devices_is_not_explained():
+    with pytest.raises(ConfigError, match="request no devices"):
+        why(pod(), [gpu_node("gpu-a")])
+
+
+def test_a_scheduling_gate_is_reported_first():
+    raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": "example.com/wait"}]})
+    explanation = why(raw, [gpu_node("gpu-a")])
+    assert explanation.verdict is WaitVerdict.NOT_NOW
+    assert "example.com/wait" in explanation.summary
+    odd = why(pod(number=1, memory=1, spec={"schedulingGates": [{}, {"name": None}, "x"]}), [gpu_node("gpu-a")])
+    assert odd.summary.endswith("removed: (no name), (no name)")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "others", "message"),
+    [
+        ({names.QUEUE_GATE: "true"}, [], "if its feature gate SchedulingGatesQueueAdmission is on"),
+        ({}, [], "since the pod has no annotation of this name; remove it"),
+        ({names.QUEUE_GATE: "true"}, [{"name": "example.com/wait"}], f"removed: {names.QUEUE_GATE}, example.com/wait"),
+    ],
+)
+def test_the_gate_of_a_queue_is_explained(annotations, others, message):
+    raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": names.QUEUE_GATE}, *others]})
+    raw["metadata"]["annotations"] = annotations
+    assert why(raw, [gpu_node("gpu-a")]).summary.endswith(message)
+
+
+def test_a_gang_waits_until_all_its_pods_fit_together():
+    members = [pod(f"train-{i}", group="train", number=2, memory=60000) for i in range(3)]
+    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b"), gpu_node("gpu-c")]
+    group = PodGroup("default", "train", minimum=3)
+    fits = why(members[0], nodes, waiting=members, group=group)
+    assert (fits.verdict, fits.gang.minimum, fits.gang.waiting) == (WaitVerdict.FITS_NOW, 3, 3)
+    explanation = why(members[0], nodes, [HELD], waiting=members, group=group)
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+    assert "has room for 2" in explanation.summary
+    started = why(members[0], nodes, [HELD], waiting=members[:2], group=group, started=1)
+    assert started.verdict is WaitVerdict.FITS_NOW
+    never = why(members[0], nodes[:2], waiting=members, group=group)
+    assert (never.verdict, "the empty fleet" in never.summary) == (WaitVerdict.NEVER, True)
+    few = why(members[0], nodes, waiting=members[:2], group=group)
+    assert (few.verdict, few.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+
+
+def job(labels, pods, **limits):
+    """A Volcano Job whose pods start together."""
+    template = {"metadata": {"labels": labels}, "spec": pod(**limits)["spec"]}
+    tasks = [{"name": "w", "replicas": pods, "template": template}]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"namespace": "default", "name": "job"},
+        "spec": {"minAvailable": pods, "schedulerName": "volcano", "tasks": tasks},
+    }
+
+
+def test_a_volcano_job_fits_only_with_all_its_pods():
+    train, nodes = job({}, 2, number=2, memory=60000), [gpu_node("gpu-a"), gpu_node("gpu-b")]
+    assert why(train, nodes, exists=False).verdict is WaitVerdict.FITS_NOW
+    assert why(train, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
+
+
+CAPACITY, NODE_GROUPS = (
+    parse_scheduler_conf({"tiers": [{"plugins": [{"name": name} for name in plugins]}]}, "test")
+    for plugins in (("gang", "capacity"), ("nodegroup",))
+)
+QUEUES = [
+    Queue("open", "Open", capability={MEMORY: 20000}),
+    Queue("closed", "Closed"),
+    Queue("groups", "Open", groups=frozenset({"a"}), group_limits={"a": {MEMORY: 20000}}),
+]
+
+
+@pytest.mark.parametrize(
+    ("queue", "conf", "memory", "verdict", "summary"),
+    [
+        ("open", CAPACITY, 20000, WaitVerdict.FITS_NOW, ""),
+        ("open", CAPACITY, 20001, WaitVerdict.NEVER, "allows 20000 in all"),
+        ("open", None, 20001, WaitVerdict.FITS_NOW, ""),  # it is unknown whether a plugin enforces queues
+        ("closed", CAPACITY, 1, WaitVerdict.NOT_NOW, ""),
+        ("closed", None, 1, WaitVerdict.FITS_NOW, ""),
+        ("nowhere", CAPACITY, 1, WaitVerdict.NOT_NOW, ""),
+        ("groups", NODE_GROUPS, 20000, WaitVerdict.FITS_NOW, ""),
+        ("groups", NODE_GROUPS, 20001, WaitVerdict.NEVER, ""),
+    ],
+)
+def test_the_queue_of_a_group_is_open_and_large_enough(queue, conf, memory, verdict, summary):
+    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "test")
+    live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=Collections(Queues(QUEUES)), policy=policy)
+    raw = pod(number=1, memory=memory)
+    found = explain_waiting(WaitingObject(Document("a pod", raw), True, group=PodGroup("a", "g", queue=queue)), live)
+    assert found.verdict is verdict
+    assert summary in found.summary
+
+
+def test_groups_are_read_as_volcano_writes_them():
+    raw = {
+        "metadata": {"namespace": "a", "name": "g"},
+        "spec": {"minMember": 4, "queue": "team-a"},
+        "status": {
+            "phase": "Inqueue",
+            "conditions": [
+                {
+                    "type": "Unschedulable",
+                    "status": "True",
+                    "message": "old",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                },
+                {
+                    "type": "Unschedulable",
+                    "status": "True",
+                    "message": "new",
+                    "lastTransitionTime": "2026-01-02T00:00:00Z",
+                },
+            ],
+        },
+    }
+    group = read_pod_group(raw)
+    assert (group.minimum, group.queue, group.phase, group.conditions[0].message) == (4, "team-a", "Inqueue", "new")
+    assert read_pod_group({"spec": {"minMember": "x"}, "status": []}).minimum == 1
+
+
+def test_objects_of_a_cluster_are_sorted_into_bound_waiting_and_started():
+    sibling = pod("b", node="gpu-a", group="g")
+    odd = [None, {"kind": "Pod"}, pod("plain")]
+    _, objects = state([gpu_node("gpu-a")], [HELD, pod("w", group="g", number=1), sibling, *odd])
+    assert [bound_pod.name for bound_pod in objects.bound] == ["old"]
+    assert list(objects.waiting) == [("default", "w")]
+    assert objects.started == Counter({("default", "g"): 1})
+    assert read_node_status({"spec": {"taints": "x"}, "status": 3}) == NodeStatus()
+
+
+# --- every suggestion is right ----------------------------------------------------------------------------------------
+
+loads = st.tuples(st.integers(0, 4), st.sampled_from([0, 30, 70, 100]))  # memory in fifths of a card, and cores
+
+
+@st.composite
+def clusters(draw):
+    """Nodes of two or three cards, and pods that hold known slices of them."""
+    nodes, pods = [], []
+    for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+        cards = draw(st.integers(1, 3))
+        nodes.append(gpu_node(name, cards, split=draw(st.sampled_from([1, 2, 10]))))
+        for card in range(cards):
+            if (load := draw(loads))[0]:
+                ids = f"GPU-{name}-{card},NVIDIA,{load[0] * 16384},{load[1]}:"
+                held = {"number": 1, "memory": load[0] * 16384, "cores": load[1]}
+                pods.append(pod(f"{name}{card}", "held", name, ids, **held))
+    return nodes, pods
+
+
+requests = st.fixed_dictionaries(
+    {"number": st.integers(1, 3)},
+    optional={"memory": st.sampled_from([8192, 16384, 40000, 81920]), "cores": st.sampled_from([0, 20, 50, 100])},
+)
+
+
+def takes(node, pods, wanted):
+    """A plain implementation of the scheduler's checks for a pod with one container."""
+    able = 0
+    entries = [one["metadata"]["annotations"][names.VGPU_IDS].rstrip(":") for one in pods]
+    for text in filter(None, node["metadata"]["annotations"][names.NODE_VGPU_REGISTER].split(":")):
+        uuid, split, memory, *_ = text.split(",")
+        held = [fields[2:4] for ids in entries if (fields := ids.split(","))[0] == uuid]
+        used, cores = (sum(int(entry[at]) for entry in held) for at in (0, 1))
+        slices = len(held)
+        need, more = wanted.get("memory") or int(memory), wanted.get("cores", 0)
+        able += (
+            slices < int(split)
+            and int(memory) - used >= need
+            and cores + more <= 100
+            and not (more == 100 and slices)
+            and not (cores == 100 and more == 0)
+        )
+    return able >= wanted["number"]
+
+
+@given(clusters(), requests)
+def test_the_verdict_agrees_with_a_plain_implementation(cluster, wanted):
+    nodes, pods = cluster
+    now = any(takes(node, pods, wanted) for node in nodes)
+    ever = any(takes(node, [], wanted) for node in nodes)
+    expected = WaitVerdict.FITS_NOW if now else WaitVerdict.NOT_NOW if ever else WaitVerdict.NEVER
+    explanation = why(pod(**wanted), nodes, pods)
+    assert explanation.verdict is expected
+    for reason in explanation.fits:
+        assert takes(next(node for node in nodes if node["metadata"]["name"] == reason.node), pods, wanted)
+
+
+@given(clusters(), requests)
+def test_every_suggestion_is_right(cluster, wanted):
+    nodes, pods = cluster
+    explanation = why(pod(**wanted), nodes, pods)
+    by_resource = {NAMES[key]: key for key in ("number", "memory", "cores")}
+    for reason in explanation.reasons:
+        if reason.ends:
+            rest = [one for one in pods if reason.ends != f"held/{one['metadata']['name']}"]
+            assert len(rest) == len(pods) - 1
+            assert why(pod(**wanted), nodes, rest).verdict is WaitVerdict.FITS_NOW
+    changes = [reason.change for reason in explanation.reasons] + [explanation.change]
+    for change in changes:
+        if change is not None:
+            changed = wanted | {by_resource[change.resource]: change.most}
+            assert why(pod(**changed), nodes, pods).verdict is WaitVerdict.FITS_NOW
+
+
+# --- the other families -----------------------------------------------------------------------------------------------
+
+
+def test_gpushare_memory_is_on_one_card():
+    node = gpushare_node("g", 2, 32000)
+    held = pod("old", node="g", gpu_memory=10000)
+    held["metadata"]["annotations"][names.GPU_INDEX] = "0"
+    assert why(pod(gpu_memory=16000), [node], [held]).verdict is WaitVerdict.FITS_NOW
+    other = pod("other", node="g", gpu_memory=4000)
+    other["metadata"]["annotations"][names.GPU_INDEX] = "1"
+    explanation = why(pod(gpu_memory=16000), [node], [held, other])
+    assert (explanation.verdict, explanation.change.most) == (WaitVerdict.NOT_NOW, 12000)
+    assert explanation.reasons[0].ends == "default/other"
+    assert "the largest healthy card has 12000 left" in explanation.reasons[0].message
+    assert why(pod(gpu_memory=16001), [node], [held]).verdict is WaitVerdict.NEVER
+
+
+def test_gpushare_assigns_only_idle_cards_whole():
+    node = gpushare_node("g", 2, 32000)
+    held = pod("old", node="g", gpu_memory=10000)
+    held["metadata"]["annotations"][names.GPU_INDEX] = "0"
+    assert why(pod(gpus=1), [node], [held]).verdict is WaitVerdict.FITS_NOW
+    explanation = why(pod(gpus=2), [node], [held])
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "number of cards")
+
+
+CHIP = "huawei.com/Ascend910B3"
+CHIPS = parse_device_config(
+    {
+        "vnpus": [
+            {
+                "commonWord": "Ascend910B3",
+                "resourceName": CHIP,
+                "resourceMemoryName": f"{CHIP}-memory",
+                "memoryAllocatable": 65536,
+                "memoryCapacity": 65536,
+                "aiCore": 20,
+                "templates": [
+                    {"name": "vir05", "memory": 16384, "aiCore": 5},
+                    {"name": "vir10", "memory": 32768, "aiCore": 10},
+                ],
+            }
+        ]
+    },
+    "test",
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 16384, 32768, 65536]), st.integers(1, 2)), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.sampled_from([None, 16384, 32768, 65536]),
+)
+def test_ascend_verdicts_agree_with_a_plain_implementation(loads, number, memory):
+    """Each NPU has two parts at most; several NPUs are assigned whole."""
+    nodes = [ascend_node("n", [(2, 65536, 20)] * len(loads))]
+    pods = []
+    for at, (load, parts) in enumerate(loads):
+        for part in range(parts if load in (16384, 32768) else bool(load)):
+            held = pod(f"p{at}{part}", node="n")
+            held["spec"]["containers"][0]["resources"]["limits"] = {CHIP: "1", f"{CHIP}-memory": str(load)}
+            held["metadata"]["annotations"]["hami.io/Ascend910B3-devices-allocated"] = (
+                f"NPU-{at},Ascend910B3,{load},0:;"
+            )
+            pods.append(held)
+    wanted = pod()
+    limits = {CHIP: str(number)} | ({} if memory is None else {f"{CHIP}-memory": str(memory)})
+    wanted["spec"]["containers"][0]["resources"]["limits"] = limits
+    need = 65536 if memory is None else memory
+    used = Counter(p["metadata"]["annotations"]["hami.io/Ascend910B3-devices-allocated"].split(",")[0] for p in pods)
+    able = sum(used[f"NPU-{at}"] < 2 and 65536 - used[f"NPU-{at}"] * load >= need for at, (load, _) in enumerate(loads))
+    if (number > 1 and need < 65536) or number > len(loads):
+        expected = WaitVerdict.NEVER
+    else:
+        expected = (
+            WaitVerdict.FITS_NOW if able >= number and len(pods) + number <= 2 * len(loads) else WaitVerdict.NOT_NOW
+        )
+    explanation = why(wanted, nodes, pods, config=CHIPS)
+    assert explanation.verdict is expected
+
+
+def test_a_change_for_a_pod_that_never_fits_lets_it_fit_now():
+    full = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
+    explanation = why(pod(number=3, memory=40000), [gpu_node("gpu-a")], [full])
+    assert (explanation.verdict, explanation.change.resource, explanation.change.most) == (WaitVerdict.NEVER, NUMBER, 1)
+
+
+def with_families(name, cards, npus):
+    found = gpu_node(name, cards)
+    npu_node = ascend_node(name, [(2, 65536, 20)] * npus)
+    for part in (("metadata", "annotations"), ("status", "allocatable"), ("status", "capacity")):
+        found[part[0]].setdefault(part[1], {}).update(npu_node[part[0]][part[1]])
+    return found
+
+
+@pytest.mark.parametrize(
+    "others, held, verdict, fitting",
+    [
+        ([], [], WaitVerdict.NEVER, set()),
+        ([with_families("both", 1, 1)], [], WaitVerdict.NEVER, set()),  # one card is too few
+        ([with_families("both", 2, 1)], [], WaitVerdict.FITS_NOW, {"both"}),
+        ([with_families("both", 2, 1)], ["GPU-both-0,NVIDIA,81920,0:"], WaitVerdict.NOT_NOW, set()),
+    ],
+)
+def test_one_node_takes_all_devices_of_a_pod(others, held, verdict, fitting):
+    nodes = [gpu_node("gpu"), ascend_node("npu", [(2, 65536, 20)]), *others]
+    waiting = pod(number=2)
+    waiting["spec"]["containers"].append({"name": "infer", "resources": {"limits": {CHIP: "1"}}})
+    found = why(waiting, nodes, [pod("old", node="both", ids=ids, number=1) for ids in held], config=CHIPS)
+    assert found.verdict is verdict
+    assert {reason.node for reason in found.fits} == fitting
+    assert found.change is None
+
+
+def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
+    restarting = gpu_node("gpu-a", cards=4)
+    restarting["status"]["allocatable"] = dict.fromkeys(restarting["status"]["allocatable"], "0")
+    nodes = [restarting, gpu_node("gpu-b")]
+    found = why(pod(number=4), nodes)
+    assert (found.verdict, found.reasons[0].reason) == (WaitVerdict.NOT_NOW, "in doubt")
+    assert why(pod(number=5), nodes).verdict is WaitVerdict.NEVER
+    members = [pod(f"train-{i}", group="train", number=2, memory=60000) for i in range(2)]
+    gang = why(members[0], nodes, waiting=members, group=PodGroup("default", "train", minimum=2))
+    assert (gang.verdict, gang.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+    live, _ = state(nodes)
+    usage = report(live.occupancy, live.snapshot.families)
+    assert (usage.totals[0].devices, {one.node for one in usage.totals[0].largest}) == (6, {"gpu-b"})
+
+
+def blind_node(name):
+    """A node that offers vGPUs but no memory: Volcano sees no card there, and binds pods without memory to it."""
+    return node_json(name, register([A100], prefix=f"GPU-{name}"), offers={MEMORY: "0"})
+
+
+def test_a_node_that_takes_the_pod_without_cards_is_named():
+    found = why(pod(number=1), [gpu_node("gpu-a"), blind_node("gpu-b")])
+    assert found.verdict is WaitVerdict.FITS_NOW
+    (finding,) = [one for one in found.findings if one.rule == "bound-without-cards"]
+    assert 'to node "gpu-b" without giving it cards' in finding.message
+    alone = why(pod(number=1), [blind_node("gpu-b")])
+    assert alone.verdict is WaitVerdict.NOT_NOW
+    assert "bound-without-cards" in {one.rule for one in alone.findings}
+    small = why(pod(number=1, memory=1000), [gpu_node("gpu-a"), blind_node("gpu-b")])
+    assert "bound-without-cards" not in {one.rule for one in small.findings}
+
+
+def kubelet(node, version):
+    """The node with a kubelet of a version."""
+    return node | {"status": node["status"] | {"nodeInfo": {"kubeletVersion": version}}}
+
+
+@pytest.mark.parametrize(
+    "version, phase, verdict",
+    [("v1.37.2", "Pending", "never"), ("v1.35.4", "Pending", "bound"), ("v1.37.2", "Running", "bound")],
+)
+def test_a_bound_pod_whose_status_cannot_be_written_stays_pending(version, phase, verdict):
+    raw = pod("stuck", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,24000,0:", number=1, memory=24000)
+    raw["status"] = {"phase": phase}
+    found = why(raw, [kubelet(gpu_node("gpu-a"), version)])
+    assert found.verdict == verdict
+    assert ("its containers may run, but the kubelet cannot write its status" in found.summary) is (verdict == "never")
+    assert [reason.reason for reason in found.reasons] == ["status-too-large"] * (verdict == "never")
+
+
+def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
+    raw = pod("failed", node="gpu-b", number=1)
+    raw["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+    found = why(raw, [gpu_node("gpu-a"), blind_node("gpu-b")])
+    assert found.verdict is WaitVerdict.BOUND
+    assert "bound-without-cards" in {one.rule for one in found.findings}
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_names_of_another_system_are_read_by_nobody(exists):
+    raw = pod()
+    raw["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}}
+    with pytest.raises(ConfigError, match="by names that nobody reads here") as raised:
+        why(raw, [gpu_node("gpu-a")], exists=exists)
+    assert "HAMi" in str(raised.value)
+    assert "nvidia.com/gpumem" in str(raised.value)
+    assert f"{MEMORY}: 3000" in str(raised.value)

@@ -1,0 +1,47 @@
+"""The list of waiting pods: each has the verdict that it has by itself."""
+
+from tests.questions.why.test_answer import A100, pod, state
+from tests.strategies import node_json, register
+from webhook.questions.why.answer import explain_waiting
+from webhook.questions.why.listing import MAX_LISTED, list_waiting
+from webhook.questions.why.node_reasons import WaitVerdict, rank
+from webhook.questions.why.waiting import WaitingState, Wanted
+
+BIG, SMALL = {"number": 1, "memory": 90000}, {"number": 1, "memory": 1000}
+NODES = [node_json("gpu-0", register([A100, A100]))]
+ELSEWHERE = {"nodeSelector": {"zone": "b"}}
+GATED = {"schedulingGates": [{"name": "wait"}]}
+PODS = [
+    pod("fits", **SMALL),
+    pod("replica", **SMALL, spec={"hostname": "replica"}),
+    pod("elsewhere", **SMALL, spec=ELSEWHERE),
+    pod("gated", **SMALL, spec=GATED),
+    pod("never", **BIG),
+    pod("other-namespace", "team", **BIG),
+]
+PODS[0]["metadata"]["creationTimestamp"] = "2026-11-20T09:00:00Z"
+
+
+def test_each_pod_has_the_verdict_that_it_has_by_itself():
+    waiting = WaitingState(*state(NODES, PODS))
+    found = list_waiting(waiting).pods
+    by_itself = {
+        key: explain_waiting(waiting.subject(Wanted(key)), waiting.live) for key in waiting.objects.wait_for_devices
+    }
+    assert {(each.namespace, each.name): (each.verdict, each.summary) for each in found} == {
+        key: (answer.verdict, answer.summary) for key, answer in by_itself.items()
+    }
+    assert [each.name for each in found] == ["elsewhere", "never", "other-namespace", "gated", "replica", "fits"]
+    assert [rank(each.verdict) for each in found] == sorted([rank(each.verdict) for each in found], reverse=True)
+    assert [each.name for each in list_waiting(waiting, ["team"]).pods] == ["other-namespace"]
+
+
+def test_the_list_is_bounded_by_number_and_by_time():
+    waiting = WaitingState(*state(NODES, [pod(f"pod-{number}", **SMALL) for number in range(MAX_LISTED + 5)]))
+    found = list_waiting(waiting)
+    assert (len(found.pods), found.more, {each.verdict for each in found.pods}) == (
+        MAX_LISTED,
+        5,
+        {WaitVerdict.FITS_NOW},
+    )
+    assert {each.verdict for each in list_waiting(waiting, seconds=-1.0).pods} == {WaitVerdict.UNKNOWN}

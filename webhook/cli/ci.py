@@ -1,0 +1,266 @@
+"""Findings of reviews and scans as CI systems read them: SARIF, JUnit XML, and the workflow commands of GitHub Actions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+from typing import Any, Protocol, TextIO
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+from webhook.document_review import LocatedFinding, Reviewed, locate
+from webhook.emit import to_json
+from webhook.existing import ScanRow, Subject
+from webhook.lenient import text
+from webhook.outcome import Violation
+from webhook.product import documentation, product_version
+from webhook.rules.settings import Enforcement, Level
+from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows
+from webhook.texts import counted, visible
+
+SARIF_VERSION = "2.1.0"
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+TOOL = "vgpu-webhook"
+
+_SARIF_LEVELS = {Level.DENY: "error", Level.WARN: "warning", Level.AUDIT: "note"}
+_GITHUB_COMMANDS = {Level.DENY: "error", Level.WARN: "warning", Level.AUDIT: "notice"}
+_GITHUB_TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_GITHUB_VALUE = _GITHUB_TEXT | {":": "%3A", ",": "%2C"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """An object, and what was found of it or of its pods.
+
+    Attributes:
+        subject: the object.
+        rows: the findings; none if all is well.
+        file: that has it; empty if it is of a cluster.
+        place: the file, and where in it.
+        skipped: why it was not reviewed; empty if it was.
+    """
+
+    subject: Subject
+    rows: Sequence[ScanRow]
+    file: str = ""
+    place: str = ""
+    skipped: str = ""
+
+    @property
+    def name(self) -> str:
+        """What names it for people: namespace, kind and name."""
+        return "/".join([part for part in (self.subject.namespace, self.subject.kind, self.subject.name) if part])
+
+    @property
+    def findings(self) -> Iterator[tuple[ScanRow, LocatedFinding]]:
+        """Each finding, with how many pods have it."""
+        return ((row, row.finding) for row in self.rows if row.finding is not None)
+
+
+def reported(reviewed: Reviewed) -> Reported:
+    """A review as reports have it."""
+    request, document = reviewed.request, reviewed.document
+    version = text(document.value, "apiVersion")
+    subject = Subject(request.namespace, version, request.kind, reviewed.name, "")
+    rows = [ScanRow(subject, finding, file=document.file) for finding in located_findings(reviewed)]
+    return Reported(subject, rows, document.file, reviewed.place, reviewed.not_reviewed)
+
+
+def scanned(rows: Iterable[ScanRow]) -> Iterator[Reported]:
+    """The rows of a scan, in their order, by object."""
+    for subject, found in groupby(rows, lambda row: row.subject):
+        same = list(found)
+        yield Reported(subject, same, same[0].file, same[0].file or subject.namespace)
+
+
+class Writer(Protocol):
+    """Writes what was found in one format."""
+
+    def add(self, one: Reported) -> None:
+        """Write or keep the findings of one object."""
+
+    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        """End.
+
+        Args:
+            unread: how many files or documents could not be read.
+            texts: what was wrong with the first of them, each with its name.
+            notes: what was not reviewed or not checked.
+        """
+
+
+def rule_page(rule: str) -> str:
+    """The address of what explains a finding; empty if it is not known."""
+    return documentation(f"rules.md#{rule}" if rule in known_rules() else "usage.md#what-is-wrong-with-assignments")
+
+
+@cache
+def known_rules() -> dict[str, RuleEntry | EngineFinding]:
+    """The rules, and the findings of the engine, by id."""
+    known: list[RuleEntry | EngineFinding] = [*rows(), *ENGINE_FINDINGS]
+    return {entry.id: entry for entry in known}
+
+
+def located_findings(reviewed: Reviewed) -> Iterator[LocatedFinding]:
+    """The findings of an object at the levels at which they take effect, then the warnings of its repairs.
+
+    What refuses the object, or its pods, is `deny`.
+    """
+    outcome, document = reviewed.outcome, reviewed.document
+    for violation in outcome.softened:
+        level = Level.DENY if violation.rule in outcome.never_runs else violation.level
+        yield locate(document, replace(violation, level=level))
+    if outcome.enforcement is not Enforcement.AUDIT:
+        for rule, sentence in outcome.notices:
+            yield locate(document, Violation(rule, Level.WARN, "", sentence))
+
+
+def unread_texts(unread: int, texts: Sequence[str]) -> Iterator[str]:
+    """Sentences about what could not be read: one for each that is named, and one for the others."""
+    yield from texts
+    if others := unread - len(texts):
+        documents = "1 file or document" if others == 1 else f"{others} files or documents"
+        yield f"{documents} could not be read; standard error has the reasons"
+
+
+class Sarif:
+    """Writes all findings as one SARIF 2.1.0 log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+        self._rules: dict[str, int] = {}
+        self._results: list[dict[str, Any]] = []
+
+    def add(self, one: Reported) -> None:
+        """Add the findings of one object."""
+        for row, finding in one.findings:
+            pods = {"properties": {"pods": row.pods, "pod": row.example}} if row.pods else {}
+            self._results.append(
+                {
+                    "ruleId": finding.rule,
+                    "ruleIndex": self._rules.setdefault(finding.rule, len(self._rules)),
+                    "level": _SARIF_LEVELS[finding.level],
+                    "message": {"text": finding.message},
+                    "locations": [_sarif_location(one, finding)],
+                }
+                | pods
+            )
+
+    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        """Write the log."""
+        notifications = [
+            {"level": level, "message": {"text": sentence}}
+            for level, sentences in (("error", unread_texts(unread, texts)), ("note", notes))
+            for sentence in sentences
+        ]
+        rules = [_sarif_rule(rule) for rule in self._rules]
+        run = {
+            "tool": {"driver": {"name": TOOL, "version": product_version(), "rules": rules}},
+            "invocations": [{"executionSuccessful": not unread, "toolExecutionNotifications": notifications}],
+            "columnKind": "unicodeCodePoints",
+            "results": self._results,
+        }
+        print(to_json({"$schema": SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [run]}), file=self._stream)
+
+
+def _sarif_rule(rule: str) -> dict[str, Any]:
+    entry, page = known_rules().get(rule), rule_page(rule)
+    descriptor: dict[str, Any] = {"id": rule}
+    if entry:
+        descriptor |= {"shortDescription": {"text": entry.what}, "fullDescription": {"text": entry.why}}
+        descriptor["help"] = {"text": f"{entry.what}. Why: {entry.why}. `vgpu-webhook rules {rule}` shows an example."}
+    return descriptor | ({"helpUri": page} if page else {})
+
+
+def _sarif_location(one: Reported, finding: LocatedFinding) -> dict[str, Any]:
+    logical = {"name": one.name, "kind": "resource"}
+    if finding.path:
+        logical["fullyQualifiedName"] = f"{one.name}/{finding.path}"
+    location: dict[str, Any] = {"logicalLocations": [logical]}
+    if finding.file:
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(finding.file)}}
+    if finding.line:
+        location["physicalLocation"]["region"] = {"startLine": finding.line, "startColumn": finding.column}
+    return location
+
+
+class JUnit:
+    """Writes a test case for each object: failed if it, or its pods, would be refused."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+        self._suites: dict[str, ET.Element] = {}
+
+    def case(self, file: str, place: str, name: str) -> ET.Element:
+        """Add a test case to the suite of a file."""
+        return ET.SubElement(self._suite(file), "testcase", classname=visible(place), name=visible(name))
+
+    def add(self, one: Reported) -> None:
+        """Add one object."""
+        case = self.case(one.file or one.subject.namespace or TOOL, one.place or TOOL, one.name)
+        if one.skipped:
+            ET.SubElement(case, "skipped", message=visible(one.skipped))
+        warnings = []
+        for row, finding in one.findings:
+            where = f"line {finding.line}, column {finding.column}: " if finding.line else ""
+            where += f"{counted(row.pods, 'pod')}, such as {row.example}: " if row.pods else ""
+            shown = visible(
+                f"{where}{finding.path}: {finding.message}" if finding.path else f"{where}{finding.message}"
+            )
+            if finding.level is Level.DENY:
+                ET.SubElement(case, "failure", type=finding.rule, message=visible(finding.message)).text = shown
+            else:
+                warnings.append(f"{finding.level}  {finding.rule}: {shown}")
+        if warnings:
+            ET.SubElement(case, "system-out").text = "\n".join(warnings)
+
+    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        """Write the test suites."""
+        for found, sentences in (("error", unread_texts(unread, texts)), ("skipped", notes)):
+            for sentence in sentences:
+                ET.SubElement(self.case(TOOL, TOOL, sentence), found, message=visible(sentence))
+        root = ET.Element("testsuites", name=TOOL)
+        root.extend(self._suites.values())
+        for suite in self._suites.values():
+            suite.set("tests", str(len(suite)))
+            for name, found in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+                suite.set(name, str(sum(case.find(found) is not None for case in suite)))
+        ET.indent(root)
+        print(f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}', file=self._stream)
+
+    def _suite(self, file: str) -> ET.Element:
+        return self._suites.setdefault(file, ET.Element("testsuite", name=visible(file)))
+
+
+class GitHub:
+    """Writes a workflow command for each finding, which GitHub shows beside the line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+
+    def add(self, one: Reported) -> None:
+        """Write the findings of one object."""
+        for _, finding in one.findings:
+            values = {"file": finding.file} if finding.file else {}
+            if finding.line:
+                values |= {"line": str(finding.line), "col": str(finding.column)}
+            values["title"] = f"{finding.rule} in {one.name}"
+            self.command(_GITHUB_COMMANDS[finding.level], values, finding.message)
+
+    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        """Write a command for everything that could not be read, and for each note."""
+        for name, sentences in (("error", unread_texts(unread, texts)), ("notice", notes)):
+            for sentence in sentences:
+                self.command(name, {"title": TOOL}, sentence)
+
+    def command(self, name: str, values: dict[str, str], message: str) -> None:
+        """Write a command: `error`, `warning` or `notice`, with a place and a title; a message may have several lines."""
+        spelled = ",".join([f"{key}={_escape(value, _GITHUB_VALUE)}" for key, value in values.items()])
+        print(f"::{name} {spelled}::{_escape(message, _GITHUB_TEXT)}", file=self._stream)
+
+
+def _escape(text: str, escapes: dict[str, str]) -> str:
+    return visible("".join([escapes.get(letter, letter) for letter in text]))

@@ -1,0 +1,426 @@
+"""A cluster as it is now: what live pods leave of the devices of its nodes, and which pods wait."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from webhook import names
+from webhook.devices.family import AnyFamily
+from webhook.devices.fleet import Fleet
+from webhook.devices.ledger import BoundPod, OccupiedNode
+from webhook.devices.nodes import Node
+from webhook.devices.occupancy import (
+    NodeDevices,
+    Occupancy,
+    nodes_with_devices,
+    occupancy,
+    occupy_node,
+)
+from webhook.devices.requests import DevicePod
+from webhook.devices.shapes import AnyPart
+from webhook.errors import ConfigError, Malformed
+from webhook.existing import controller_of, subject_of
+from webhook.lenient import at, obj, objs, text
+from webhook.pod.tolerations import tolerates
+from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import VCJOB_GROUP
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
+
+MAX_WAITING = 20_000  # pods that are kept; each takes some 10 KiB
+MAX_CONDITIONS = 10  # of a PodGroup
+
+MAX_OWNERS = 5  # above one another
+
+Key = tuple[str, str]  # namespace and name
+ObjectKey = tuple[str, str, str, str]  # group, kind, namespace and name
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """What may keep pods off a node, whatever its devices are.
+
+    Attributes:
+        ready: its kubelet reports that it is ready.
+        cordoned: it is marked unschedulable.
+        taints: (key, value, effect) of those with an effect on new pods.
+    """
+
+    ready: bool = True
+    cordoned: bool = False
+    taints: tuple[tuple[str, str, str], ...] = ()
+
+    def obstacle(self, pod: PodView) -> str:
+        """What keeps a pod off the node; empty if nothing does."""
+        if not self.ready:
+            return "not ready"
+        if self.cordoned:
+            return "cordoned"
+        own = [toleration for _, toleration in pod.tolerations()]
+        for key, value, effect in self.taints:
+            if not any(tolerates(toleration, key, value, effect) for toleration in own):
+                return f"taint {key}{f'={value}' if value else ''}:{effect} is not tolerated"
+        return ""
+
+
+_FREE = NodeStatus()
+_EFFECTS = ("NoSchedule", "NoExecute")
+_CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with the mark
+
+
+def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
+    """Read a Node's JSON; what is malformed keeps no pod off it."""
+    spec, status = obj(raw, "spec"), obj(raw, "status")
+    taints = [
+        (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
+        for taint in objs(spec, "taints")
+        if taint.get("effect") in _EFFECTS and taint.get("key") != _CORDON
+    ]
+    ready = [one.get("status") == "True" for one in objs(status, "conditions") if one.get("type") == "Ready"]
+    return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
+
+
+# --- groups of pods ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCondition:
+    """A condition of a PodGroup, as Volcano writes it."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """What is read of a PodGroup.
+
+    Attributes:
+        namespace, name: of the PodGroup.
+        phase: `Pending` until its queue lets it in, then `Inqueue`, `Running`.
+        queue: the name of its queue.
+        minimum: so many of its pods start together.
+        succeeded: so many of its pods have ended well; they count as started.
+        conditions: at most 10, the latest first.
+    """
+
+    namespace: str
+    name: str
+    phase: str = ""
+    queue: str = ""
+    minimum: int = 1
+    succeeded: int = 0
+    conditions: tuple[GroupCondition, ...] = ()
+
+
+def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
+    """Read a PodGroup's JSON; what is malformed counts as absent."""
+    metadata, spec, status = (obj(raw, key) for key in ("metadata", "spec", "status"))
+    conditions = [
+        GroupCondition(
+            type=text(one, "type"),
+            status=text(one, "status"),
+            reason=text(one, "reason"),
+            message=text(one, "message"),
+            since=text(one, "lastTransitionTime"),
+        )
+        for one in objs(status, "conditions")
+    ]
+    conditions.sort(key=lambda condition: condition.since, reverse=True)
+    return PodGroup(
+        namespace=text(metadata, "namespace"),
+        name=text(metadata, "name"),
+        phase=text(status, "phase"),
+        queue=text(spec, "queue"),
+        minimum=_count(spec.get("minMember"), 1),
+        succeeded=_count(status.get("succeeded"), 0),
+        conditions=tuple(conditions[:MAX_CONDITIONS]),
+    )
+
+
+# --- the cluster ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class LiveObjects:
+    """Pods, PodGroups and workloads, of which only what `why` needs is kept.
+
+    Attributes:
+        snapshot: the settings.
+        bound: the pods that hold devices, or may.
+        waiting: pods without a node, as they are, by namespace and name, at most 20,000.
+        running: the same of bound pods that request devices, if they are kept.
+        keeps_running: whether they are.
+        wanted: objects that are kept whatever their state is.
+        owners: the controller of objects that are controllers of pods, or of others.
+        groups: the PodGroups.
+        started: how many pods of each PodGroup have a node.
+        started_by: the same of each controller.
+    """
+
+    snapshot: Snapshot
+    bound: list[BoundPod] = field(default_factory=list)
+    waiting: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    running: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    keeps_running: bool = False
+    wanted: dict[ObjectKey, dict[str, Any] | None] = field(default_factory=dict)
+    owners: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
+    groups: dict[Key, PodGroup] = field(default_factory=dict)
+    started: Counter[Key] = field(default_factory=Counter)
+    started_by: Counter[ObjectKey] = field(default_factory=Counter)
+
+    def add(self, raw: Any) -> None:
+        """Take an object; those of other kinds are passed over."""
+        if not isinstance(raw, dict):
+            return
+        group, kind, *_ = whole = object_key(raw)
+        if whole in self.wanted:
+            self.wanted[whole] = raw
+        if kind == "PodGroup":
+            self.groups[key_of(raw)] = read_pod_group(raw)
+        elif kind == "Pod" and not group:
+            self._add_pod(raw, key_of(raw))
+        elif (owner := controller_key(raw)) is not None:
+            self.owners[whole] = owner
+
+    def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
+        spec, status = obj(raw, "spec"), obj(raw, "status")
+        own = group_of(raw)
+        finished = status.get("phase") in ("Succeeded", "Failed")
+        owner = self._owner(raw)
+        if spec.get("nodeName"):
+            if own and not finished:
+                self.started[key[0], own] += 1
+            if owner is not None and not finished:
+                self.started_by[owner] += 1
+            pod = self.snapshot.bound_pods.read(raw)
+            if pod is not None:
+                self.bound.append(pod)
+                if self.keeps_running and pod.live and pod.requested and len(self.running) < MAX_WAITING:
+                    self.running[key] = raw
+            return
+        ends = finished or at(raw, "metadata", "deletionTimestamp")
+        if not ends and len(self.waiting) < MAX_WAITING and (own or self.requests_devices(raw)):
+            self.waiting[key] = raw
+
+    def requests_devices(self, raw: dict[str, Any]) -> bool:
+        """Whether a pod requests devices."""
+        try:
+            return bool(DevicePod(PodView(raw), self.snapshot.config).requested)
+        except Malformed:
+            return False
+
+    @property
+    def wait_for_devices(self) -> list[Key]:
+        """The waiting pods that request devices."""
+        return [key for key, raw in self.waiting.items() if self.requests_devices(raw)]
+
+    def siblings(self, key: Key) -> list[dict[str, Any]]:
+        """The waiting pods of a PodGroup, by name."""
+        found = [
+            (at, raw) for at, raw in self.waiting.items() if at[0] == key[0] and group_of(raw) == key[1] and key[1]
+        ]
+        return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
+
+    def _owner(self, pod: dict[str, Any]) -> ObjectKey | None:
+        """The controller of a pod; that of a Deployment's ReplicaSet follows from its name."""
+        owner, key = controller_key(pod), key_of(pod)
+        if owner is None:
+            return (VCJOB_GROUP, "Job", key[0], job_of(pod)) if job_of(pod) else None
+        try:
+            subject = subject_of(pod)
+        except Malformed:
+            return owner
+        above = _group(subject.api_version), subject.kind, *key[:1], subject.name
+        if above != owner:
+            self.owners.setdefault(owner, above)
+        return owner
+
+    def chain(self, owner: ObjectKey | None) -> Iterator[ObjectKey]:
+        """A controller, its own controller, and so on."""
+        for _ in range(MAX_OWNERS):
+            if owner is None:
+                return
+            yield owner
+            owner = self.owners.get(owner)
+
+    def pods_of(self, owner: ObjectKey) -> list[dict[str, Any]]:
+        """The waiting pods of a workload, by name."""
+        found = [(at, raw) for at, raw in self.waiting.items() if owner in self.chain(self._owner(raw))]
+        return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
+
+    def started_of(self, owner: ObjectKey) -> int:
+        """How many pods of a workload have a node."""
+        return sum(pods for below, pods in self.started_by.items() if owner in self.chain(below))
+
+
+class LiveCluster:
+    """The devices that live pods leave.
+
+    Attributes:
+        snapshot: the settings of reviews, with the empty nodes.
+        statuses: what keeps pods off nodes, by the node's name; a node without a status takes pods.
+        occupied: the nodes with devices of each family, by the family's id.
+    """
+
+    def __init__(self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod]) -> None:
+        """Add up what pods hold.
+
+        Args:
+            inputs: with the nodes.
+            snapshot: that was built from the inputs.
+            bound: pods that hold devices; of several with one name, the first counts.
+        """
+        self.snapshot = snapshot
+        self._nodes: Sequence[Node] = inputs.nodes or ()
+        self.statuses: Mapping[str, NodeStatus] = {}
+        self._pods = _by_node(bound)
+
+    def with_statuses(self, statuses: Mapping[str, NodeStatus]) -> "LiveCluster":
+        """The same, with these statuses of the nodes."""
+        found = copy(self)
+        found.statuses = statuses
+        return found
+
+    def with_bound(self, bound: Iterable[BoundPod]) -> "LiveCluster":
+        """The same nodes with these pods."""
+        found = copy(self)
+        for computed in ("occupancy", "occupied"):
+            found.__dict__.pop(computed, None)
+        found.__dict__["_pods"] = _by_node(bound)
+        return found
+
+    @property
+    def fleet(self) -> Fleet:
+        """The empty nodes.
+
+        Raises:
+            ConfigError: they are not known.
+        """
+        found = self.snapshot.fleet
+        if found is None or not found.complete:
+            raise ConfigError(
+                "the nodes are unknown: add --cluster, or --fleet with what `kubectl get nodes -o yaml` prints"
+            )
+        return found
+
+    @cached_property
+    def _devices(self) -> dict[str, NodeDevices]:
+        return {found.node.name: found for found in nodes_with_devices(self._nodes, self.fleet)}
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """The devices of every node, with what pods hold of them."""
+        bound = [pod for pods in self._pods.values() for pod in pods]
+        return occupancy(self._nodes, bound, self.fleet)
+
+    @cached_property
+    def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:
+        """The nodes with devices of each family, with what pods hold of them."""
+        found: dict[str, list[OccupiedNode]] = {}
+        for node in self.occupancy.nodes:
+            found.setdefault(node.family, []).append(node)
+        return found
+
+    def obstacle(self, node: str, pod: PodView) -> str:
+        """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
+        return self.statuses.get(node, _FREE).obstacle(pod)
+
+    def takes_pods(self, node: str) -> bool:
+        """Whether a node is ready and not cordoned."""
+        status = self.statuses.get(node, _FREE)
+        return status.ready and not status.cordoned
+
+    def remaining(self, family: AnyFamily, nodes: Iterable[OccupiedNode]) -> AnyPart | None:
+        """What live pods leave of some nodes; None if the family's engine cannot compute it."""
+        return family.remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
+
+    def holding(self, pod: BoundPod) -> "LiveCluster":
+        """The same with one more pod on its node."""
+        return self._with_pods(pod.node, (*self._pods.get(pod.node, ()), pod))
+
+    def lacking(self, pod: BoundPod) -> "LiveCluster":
+        """The same without one of the pods."""
+        return self._with_pods(pod.node, tuple(one for one in self._pods.get(pod.node, ()) if one.key != pod.key))
+
+    def _with_pods(self, name: str, pods: tuple[BoundPod, ...]) -> "LiveCluster":
+        """The same with these pods on one node."""
+        devices = self._devices.get(name)
+        changed = occupy_node(devices, pods, self.fleet.families)[0] if devices is not None else []
+        by_shape = {id(one.shape): one for one in changed}
+        occupied = {
+            family: [by_shape.get(id(node.shape), node) if node.name == name else node for node in nodes]
+            for family, nodes in self.occupied.items()
+        }
+        found = copy(self)
+        found.__dict__.pop("occupancy", None)
+        found.__dict__ |= {"_pods": {**self._pods, name: pods}, "occupied": occupied}
+        return found
+
+    def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
+        """A node once a pod has ended, which is given as NAMESPACE/NAME."""
+        pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
+        occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families)
+        return next(one for one in occupied if one.shape is node.shape)
+
+
+def _by_node(bound: Iterable[BoundPod]) -> dict[str, tuple[BoundPod, ...]]:
+    found: dict[str, dict[str, BoundPod]] = {}
+    for pod in bound:
+        found.setdefault(pod.node, {}).setdefault(pod.key, pod)
+    return {node: tuple(pods.values()) for node, pods in found.items()}
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def key_of(raw: Mapping[str, Any]) -> Key:
+    """The namespace and the name of an object; an object without a namespace is in `default`."""
+    return text(raw, "metadata", "namespace") or "default", text(raw, "metadata", "name")
+
+
+def object_key(raw: Mapping[str, Any]) -> ObjectKey:
+    """What tells an object from all others."""
+    return _group(text(raw, "apiVersion")), text(raw, "kind"), *key_of(raw)
+
+
+def controller_key(raw: Mapping[str, Any]) -> ObjectKey | None:
+    """The controller of an object; None if it has none."""
+    try:
+        owner = controller_of(raw)
+    except Malformed:
+        return None
+    if owner is None:
+        return None
+    return _group(text(owner, "apiVersion")), text(owner, "kind"), key_of(raw)[0], text(owner, "name")
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def group_of(raw: Mapping[str, Any]) -> str:
+    """The name of a pod's PodGroup; empty if it has none."""
+    return _annotation(raw, names.GROUP_NAME)
+
+
+def job_of(raw: Mapping[str, Any]) -> str:
+    """The name of a pod's Volcano Job; empty if it has none."""
+    return _annotation(raw, names.JOB_NAME)
+
+
+def _annotation(raw: Mapping[str, Any], key: str) -> str:
+    return text(raw, "metadata", "annotations", key)
+
+
+def _count(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else default

@@ -1,0 +1,132 @@
+"""`vgpu-webhook convert`: writes manifests for other systems that share GPUs in this cluster's names."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from webhook.cli.inputs import FileArguments, SettingsOptions, files_option, settings_option
+from webhook.cli.options import output_option
+from webhook.cli.program import Command, Complaints, exit_code, report_warning
+from webhook.cli.terminal import MARK_STYLES, Style, Terminal
+from webhook.devices.dialects import DIALECTS
+from webhook.document_review import templates_by_shape
+from webhook.emit import difference, to_yaml
+from webhook.errors import WebhookError
+from webhook.inputs.documents import Document, is_object, read_documents, to_review
+from webhook.inputs.positions import steps_of
+from webhook.pod.patch import Draft, Edit, field_path
+from webhook.pod.templates import Template, read_templates
+from webhook.pod.view import PodView
+from webhook.review import context_of
+from webhook.rules.context import Context
+from webhook.rules.dialects import Step, spoken
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import DialectUse
+from webhook.snapshot import Snapshot
+from webhook.wire.models import Request
+
+_EPILOG = """
+Objects without such names are printed as they are. Comments are not kept.
+
+exit codes:
+  0  every name has been converted, or there is none
+  1  something says nothing here, or could not be converted; standard error has it, and such a pod is left as it is
+  2  bad input or configuration; what could be read is printed all the same
+"""
+
+
+@click.command("convert", cls=Command, epilog=_EPILOG)
+@click.option(
+    "--from", "dialect", type=click.Choice(list(DIALECTS)), required=True, help="The system whose names they have."
+)
+@files_option("YAML or JSON, with one document or several.")
+@settings_option("Convert to the names of the cluster's device config, and the schedulerName of its policy.")
+@output_option("yaml", "diff", more=" diff shows what changes, and nothing else.")
+def command(dialect: str, given: FileArguments, settings: SettingsOptions, output: str) -> int:
+    """Print manifests for HAMi, aliyun's gpushare or KAI in this cluster's names."""
+    snapshot, terminal, complain = settings.read().snapshot(), Terminal(), Complaints()
+    lost = False
+    for file in given.files:
+        try:
+            documents = read_documents(file)
+        except WebhookError as error:
+            complain(str(error))
+            continue
+        for document in documents:
+            if file not in given.paths and not is_object(document.value):
+                continue
+            try:
+                before, after, told = _converted(document, dialect, snapshot)
+            except WebhookError as error:
+                complain(f"{document.place}: {error}")
+                continue
+            lost |= bool(told)
+            for sentence in told:
+                report_warning(f"{document.place}: {sentence}")
+            if output == "yaml":
+                print(f"---\n{to_yaml(after)}", end="")
+            elif lines := difference(before, after):
+                terminal.line((Style.BOLD, document.place))
+                for line in lines:
+                    terminal.line("  ", (MARK_STYLES[line.mark], line.shown))
+    return exit_code(unread=complain.count > 0, found=lost)
+
+
+def _converted(document: Document, dialect: str, snapshot: Snapshot) -> tuple[Any, Any, list[str]]:
+    """An object before and after, and a sentence for each name that says nothing here or could not be converted."""
+    request = to_review(document)
+    raw = request.object or {}
+    context = context_of(request, snapshot)._replace(dialects={dialect: DialectUse.TRANSLATE})
+    draft, told = Draft(raw), list[str]()
+    for template in _templates(request, snapshot):
+        steps = _steps(template, context)
+        edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
+        if None in edits and not any(step.blocks for step in steps):
+            told.append(f"{template.path}: its name is written in another field than its amount; convert it by hand")
+        elif not any(step.blocks for step in steps):
+            draft.apply([edit for edit in edits if edit is not None])
+        told += [
+            f"{_field(template, step.path)}: {step.advice(DIALECTS[dialect])}"
+            for step in steps
+            if step.blocks or not step.here
+        ]
+    return raw, draft.object, told
+
+
+def _templates(request: Request, snapshot: Snapshot) -> Iterator[Template]:
+    """The pods that an object describes; a pod itself at an empty path."""
+    raw = request.object or {}
+    kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+    if (request.group, request.kind) == ("", "Pod"):
+        yield Template("", raw)
+    elif kind is not None:
+        yield from read_templates(kind, raw)
+    else:
+        yield from templates_by_shape(request, snapshot)
+
+
+def _steps(template: Template, context: Context) -> Sequence[Step]:
+    found = spoken(ReviewedPod(PodView(template.pod), context), context)
+    return found[0][1] if found else ()
+
+
+def _field(template: Template, path: str) -> str:
+    return template.field(path).removeprefix(".")
+
+
+def _placed(edit: Edit, template: Template, raw: Any) -> Edit | None:
+    """The edit of a pod at its place in the object; None if the object has no such place."""
+    path: list[str | int] = []
+    here, known = raw, len(steps_of(template.path))
+    for step in steps_of(_field(template, field_path(edit.path))):
+        if isinstance(here, list):
+            index = int(step) if step.isdecimal() else len(here)
+            path.append(index)
+            here = here[index] if index < len(here) else None
+        else:
+            path.append(step)
+            here = here.get(step) if isinstance(here, dict) else None
+        if here is None and len(path) <= known:
+            return None
+    return Edit(tuple(path), edit.value) if path[-1] == edit.path[-1] else None

@@ -1,0 +1,246 @@
+"""Decisions for the terminal and as JSON: a summary, a list, one in full."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, TextIO
+
+from webhook.audit.decision import Decision, spell_time, to_record
+from webhook.audit.reader import Skipped
+from webhook.audit.summary import Count, Summary, Trend, worst_first
+from webhook.cli.terminal import INDENT, OUTCOME_STYLES, Piece, Style, Terminal
+from webhook.emit import to_json
+from webhook.outcome import WORDS
+from webhook.texts import legible
+
+TOP = 20  # rows of a table for people; programs get all
+MAX_CELL = 60
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_STEPS = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
+
+
+def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
+    """Write the summary as tables.
+
+    Args:
+        summary: the counts.
+        terminal: where to write.
+        unicode: whether bars can be drawn; else trends are written as numbers.
+    """
+    if summary.first is None or summary.last is None:
+        terminal.line("no decisions")
+        return
+    terminal.line(
+        (Style.BOLD, f"{summary.decisions:,} decisions"), f"  {moment(summary.first)} to {moment(summary.last)} UTC"
+    )
+    words = ", ".join([f"{summary.words[word]:,} {word}" for word in WORDS if summary.words[word]])
+    places = ", ".join([f"{count:,} /{endpoint}" for endpoint, count in sorted(summary.endpoints.items())])
+    dry = f"; {summary.dry_runs:,} dry runs" if summary.dry_runs else ""
+    terminal.line(f"{words}; {places}{dry}")
+    trends = _TrendColumn(unicode)
+    of, within = summary.refusals_of, summary.refusals_in
+    would = any([not who.enforced for who in summary.refused])
+    refused = ("REFUSED", "WOULD BE REFUSED") if would else ("REFUSED",)
+    rules = [
+        (
+            terminal.cell(name, MAX_CELL),
+            *_refused(count, would),
+            *_numbers(count.warned, count.audited),
+            trends.cell(of, name),
+        )
+        for name, count in _top(summary.rules)
+    ]
+    _table(terminal, ("RULE", *refused, "WARNED", "AUDITED", trends.head(of)), rules, len(summary.rules))
+    for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
+        found = {
+            name: count for name, count in counts.items() if count.refused or count.would_be_refused or count.warned
+        }
+        rows = [
+            (
+                terminal.cell(name, MAX_CELL),
+                *_numbers(count.decisions),
+                *_refused(count, would),
+                *_numbers(count.warned),
+            )
+            + ((trends.cell(trend, name),) if trend else ())
+            for name, count in _top(found)
+        ]
+        head = (title, "DECISIONS", *refused, "WARNED", *((trends.head(trend),) if trend else ()))
+        _table(terminal, head, rows, len(found))
+    for title, enforced in (("REFUSED FOR", True), ("WOULD BE REFUSED FOR", False)):
+        found_for = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
+        most = sorted(found_for.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+        rows = [
+            (
+                terminal.cell(who.rule, MAX_CELL),
+                terminal.cell(who.namespace, MAX_CELL),
+                terminal.cell(who.user, MAX_CELL),
+                f"{count:,}",
+            )
+            for who, count in most
+        ]
+        _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(found_for))
+
+
+def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
+    """The whole summary as one line of JSON."""
+    found: dict[str, Any] = {
+        "decisions": summary.decisions,
+        "first": summary.first and spell_time(summary.first),
+        "last": summary.last and spell_time(summary.last),
+        "outcomes": dict(summary.words),
+        "endpoints": dict(summary.endpoints),
+        "dryRuns": summary.dry_runs,
+        "skipped": skipped,
+    }
+    for key in ("rules", "namespaces", "users"):
+        found[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
+    found["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
+    found["outcomesOverTime"] = _series(summary.outcomes, summary.words)
+    found["refusalsOverTime"] = {
+        "byRule": _series(summary.refusals_of, summary.rules),
+        "byNamespace": _series(summary.refusals_in, summary.namespaces),
+    }
+    return to_json(found)
+
+
+class _TrendColumn:
+    def __init__(self, unicode: bool) -> None:
+        self._unicode = unicode
+
+    def head(self, trend: Trend) -> str:
+        step = _STEPS.get(trend.step, "longer step")
+        begin = next(iter(trend.times()), None)
+        form = "%F %H:00" if trend.step < 86_400 else "%F"
+        return f"REFUSED PER {step.upper()} FROM {begin:{form}}" if begin else "REFUSED OVER TIME"
+
+    def cell(self, trend: Trend, name: str) -> str:
+        counts = trend.counts(name)
+        if not self._unicode:
+            return " ".join(map(str, counts))
+        most = max(counts, default=0) or 1
+        return "".join([_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts]).rstrip()
+
+
+def _table(terminal: Terminal, head: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> None:
+    """Write names to the left, numbers to the right."""
+    if not rows:
+        return
+    terminal.line()
+    terminal.table(head, rows, right=[at for at, cell in enumerate(rows[0]) if cell.replace(",", "").isdecimal()])
+    if total > len(rows):
+        terminal.line((Style.DIM, f"and {total - len(rows):,} more"))
+
+
+def _refused(count: Count, would: bool) -> tuple[str, ...]:
+    return _numbers(count.refused, count.would_be_refused) if would else _numbers(count.refused)
+
+
+def _numbers(*counts: int) -> tuple[str, ...]:
+    return tuple([f"{count:,}" for count in counts])
+
+
+def _json(count: Count) -> dict[str, int]:
+    return {("wouldBeRefused" if key == "would_be_refused" else key): number for key, number in asdict(count).items()}
+
+
+def _sorted(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
+    return sorted(counts.items(), key=worst_first)
+
+
+def _top(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
+    return _sorted(counts)[:TOP]
+
+
+def _series(trend: Trend, names: Iterable[str]) -> dict[str, Any]:
+    found = {name: trend.counts(name) for name in names}
+    return {
+        "stepSeconds": trend.step,
+        "from": next(map(spell_time, trend.times()), None),
+        "counts": {name: counts for name, counts in found.items() if any(counts)},
+    }
+
+
+_COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
+
+
+class Listing:
+    """Writes decisions as they come, so the widths of columns are fixed."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        """Take the terminal."""
+        self._terminal = terminal
+        self._begun = False
+
+    def add(self, decision: Decision) -> None:
+        """Write one decision."""
+        if not self._begun:
+            self._begun = True
+            head = "  ".join([name.ljust(width) for name, width in _COLUMNS])
+            self._terminal.line((Style.BOLD, f"{head}  RULES"))
+        texts = (
+            moment(decision.time),
+            decision.endpoint,
+            decision.word,
+            decision.namespace,
+            f"{decision.kind}/{decision.name}",
+            decision.user,
+        )
+        cells = [
+            self._terminal.cell(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)
+        ]
+        rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
+        pieces: list[Piece] = [f"{cell}  " for cell in cells]
+        pieces[2] = (OUTCOME_STYLES[decision.word.style], f"{cells[2]}  ")
+        if decision.dry_run:
+            rules = f"{rules} (dry run)".lstrip()
+        pieces[-1] = f"{cells[-1]}  {self._terminal.cell(rules, 200)}".rstrip()
+        self._terminal.line(*pieces)
+
+
+def show_decision(decision: Decision, terminal: Terminal) -> None:
+    """Write one decision in full, without the request."""
+    subject = legible(f"{decision.kind} {decision.name} in {decision.namespace}", 200)
+    terminal.line((OUTCOME_STYLES[decision.word.style], decision.word), "  ", (Style.BOLD, subject))
+    facts = {
+        "decision": decision.id,
+        "time": f"{moment(decision.time)} UTC",
+        "request": f"{decision.operation} at /{decision.endpoint}{', a dry run' if decision.dry_run else ''}",
+        "user": decision.user,
+        "client": "verified by its certificate" if decision.client_verified else "not verified",
+    }
+    for name, text in facts.items():
+        terminal.line(INDENT, name.ljust(10), legible(text, 200))
+    for finding in decision.findings:
+        terminal.paragraph(
+            INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
+        )
+    for exception in decision.exceptions:
+        terminal.line(INDENT, (Style.DIM, "exception  "), legible(to_json(exception), 500))
+    for operation in decision.patch:
+        terminal.line(INDENT, (Style.REPAIRED, "patch  "), legible(to_json(operation), 200))
+
+
+class JsonLines:
+    """Writes decisions as the log has them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+
+    def add(self, decision: Decision) -> None:
+        """Write one decision."""
+        print(to_json(to_record(decision)), file=self._stream)
+
+
+def moment(at: datetime) -> str:
+    """A point in time in UTC, to the second."""
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def skipped_text(skipped: Skipped) -> str:
+    """How many lines were skipped, and why; empty if none were."""
+    parts = ((skipped.foreign, "foreign"), (skipped.truncated, "cut off at the end"), (skipped.too_long, "too long"))
+    text = ", ".join([f"{count:,} {what}" for count, what in parts if count])
+    return f"lines skipped: {text}" if text else ""

@@ -1,0 +1,172 @@
+"""The installed webhook configurations, compared with those for the device config and policy of the cluster."""
+
+from collections.abc import Iterator
+
+from webhook.lenient import at, obj, objs, text, texts
+from webhook.names import EXEMPT_NAMESPACES, NAMESPACE_NAME
+from webhook.questions.doctor.check import CheckResult, broken, need, ok, unchecked, warning
+from webhook.questions.doctor.facts import Object, ObjectKind, listed
+from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries
+from webhook.texts import counted
+
+APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
+BIND = (
+    "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
+    "`python -m certs bind`"
+)
+Compared = tuple[str, Object, Object | None]  # name, installed and rendered entry
+
+HIDING = "hide-devices."  # the entry that only overwriteEnv needs
+
+_PARTS = ("apiGroups", "apiVersions", "operations", "resources")
+# The other fields that change what happens; failurePolicy and namespaceSelector have messages of their own.
+_OTHERS = (
+    "matchPolicy",
+    "sideEffects",
+    "timeoutSeconds",
+    "admissionReviewVersions",
+    "reinvocationPolicy",
+)
+
+
+def exist(setup: Setup) -> Iterator[CheckResult]:
+    """Every entry is installed."""
+    for kind in CONFIGURATIONS:
+        installed = entries(setup.facts, kind)
+        gap = setup.facts.gap(kind)
+        missing = [name for name in _wanted(setup, kind) if name not in installed]
+        if missing and gap:
+            yield unchecked(gap)
+        elif missing and not installed:
+            what = "repaired" if kind is ObjectKind.MUTATING else "checked"
+            yield broken(f"no {kind} calls this webhook: no pod is {what}", APPLY)
+        elif missing:
+            yield broken(f"{kind}: {listed(missing)} does not exist, so its requests are not reviewed", APPLY)
+        else:
+            yield ok(f"{kind}: {listed(list(installed))}")
+
+
+def match(setup: Setup) -> Iterator[CheckResult]:
+    """Rules and matchConditions are those for the device config and the policy."""
+    need(setup.settings_gap)
+    yield from _reported(setup, [result for each in _compared(setup) for result in _called(*each)])
+
+
+def settings(setup: Setup) -> Iterator[CheckResult]:
+    """FailurePolicy and all other settings are as rendered."""
+    compared = _compared(setup)
+    found = [result for each in compared for result in _set(*each)]
+    selecting = [name for name, entry, meant in compared if meant and not _excludes(entry, meant)]
+    if selecting:
+        found.append(
+            warning(
+                f"{listed(selecting)}: the namespaceSelector does not just exclude {listed(list(EXEMPT_NAMESPACES))} and more "
+                "namespaces by name, so some are reviewed, or left out, against what the manifests say",
+                f"{APPLY}, and then exclude more namespaces by name (excludedNamespaces of the chart)",
+            )
+        )
+    yield from _reported(setup, found)
+
+
+def hiding(setup: Setup) -> Iterator[CheckResult]:
+    """With overwriteEnv: true, the API server must send every pod."""
+    need(setup.settings_gap)
+    installed = any(name.startswith(HIDING) for name in entries(setup.facts, ObjectKind.MUTATING))
+    wanted = setup.config.vgpu.overwrite_env
+    if not wanted or installed:
+        yield ok("pods without a device are sent, as overwriteEnv needs it" if wanted else "overwriteEnv is not in use")
+    else:
+        need(setup.facts.gap(ObjectKind.MUTATING))
+        yield warning(
+            "overwriteEnv is true, but pods without a device are not sent here, so nothing is hidden from them",
+            "apply what `vgpu-webhook manifests --all-pods` prints",
+        )
+
+
+def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
+    found = [
+        text(entry, "name") for raw in setup.rendered if text(raw, "kind") == kind for entry in objs(raw, "webhooks")
+    ]
+    return [name for name in found if not name.startswith(HIDING)]
+
+
+def _compared(setup: Setup) -> list[Compared]:
+    """Each installed entry with the rendered one of its name; `exist` reports missing entries."""
+    found: list[Compared] = []
+    for kind in CONFIGURATIONS:
+        meant = {
+            text(e, "name"): e for raw in setup.rendered if text(raw, "kind") == kind for e in objs(raw, "webhooks")
+        }
+        found += [(name, entry, meant.get(name)) for name, entry in entries(setup.facts, kind).items()]
+    return found
+
+
+def _reported(setup: Setup, found: list[CheckResult]) -> Iterator[CheckResult]:
+    """What differs; or that nothing does, or that there is nothing to compare."""
+    if found:
+        yield from found
+    elif seen := len(_compared(setup)):
+        yield ok(f"as they should be: {counted(seen, 'webhook')}")
+    else:
+        need(setup.facts.gap(ObjectKind.MUTATING) or setup.facts.gap(ObjectKind.VALIDATING))
+        yield warning("there is no configuration to compare", APPLY)
+
+
+def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
+    if meant is None:
+        yield warning(f"{name} is not one of the entries that belong to this configuration", APPLY)
+        return
+    if not at(entry, "rules"):
+        yield broken(f"{name}: it has no rules yet, so the API server does not call it", BIND)
+    elif _rules(entry) != _rules(meant):
+        yield broken(f"{name}: its rules send other requests than the manifests do", APPLY)
+    if at(entry, "objectSelector"):
+        yield broken(f"{name}: an objectSelector lets the author of a pod avoid the review", APPLY)
+    conditions, right = _conditions(entry), _conditions(meant)
+    if not conditions:
+        yield warning(f"{name}: without matchConditions, a webhook that does not answer blocks every pod", APPLY)
+    elif conditions != right:
+        wrong = [key for key, _ in conditions ^ right]
+        yield broken(
+            f"{name}: its matchConditions ({listed(sorted(set(wrong)))}) are not those of the device config and the policy, "
+            "so pods are admitted without a review",
+            APPLY,
+        )
+
+
+def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
+    if meant is None:
+        return
+    given, right = text(entry, "failurePolicy"), text(meant, "failurePolicy")
+    if given != right:
+        follows = "pods are admitted without a review" if given == "Ignore" else "requests are refused"
+        yield warning(
+            f"{name}: failurePolicy is {given}, not {right}: {follows} while the webhook does not answer", APPLY
+        )
+    others = [key for key in _OTHERS if key in meant and at(entry, key) != meant[key]]
+    if others:
+        yield warning(f"{name}: {listed(others)} differs from the manifests", APPLY)
+
+
+def _excludes(entry: Object, meant: Object) -> bool:
+    """Whether an entry leaves out the namespaces that it should, and others by their names only."""
+    if "namespaceSelector" not in meant:
+        return True
+    selector = obj(entry, "namespaceSelector")
+    expressions = objs(selector, "matchExpressions")
+    by_name = all(text(each, "key") == NAMESPACE_NAME and text(each, "operator") == "NotIn" for each in expressions)
+    excluded = {name for each in expressions for name in texts(each, "values")}
+    return by_name and not obj(selector, "matchLabels") and excluded.issuperset(EXEMPT_NAMESPACES)
+
+
+def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
+    found = objs(entry, "rules")
+    return sorted(
+        (*(tuple(sorted(texts(rule, part))) for part in _PARTS), (text(rule, "scope") or "*",)) for rule in found
+    )
+
+
+def _conditions(entry: Object) -> set[tuple[str, str]]:
+    """Name and expression of each; line breaks do not matter."""
+    found = objs(entry, "matchConditions")
+    return {(text(condition, "name"), " ".join(text(condition, "expression").split())) for condition in found}

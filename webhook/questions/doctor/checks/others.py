@@ -1,0 +1,172 @@
+"""Other webhooks that change the same pods, and how many requests passed without this one."""
+
+import re
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.errors import WebhookError
+from webhook.lenient import at, objs, text, texts
+from webhook.questions.doctor.check import CheckResult, known, need, ok, warning
+from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, listed, namespace_of, place_of
+from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_configurations, service
+from webhook.questions.doctor.volcano import workload_of
+from webhook.review import mutate
+from webhook.rules.settings import Enforcement
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.snapshot import Snapshot
+from webhook.wire.codec import creation
+
+HAMI = "vgpu.hami.io"
+_VOLCANO = ".volcano.sh"  # ends the names of the entries of Volcano's own webhook
+MAX_PODS = 2000
+
+# Webhooks that are known to conflict, by the end of their names.
+_CONFLICTS = {
+    HAMI: (
+        "HAMi's webhook hands pods with its resource names to HAMi's scheduler, so they get no card from Volcano",
+        "uninstall HAMi's scheduler and webhook, or give the two different resource names",
+    ),
+    "sidecar-injector.istio.io": (
+        "Istio's sidecar may become the first container, which the device plugin takes for the one with the vGPU",
+        'annotate pods with vGPUs with sidecar.istio.io/inject: "false"',
+    ),
+    "linkerd-proxy-injector.linkerd.io": (
+        "Linkerd's sidecar may become the first container, which the device plugin takes for the one with the vGPU",
+        "annotate pods with vGPUs with linkerd.io/inject: disabled",
+    ),
+}
+_PODS = {"pods", "pods/*", "*", "*/*"}
+_COUNT = re.compile(r"^apiserver_admission_webhook_fail_open_count\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
+_NAME = re.compile(r'name="([^"]*)"')
+
+
+def other_webhooks(setup: Setup) -> Iterator[CheckResult]:
+    """Other mutating webhooks for new pods, and what they may do to device pods."""
+    found = _others(setup.facts)
+    troubling = [(name, conflict) for name in found for end, conflict in _CONFLICTS.items() if name.endswith(end)]
+    for name, (what, remedy) in troubling:
+        yield warning(f"{name}: {what}", remedy)
+    if not found:
+        need(setup.facts.gap(ObjectKind.MUTATING))
+    if not troubling:
+        seen = f"{listed(found)} also change new pods; their result is validated afterwards"
+        yield ok(seen if found else "no other webhook changes new pods")
+
+
+def volcano_admission(setup: Setup) -> Iterator[CheckResult]:
+    """Which pods cannot be created while Volcano's own webhook does not answer."""
+    facts = setup.facts
+    blocking = [
+        entry
+        for kind in CONFIGURATIONS
+        for raw in facts.all(kind)
+        for entry in objs(raw, "webhooks")
+        if text(entry, "name").endswith(_VOLCANO)
+        and text(entry, "failurePolicy") != "Ignore"
+        and any(map(_takes_pods, objs(entry, "rules")))
+    ]
+    if not blocking:
+        need(facts.gap(ObjectKind.MUTATING) or facts.gap(ObjectKind.VALIDATING))
+        yield ok("no pod waits for Volcano's own webhook")
+        return
+    manager = workload_of(facts, ObjectKind.DEPLOYMENT, "vc-webhook-manager")
+    replicas = 0 if isinstance(manager, Unread) else at(manager.raw, "spec", "replicas")
+    if isinstance(replicas, int) and replicas > 1:
+        yield ok(f"Volcano's own webhook has {replicas} replicas")
+        return
+    spared = set.intersection(*({*_spared(entry)} for entry in blocking))
+    namespace, _ = service(facts)
+    where = f" outside {', '.join(sorted(spared))}" if spared else ""
+    ours = "" if namespace in spared else "; this webhook cannot start either"
+    yield warning(
+        f"{listed([text(entry, 'name') for entry in blocking])}: while Volcano's own webhook does not answer, no pod can be "
+        f"created{where}{ours}",
+        f"run two replicas of it{f', and leave out {namespace} in its namespaceSelector' if ours else ''}",
+    )
+
+
+def _spared(entry: Object) -> Iterator[str]:
+    """The namespaces that an entry leaves out by their names."""
+    for expression in objs(entry, "namespaceSelector", "matchExpressions"):
+        if text(expression, "key") == names.NAMESPACE_NAME and text(expression, "operator") == "NotIn":
+            yield from texts(expression, "values")
+
+
+def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
+    """No pod that waits lacks a repair which this webhook made when the pod was created."""
+    pods = setup.facts.all(ObjectKind.POD)
+    if not pods:
+        need(setup.facts.gap(ObjectKind.POD))
+    need(setup.settings_gap)
+    ours = own_configurations(setup.facts, ObjectKind.MUTATING)
+    since = [text(raw, "metadata", "creationTimestamp") for raw in ours]
+    if not since:
+        need(setup.facts.gap(ObjectKind.MUTATING))
+        yield warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations")
+        return
+    snapshot = SnapshotInputs(setup.config, setup.policy, None).snapshot()
+    undone: dict[str, list[str]] = {}
+    for pod in pods[:MAX_PODS]:
+        if text(pod, "metadata", "creationTimestamp") > max(since):
+            for repair in _missing_repairs(pod, snapshot):
+                undone.setdefault(repair, []).append(place_of(pod))
+    suspects = listed(_others(setup.facts)) or "a controller, or a webhook that is gone"
+    for repair, places in undone.items():
+        yield warning(
+            f"{listed(places)}: created since this webhook repairs pods, but without the repair {repair}: another webhook "
+            f"undoes it ({suspects})",
+            "let that webhook leave out pods with devices; if the policy was changed since, create the pods again",
+        )
+    if not undone:
+        yield ok("every pending pod has the repairs that this webhook makes")
+
+
+def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
+    """The repairs that this webhook would make if the pod were created now; none where it makes none."""
+    namespace = namespace_of(pod)
+    if namespace in names.EXEMPT_NAMESPACES or snapshot.levels.of(namespace).enforcement is not Enforcement.ENFORCE:
+        return ()
+    try:
+        return mutate(creation("doctor", "v1", "Pod", namespace, pod), snapshot).mutations
+    except WebhookError:
+        return ()  # no API server would store such a pod
+
+
+def _others(facts: Facts) -> list[str]:
+    entries = [entry for raw in facts.all(ObjectKind.MUTATING) for entry in objs(raw, "webhooks")]
+    found = [text(entry, "name") for entry in entries if any(map(_takes_pods, objs(entry, "rules")))]
+    return sorted({name for name in found if not name.endswith(SUFFIX)})
+
+
+def _takes_pods(rule: Object) -> bool:
+    return (
+        not {"", "*"}.isdisjoint(texts(rule, "apiGroups"))
+        and not {"CREATE", "*"}.isdisjoint(texts(rule, "operations"))
+        and not _PODS.isdisjoint(texts(rule, "resources"))
+    )
+
+
+def failed_open(setup: Setup) -> Iterator[CheckResult]:
+    """The API server admitted no request because the webhook did not answer."""
+    metrics = known(setup.facts.metrics)
+    counts: dict[str, float] = {}
+    for labels, count in _COUNT.findall(metrics.body):
+        name = _NAME.search(labels)
+        if name and name[1].endswith(SUFFIX):
+            counts[name[1]] = counts.get(name[1], 0) + _number(count)
+    passed = [f"{name}: {int(count)}" for name, count in sorted(counts.items()) if count]
+    if passed:
+        yield warning(
+            "the webhook did not answer, so this API server has admitted requests without a review since it started: "
+            f"{listed(passed)}",
+            "review the pods that were created meanwhile: `vgpu-webhook scan --cluster -A`",
+        )
+    else:
+        yield ok("since it started, this API server has admitted no request without a review")
+
+
+def _number(count: str) -> float:
+    try:
+        return min(float(count), 1e15)
+    except ValueError:
+        return 0.0

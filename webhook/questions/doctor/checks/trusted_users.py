@@ -1,0 +1,43 @@
+"""The policy trusts the accounts that assign devices."""
+
+import json
+from collections.abc import Iterator
+
+from webhook.questions.doctor.check import CheckResult, broken, need, ok, unchecked, warning
+from webhook.questions.doctor.facts import listed, place_of
+from webhook.questions.doctor.setup import Setup
+from webhook.questions.doctor.volcano import ASSIGNING, account_of, assigning_workloads
+from webhook.rules.settings import Level
+from webhook.rules.validate import reserved_annotation
+
+
+def trusted_users(setup: Setup) -> Iterator[CheckResult]:
+    """The schedulers and device plugins run as users that trustedUsers lists."""
+    need(setup.policy_gap)
+    settings = setup.policy.settings
+    places: dict[str, list[str]] = {}
+    gaps = []
+    for kind in ASSIGNING:
+        found = assigning_workloads(setup.facts, kind, settings.scheduler_names)
+        for raw in found:
+            places.setdefault(account_of(raw), []).append(place_of(raw))
+        gap = setup.facts.gap(kind)
+        if not found and gap is not None:
+            gaps.append(gap)
+    missing = sorted(places.keys() - settings.trusted_users)
+    if missing:
+        where = listed([f"{listed(places[user])} as {user}" for user in missing])
+        message = f"not in trustedUsers, but assign devices: {where}"
+        remedy = (
+            f"write in the policy `trustedUsers: {json.dumps([*sorted(settings.trusted_users), *missing])}`, and apply "
+            "the webhook configurations again"
+        )
+        if setup.policy.levels.at(None).levels[reserved_annotation.check.id] is Level.DENY:
+            yield broken(f"{message}; their annotations are refused, and no pod with such devices starts", remedy)
+        else:
+            yield warning(f"{message}; reserved-annotation reports their annotations", remedy)
+    yield from map(unchecked, gaps)
+    if places and not missing:
+        yield ok(f"trusted: {listed(sorted(places))}")
+    elif not places and not gaps:
+        yield ok("no scheduler or device plugin that assigns devices was found")

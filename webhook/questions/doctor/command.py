@@ -1,0 +1,105 @@
+"""`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+
+from webhook.cli.inputs import FileArguments, cluster_option, files_option
+from webhook.cli.options import FILE, output_option, warnings_as_errors_option
+from webhook.cli.program import Command, bad_usage, exit_code, report_error
+from webhook.cli.terminal import Terminal
+from webhook.manifests.configurations import configurations
+from webhook.questions.doctor.check import Status
+from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.questions.doctor.registry import examine
+from webhook.questions.doctor.text import as_json, show
+from webhook.settings.table import POLICY
+
+_EPILOG = """
+Without files it reads the cluster: in a pod as the pod's service account, elsewhere as kubectl would. It changes nothing.
+What it may not read is listed as not checked. The files hold what kubectl printed:
+  kubectl get nodes,configmaps,daemonsets,deployments,services,endpointslices -A -o yaml > DIR/objects.yaml
+  kubectl get queues,podgroups -A -o yaml > DIR/queues.yaml
+  kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > DIR/configurations.yaml
+  kubectl get deviceclasses -o yaml > DIR/classes.yaml
+  kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml > DIR/fallback.yaml
+  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,pods -A -o yaml > DIR/access.yaml
+Of Secrets it reads only the certificates; leave private keys out of DIR all the same.
+
+exit codes:
+  0  nothing is broken, of what could be read
+  1  something is broken
+  2  there is no cluster, or a file cannot be read; the rest is reported all the same
+  3  nothing is broken, but there are warnings, under --warnings-as-errors
+"""
+
+
+@click.command("doctor", cls=Command, epilog=_EPILOG)
+@files_option("What kubectl printed, instead of the cluster.", required=False)
+@click.option("--from", "directory", type=FILE, metavar="DIR", help="The same as -R -f DIR.")
+@cluster_option("Read the cluster, which is the default.")
+@click.option(
+    "-n",
+    "--namespace",
+    "--webhook-namespace",
+    "namespace",
+    default="",
+    show_default=False,
+    metavar="NAMESPACE",
+    help="The namespace of the webhook's Service; default the one that its configurations call.",
+)
+@click.option(
+    "--name",
+    default="",
+    show_default=False,
+    metavar="NAME",
+    help="The name of the webhook's Service; default the one that its configurations call.",
+)
+@click.option(
+    "--policy", type=FILE, metavar="FILE", help="The policy; default that of the cluster, else the default policy."
+)
+@output_option("text", "json")
+@warnings_as_errors_option
+def command(
+    given: FileArguments,
+    directory: Path | None,
+    cluster: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    name: str,
+    policy: Path | None,
+    output: str,
+    warnings_as_errors: bool,
+) -> int:
+    """Find out what is wrong with the cluster around the webhook, and what to do about it."""
+    rules = POLICY.load(policy) if policy else None
+    now = datetime.now(UTC)
+    complaints: list[str] = []
+    paths = [*given.paths, str(directory)] if directory else given.paths
+    if not paths:
+        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415
+
+        facts = facts_from_cluster(Client(Credentials(kubeconfig, context)), now, rules, namespace, name)
+    elif cluster or kubeconfig or context:
+        raise bad_usage("files are read instead of a cluster: leave out --cluster, --kubeconfig and --context")
+    else:
+        facts, complaints = facts_from_files(paths, now, rules, recursive=given.recursive or directory is not None)
+        facts = replace(facts, namespace=namespace, name=name)
+    for complaint in complaints:
+        report_error(complaint)
+    found = examine(facts, partial(configurations, all_pods=True))
+    if output == "json":
+        print(as_json(found))
+    else:
+        show(found, Terminal())
+    statuses = {result.status for result in found}
+    return exit_code(
+        unread=bool(complaints) or statuses == {Status.UNCHECKED},
+        found=Status.BROKEN in statuses,
+        warned=warnings_as_errors and Status.WARNING in statuses,
+    )

@@ -1,0 +1,108 @@
+"""Runs the doctor in the background, as it sends a dozen requests to the API server, and keeps its last result."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
+
+from webhook.errors import WebhookError
+from webhook.manifests.configurations import configurations
+from webhook.questions.doctor.check import CheckResult
+from webhook.questions.doctor.facts import Facts
+from webhook.questions.doctor.registry import examine
+
+FRESH_SECONDS = 60.0  # after which a result is replaced
+FAILED_SECONDS = 10.0  # after which a failed examination is repeated
+REPEAT_SECONDS = 10.0  # between two examinations, however often a refresh is requested
+
+log = logging.getLogger(__name__)
+
+
+class Examination(NamedTuple):
+    """The result of one examination.
+
+    Attributes:
+        at: when it began.
+        results: of all checks.
+        complaints: files that could not be read.
+        problem: why it failed; None if it did not.
+    """
+
+    at: datetime
+    results: tuple[CheckResult, ...] = ()
+    complaints: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+class ExaminerStatus(NamedTuple):
+    """The last examination and the running one.
+
+    Attributes:
+        last: None before the first has ended.
+        age_seconds: since the last one ended.
+        running_seconds: how long another one has been running; None if none is.
+    """
+
+    last: Examination | None
+    age_seconds: float | None
+    running_seconds: float | None
+
+
+class Examiner:
+    """Runs one examination at a time, on request.
+
+    Attributes:
+        subject: what it examines, for people.
+    """
+
+    def __init__(self, subject: str, read: Callable[[], tuple[Facts, list[str]]]) -> None:
+        """Take the subject, and a function that reads the facts and lists what it could not read."""
+        self.subject = subject
+        self._read = read
+        self._changed = threading.Condition()
+        self._began: float | None = None  # time.monotonic; None while none is running
+        self._ended = 0.0
+        self._last: Examination | None = None
+
+    def status(self, *, refresh: bool, wait: float) -> ExaminerStatus:
+        """Start an examination if one is due, and return the status.
+
+        Args:
+            refresh: a new examination is due earlier.
+            wait: how many seconds to wait for a running one.
+        """
+        with self._changed:
+            if self._began is None and self._is_due(refresh=refresh):
+                self._began = time.monotonic()
+                threading.Thread(target=self._run, name="doctor", daemon=True).start()
+            self._changed.wait_for(lambda: self._began is None, timeout=wait)
+            now = time.monotonic()
+            age = None if self._last is None else now - self._ended
+            return ExaminerStatus(self._last, age, None if self._began is None else now - self._began)
+
+    def _is_due(self, *, refresh: bool) -> bool:
+        if self._last is None:
+            return True
+        fresh = FAILED_SECONDS if self._last.problem else FRESH_SECONDS
+        return time.monotonic() - self._ended > (min(REPEAT_SECONDS, fresh) if refresh else fresh)
+
+    def _run(self) -> None:
+        last = self._examine()
+        with self._changed:
+            self._last, self._ended, self._began = last, time.monotonic(), None
+            self._changed.notify_all()
+
+    def _examine(self) -> Examination:
+        at = datetime.now(UTC)
+        try:
+            facts, complaints = self._read()
+            results = examine(facts, partial(configurations, all_pods=True))
+        except WebhookError as error:
+            return Examination(at, problem=str(error))
+        except Exception:
+            log.exception("the doctor: a bug")
+            return Examination(at, problem="a bug in the doctor; the console's log has the details")
+        return Examination(at, tuple(results), tuple(complaints))

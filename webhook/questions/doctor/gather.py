@@ -1,0 +1,306 @@
+"""Reads the facts: from the API server, or from files with what kubectl printed. Changes nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from webhook import names
+from webhook.devices.ledger import BoundPod
+from webhook.devices.occupancy import BoundPodReader
+from webhook.errors import ClusterError, ConfigError
+from webhook.inputs.files import read_input, source_name
+from webhook.inputs.manifests import flattened, manifest_files
+from webhook.inputs.parse import parse_stream
+from webhook.policy.policy import Policy
+from webhook.questions.doctor.facts import (
+    EVERYWHERE,
+    Facts,
+    HttpResponse,
+    Object,
+    ObjectKind,
+    Unread,
+    kept,
+    name_of,
+    namespace_of,
+)
+from webhook.questions.doctor.setup import device_config_in, entries, port, service
+from webhook.questions.doctor.volcano import (
+    SCHEDULER,
+    ImageWorkload,
+    SchedulerMap,
+    scheduler_conf,
+    workload_of,
+)
+from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # loading the Kubernetes client takes a second
+
+MAX_BYTES = 256 << 20  # of all files
+MAX_TEXT = 64 << 20  # the metrics of a large API server take some MiB
+
+_WITHOUT_KEY = "`kubectl get secret -n NAMESPACE NAME -o json | jq 'del(.data[\"tls.key\"])'`"
+
+_CORE, _APPS, _ADMISSION = "/api/v1", "/apis/apps/v1", "/apis/admissionregistration.k8s.io/v1"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_API: Mapping[ObjectKind, str] = {
+    ObjectKind.DAEMON_SET: _APPS,
+    ObjectKind.DEPLOYMENT: _APPS,
+    ObjectKind.ENDPOINT_SLICE: "/apis/discovery.k8s.io/v1",
+    ObjectKind.MUTATING: _ADMISSION,
+    ObjectKind.VALIDATING: _ADMISSION,
+    ObjectKind.VALIDATING_POLICY: _ADMISSION,
+    ObjectKind.VALIDATING_POLICY_BINDING: _ADMISSION,
+    ObjectKind.MUTATING_POLICY: _ADMISSION,
+    ObjectKind.MUTATING_POLICY_BINDING: _ADMISSION,
+    ObjectKind.ROLE: _RBAC,
+    ObjectKind.ROLE_BINDING: _RBAC,
+    ObjectKind.CLUSTER_ROLE: _RBAC,
+    ObjectKind.CLUSTER_ROLE_BINDING: _RBAC,
+    ObjectKind.QUEUE: f"/apis/{names.QUEUE_API}",
+    ObjectKind.POD_GROUP: f"/apis/{names.QUEUE_API}",
+    ObjectKind.DEVICE_CLASS: f"/apis/{names.DEVICE_CLASS_API}",
+}
+_FIRST = (
+    *[kind for kind in ObjectKind if not kind.namespaced],
+    ObjectKind.DEPLOYMENT,
+    ObjectKind.DAEMON_SET,
+    ObjectKind.POD_GROUP,
+)
+# An API server before 1.34 has no classes, and one before 1.36 no mutating policies.
+_NOT_EVERYWHERE = (ObjectKind.DEVICE_CLASS, ObjectKind.MUTATING_POLICY, ObjectKind.MUTATING_POLICY_BINDING)
+_ALL: Mapping[str, str] = MappingProxyType({})
+_PENDING = {"fieldSelector": "status.phase=Pending"}
+
+
+# --- from files ---------------------------------------------------------------------------------------------------
+
+
+def facts_from_files(
+    paths: Sequence[str | Path], now: datetime, policy: Policy | None, *, recursive: bool = True
+) -> tuple[Facts, list[str]]:
+    """Read files, and all files in directories.
+
+    Args:
+        paths: files and directories; `-` for standard input.
+        now: the instant at which certificates are judged.
+        policy: the operator's; None for that of the files.
+        recursive: read the directories below a directory, too.
+
+    Returns:
+        The facts in them, and complaints about files that cannot be read.
+
+    Raises:
+        ConfigError: a directory cannot be read, or nothing holds an object that checks read.
+    """
+    source = ", ".join(source_name(str(path)) for path in paths)
+    collection = _Collection()
+    complaints: list[str] = []
+    left = MAX_BYTES
+    for file in [file for path in paths for file in manifest_files(path, recursive=recursive)]:
+        try:
+            data = read_input(file, left)
+            left -= len(data)
+            for document in parse_stream(data, source_name(file)):
+                collection.add(document)
+        except ConfigError as error:
+            complaints.append(str(error))
+    if not collection.objects and complaints:
+        raise ConfigError("; ".join(complaints))
+    if not collection.objects:
+        raise ConfigError(
+            f"{source}: holds no object that the doctor examines; `vgpu-webhook doctor --help` lists them"
+        )
+    return collection.facts(source, now, policy), complaints
+
+
+@dataclass(slots=True)
+class _Collection:
+    """The objects of all files; if several have the same name, the first."""
+
+    objects: dict[ObjectKind, dict[tuple[str, str], Object]] = field(default_factory=dict)
+    complete: set[tuple[ObjectKind, str]] = field(default_factory=set)
+
+    def add(self, document: Any) -> None:
+        """Add the objects of a document. A List holds all objects of its kind in its namespaces."""
+        listed: dict[ObjectKind, set[str]] = {}
+        for inside, raw in flattened(document):
+            if not isinstance(raw, dict) or raw.get("kind") not in list(ObjectKind):
+                continue
+            kind = ObjectKind(raw["kind"])
+            key = (namespace_of(raw) if kind.namespaced else EVERYWHERE, name_of(raw))
+            self.objects.setdefault(kind, {}).setdefault(key, kept(kind, raw))
+            if inside:
+                listed.setdefault(kind, set()).add(key[0])
+        for kind, namespaces in listed.items():
+            everywhere = len(namespaces) > 1  # kubectl prints several of them only with -A
+            self.complete |= {(kind, namespace) for namespace in ({EVERYWHERE} if everywhere else namespaces)}
+
+    def facts(self, source: str, now: datetime, policy: Policy | None) -> Facts:
+        gaps = {(kind, EVERYWHERE): Unread(kind.plural, f"not in {source}", _command(kind)) for kind in ObjectKind}
+        needs = "a run against the cluster"
+        facts = Facts(
+            now=now,
+            objects={kind: tuple(found.values()) for kind, found in self.objects.items()},
+            complete=frozenset(self.complete),
+            gaps=gaps,
+            policy=policy,
+            bound_pods=gaps[ObjectKind.POD, EVERYWHERE],
+            readiness=Unread("/readyz of the webhook", "files do not show it", needs),
+            metrics=Unread("metrics of the API server", "files do not show it", needs),
+        )
+        pods = facts.all(ObjectKind.POD)
+        if not pods:
+            return facts
+        reader = BoundPodReader(device_config_in(facts))
+        bound = [pod for raw in pods if (pod := reader.read(raw)) is not None]
+        return replace(facts, bound_pods=tuple(bound))
+
+
+def _command(kind: ObjectKind) -> str:
+    if kind is ObjectKind.SECRET:
+        return _WITHOUT_KEY
+    return f"`kubectl get {kind.plural}{' -A' if kind.namespaced else ''} -o yaml`"
+
+
+# --- from the API server ------------------------------------------------------------------------------------------
+
+
+def facts_from_cluster(
+    client: "Client", now: datetime, policy: Policy | None, namespace: str = "", name: str = ""
+) -> Facts:
+    """Read what checks need from the API server, and close the client.
+
+    Args:
+        client: of the API server.
+        now: the time for which certificates are checked.
+        policy: given by the operator; None for that of the cluster.
+        namespace: of the webhook's Service; empty for what the webhook configurations call.
+        name: likewise.
+
+    Raises:
+        ClusterError: the API server does not answer, or does not accept the credentials.
+    """
+    unasked = Unread("text", "not requested", "time")
+    start = Facts(
+        now=now,
+        objects={},
+        namespace=namespace,
+        name=name,
+        policy=policy,
+        bound_pods=unasked,
+        readiness=unasked,
+        metrics=unasked,
+    )
+    try:
+        return _Gathering(client, start).gather()
+    finally:
+        client.close()
+
+
+class _Gathering:
+    def __init__(self, client: "Client", start: Facts) -> None:
+        self._client = client
+        self._objects: dict[ObjectKind, tuple[Object, ...]] = {}
+        self._complete: set[tuple[ObjectKind, str]] = set()
+        self._gaps: dict[tuple[ObjectKind, str], Unread] = {}
+        self._start = start
+
+    def gather(self) -> Facts:
+        """Read; earlier objects decide where to look for later ones."""
+        for kind in _FIRST:
+            self._list(kind)
+        namespace, name = service(self._facts)
+        self._list(ObjectKind.SERVICE, namespace)
+        self._list(ObjectKind.ENDPOINT_SLICE, namespace)
+        self._list(ObjectKind.ROLE, namespace)
+        self._list(ObjectKind.ROLE_BINDING, namespace)
+        self._list(ObjectKind.POD, query=_PENDING)
+        self._get(ObjectKind.SECRET, namespace, names.TLS_SECRET)
+        looked: set[str] = set()
+        while fresh := _config_namespaces(self._facts) - looked:
+            for wanted in sorted(fresh):
+                self._list(ObjectKind.CONFIG_MAP, wanted)
+            looked |= fresh
+        called = next(map(port, entries(self._facts, ObjectKind.VALIDATING).values()), 443)
+        proxy = f"{api_path(ObjectKind.SERVICE, namespace)}/https:{quote(name, safe='')}:{called}/proxy/readyz"
+        readiness = self._text(proxy, "/readyz of the webhook", f"get on services/proxy in {namespace}")
+        metrics = self._text("/metrics", "metrics of the API server", "get on the URL /metrics")
+        return replace(self._facts, bound_pods=self._bound_pods(), readiness=readiness, metrics=metrics)
+
+    @property
+    def _facts(self) -> Facts:
+        return replace(self._start, objects=self._objects, complete=frozenset(self._complete), gaps=self._gaps)
+
+    def _list(self, kind: ObjectKind, namespace: str = EVERYWHERE, query: Mapping[str, str] = _ALL) -> None:
+        where = f" in {namespace}" if namespace else ""
+        try:
+            found = tuple([kept(kind, raw) for raw in self._client.list(api_path(kind, namespace), query)])
+        except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND and kind in _NOT_EVERYWHERE:
+                self._complete.add((kind, namespace))
+                return
+            self._miss(kind, namespace, error, Unread(f"{kind.plural}{where}", "", f"list on {kind.plural}{where}"))
+        else:
+            self._objects[kind] = (*self._objects.get(kind, ()), *found)
+            self._complete.add((kind, namespace))
+
+    def _get(self, kind: ObjectKind, namespace: str, name: str) -> None:
+        try:
+            self._objects[kind] = (kept(kind, self._client.get(f"{api_path(kind, namespace)}/{name}")),)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                needs = f"get on {kind.plural}/{name} in {namespace}"
+                self._miss(kind, namespace, error, Unread(f"{kind} {namespace}/{name}", "", needs))
+                return
+        self._complete.add((kind, namespace))
+
+    def _miss(self, kind: ObjectKind, namespace: str, error: ClusterError, unread: Unread) -> None:
+        """Continue with the rest, unless nothing has been read and nothing will be."""
+        refused = error.status == HTTPStatus.UNAUTHORIZED
+        if refused or (error.status in (0, HTTPStatus.OK) and not self._complete):
+            raise error
+        self._gaps[kind, namespace] = replace(unread, why=_why(error))
+
+    def _bound_pods(self) -> tuple[BoundPod, ...] | Unread:
+        from webhook.settings.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
+
+        try:
+            return tuple(list_bound_pods(self._client, BoundPodReader(device_config_in(self._facts))))
+        except ClusterError as error:
+            return Unread("pods with devices", _why(error), "list on pods")
+
+    def _text(self, path: str, what: str, needs: str) -> HttpResponse | Unread:
+        try:
+            return HttpResponse(200, self._client.text(path, MAX_TEXT))
+        except ClusterError as error:
+            if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                return HttpResponse(error.status, str(error))
+            return Unread(what, _why(error), needs)
+
+
+def api_path(kind: ObjectKind, namespace: str) -> str:
+    """The path of a collection; an empty namespace for all of them."""
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{_API.get(kind, _CORE)}{inside}/{kind.plural}"
+
+
+def _why(error: ClusterError) -> str:
+    return "not allowed (403)" if error.status == HTTPStatus.FORBIDDEN else str(error)
+
+
+def _config_namespaces(facts: Facts) -> set[str]:
+    """Where to look for ConfigMaps; the scheduler's may name another namespace."""
+    scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
+    found = {*DEVICE_CONFIG_NAMESPACES, service(facts)[0]}
+    if isinstance(scheduler, ImageWorkload):
+        found.add(namespace_of(scheduler.raw))
+    conf = scheduler_conf(facts, scheduler)
+    if isinstance(conf, SchedulerMap):
+        found.add(conf.config_place[0])
+    return found - {EVERYWHERE}

@@ -1,0 +1,91 @@
+"""The results of the doctor, which checks the cluster around the webhook."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.state import ConsoleState
+from webhook.questions.doctor.check import CheckResult, Status
+from webhook.questions.doctor.examiner import Examination
+
+MAX_WAIT_SECONDS = 30.0
+MAX_RESULTS = 500
+MAX_COMPLAINTS = 20
+
+WORST_FIRST = (Status.BROKEN, Status.WARNING, Status.UNCHECKED, Status.OK)
+UNAVAILABLE = (
+    "there is nothing to check; start the console with --cluster to check the cluster, or with --doctor-from DIR, "
+    "where DIR holds what kubectl printed, as `vgpu-webhook doctor --help` says"
+)
+
+
+class DoctorRequest(RequestModel):
+    """How recent the results have to be."""
+
+    refresh: Annotated[
+        bool, Field(description="check anew, though at most every 10 s; otherwise results are used for 60 s")
+    ] = False
+    wait: Annotated[
+        float, Field(ge=0, le=MAX_WAIT_SECONDS, description="how many seconds to wait for a check that is running")
+    ] = 20.0
+
+
+class DoctorResponse(ResponseModel):
+    """The last results of the doctor.
+
+    Attributes:
+        available: False if there is nothing to check; then `problem` says how to change that.
+        subject: what it checks: the cluster, or files.
+        looking: whether a check is running; these results are older.
+        looking_seconds: how long it has been running; 0 if none is.
+        at: when the last check began; None before the first has ended.
+        age_seconds: since it ended.
+        problem: why it failed.
+        complaints: files that could not be read.
+        counts: how many results there are of each status.
+        lines: the results, the worst first.
+        more_lines: how many are left out.
+    """
+
+    available: bool
+    subject: str = ""
+    looking: bool = False
+    looking_seconds: float = 0.0
+    at: datetime | None = None
+    age_seconds: float | None = None
+    problem: str | None = None
+    complaints: tuple[str, ...] = ()
+    counts: Mapping[Status, int] = Field(default_factory=dict)
+    lines: tuple[CheckResult, ...] = ()
+    more_lines: int = 0
+
+
+@operation("GET", "/health/doctor")
+def doctor(state: ConsoleState, wanted: DoctorRequest) -> DoctorResponse:
+    """What is wrong with the cluster around the webhook, and what to do about it."""
+    if state.doctor is None:
+        return DoctorResponse(available=False, problem=UNAVAILABLE)
+    status = state.doctor.status(refresh=wanted.refresh, wait=wanted.wait)
+    return DoctorResponse(
+        available=True,
+        subject=state.doctor.subject,
+        looking=status.running_seconds is not None,
+        looking_seconds=status.running_seconds or 0.0,
+        age_seconds=status.age_seconds,
+        **(_results(status.last) if status.last is not None else {}),
+    )
+
+
+def _results(last: Examination) -> dict[str, Any]:
+    results = sorted(last.results, key=lambda result: WORST_FIRST.index(result.status))
+    return {
+        "at": last.at,
+        "problem": last.problem,
+        "complaints": last.complaints[:MAX_COMPLAINTS],
+        "counts": {status: sum(result.status is status for result in results) for status in WORST_FIRST},
+        "lines": tuple(results[:MAX_RESULTS]),
+        "more_lines": max(len(results) - MAX_RESULTS, 0),
+    }

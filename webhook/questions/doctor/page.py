@@ -1,0 +1,156 @@
+"""The state of the webhook's settings, certificate, audit log and cluster, and of this console."""
+
+import platform
+import time
+from dataclasses import replace
+from typing import Annotated
+
+from flask import render_template, request
+from pydantic import Field
+
+from webhook.console.api import ConsolePage, ResponseModel, Section, operation
+from webhook.console.sources import LogStatus, log_status
+from webhook.console.state import ConsoleState
+from webhook.console.texts import ago, elapsed
+from webhook.devices.fleet import Fleet
+from webhook.product import product_version
+from webhook.questions.doctor.certificate import ServingCertificate, check_certificate
+from webhook.questions.doctor.check import CheckResult, Status, ok, warning
+from webhook.questions.doctor.operation import MAX_WAIT_SECONDS, WORST_FIRST, DoctorRequest, DoctorResponse, doctor
+from webhook.settings.sources import SettingStatus
+
+_STARTED = time.monotonic()
+
+
+class HealthRequest(DoctorRequest):
+    """How recent the doctor's results have to be."""
+
+    wait: Annotated[
+        float, Field(ge=0, le=MAX_WAIT_SECONDS, description="how many seconds to wait for a check that is running")
+    ] = 0.0
+
+
+class Health(ResponseModel):
+    """The state of everything.
+
+    Attributes:
+        status: of the worst part.
+        parts: the result for each, whose name is in `check`; the worst first.
+        version: of the webhook and this console.
+        python: the version of the interpreter.
+        uptime_seconds: of this console.
+        sources: where device config, policy and fleet come from.
+        certificate: None if the console cannot see it.
+        audit_log: what is read of it; None if none is read.
+        doctor: its last results.
+    """
+
+    status: Status
+    parts: tuple[CheckResult, ...]
+    version: str
+    python: str
+    uptime_seconds: float
+    sources: tuple[SettingStatus, ...]
+    certificate: ServingCertificate | None
+    audit_log: LogStatus | None
+    doctor: DoctorResponse
+
+
+@operation("GET", "/health")
+def health(state: ConsoleState, wanted: HealthRequest) -> Health:
+    """The state of settings, certificate, audit log and cluster."""
+    settings = state.settings.statuses()
+    served = None if state.certificate is None else check_certificate(state.certificate)
+    log = log_status(state)
+    checked = doctor.run(state, wanted)
+    results = {setting.name: _setting(setting, state.snapshot.fleet) for setting in settings}
+    results |= {
+        "certificate": _certificate(served),
+        "audit log": _log(log),
+        "doctor": _doctor(checked, sample="cluster" in state.samples),
+    }
+    parts = [replace(result, check=name) for name, result in results.items()]
+    parts.sort(key=lambda part: WORST_FIRST.index(part.status))
+    return Health(
+        status=parts[0].status,
+        parts=tuple(parts),
+        version=product_version(),
+        python=platform.python_version(),
+        uptime_seconds=time.monotonic() - _STARTED,
+        sources=tuple(settings),
+        certificate=served,
+        audit_log=log,
+        doctor=checked,
+    )
+
+
+def _setting(setting: SettingStatus, fleet: Fleet | None) -> CheckResult:
+    source = setting.source
+    if setting.name == "fleet" and fleet is None:
+        return warning(source.problem or "not known", "start the console with --cluster, or with --fleet FILE")
+    if source.problem:
+        return warning(source.problem, "the version read before stays in use; see the message for what to do")
+    if setting.name == "fleet" and fleet is not None:
+        return ok(f"{fleet.nodes:,} nodes with usable devices" if fleet.complete else "declared nodes only")
+    return ok(f"in use, from {source.origin}")
+
+
+def _certificate(served: ServingCertificate | None) -> CheckResult:
+    if served is None:
+        return CheckResult(Status.UNCHECKED, "the console does not see it", "start the console with --tls-cert FILE")
+    return served.result
+
+
+def _log(log: LogStatus | None) -> CheckResult:
+    if log is None:
+        remedy = "start the console with --audit-log FILE, or with --store URL"
+        return CheckResult(Status.UNCHECKED, "none is read", remedy)
+    if log.problem:
+        return warning(log.problem, "")
+    return ok(f"{log.count:,} decisions" + (f"; {log.progress:.0%} of the log is read" if log.progress < 1 else ""))
+
+
+def _doctor(checked: DoctorResponse, *, sample: bool) -> CheckResult:
+    if not checked.available:
+        return CheckResult(Status.UNCHECKED, "not used", checked.problem or "")
+    if checked.problem:
+        return warning(f"it failed: {checked.problem}", "")
+    if checked.at is None:
+        return CheckResult(Status.UNCHECKED, "still checking")
+    counts = {status: checked.counts[status] for status in WORST_FIRST if checked.counts[status]}
+    message = ", ".join(f"{count} {status}" for status, count in counts.items()) or "no check found anything"
+    if sample:
+        return CheckResult(
+            Status.UNCHECKED, f"a sample cluster: {message}", "start the console with --cluster to check yours"
+        )
+    return CheckResult(next(iter(counts), Status.UNCHECKED), f"{checked.subject}: {message}")
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+# The sign of each status, as not all people tell the colours apart, and its class.
+SIGNS = {
+    Status.BROKEN: ("✕", "broken"),
+    Status.WARNING: ("▲", "warning"),
+    Status.UNCHECKED: ("?", "unchecked"),
+    Status.OK: ("✓", "ok"),
+}
+HEADLINES = {
+    Status.BROKEN: "Something is broken",
+    Status.WARNING: "Something needs attention",
+    Status.UNCHECKED: "No problem found, but not everything could be checked",
+    Status.OK: "All is well",
+}
+
+
+def page(state: ConsoleState) -> str:
+    """The state of everything."""
+    wanted = health.parse_query(request.args)
+    found = health.run(state, wanted)
+    headline = HEADLINES[found.status]
+    return render_template(
+        "health.html", found=found, wanted=wanted, signs=SIGNS, headline=headline, ago=ago, elapsed=elapsed
+    )
+
+
+SECTION = Section(operations=(health, doctor), pages=(ConsolePage("GET", "/health", "health", page),), menu="Health")

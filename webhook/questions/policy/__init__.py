@@ -1,0 +1,1 @@
+"""What the policy says: `policy` and the page of a recorded policy."""

@@ -1,0 +1,95 @@
+"""A policy by its digest, which decisions and Health show: its content, and when it and the others came into use."""
+
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Annotated
+
+from flask import render_template
+from pydantic import Field
+from werkzeug.exceptions import NotFound
+
+from webhook.audit.store import DecisionStore, PolicyUse
+from webhook.console.api import ConsolePage, RequestModel, ResponseModel, Section, operation
+from webhook.console.state import ConsoleState
+from webhook.emit import to_yaml
+from webhook.errors import StoreError
+from webhook.policy.policy import Policy
+from webhook.snapshot import Snapshot
+
+DEFAULT = "{}  # every key has its default; `vgpu-webhook policy default` prints them\n"
+
+
+class PolicyRequest(RequestModel):
+    """Which policy to return."""
+
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{12}$", description="its digest, as decisions have it")]
+
+
+class PolicyInFull(ResponseModel):
+    """A policy, and when it and the others came into use.
+
+    Attributes:
+        digest: of the policy.
+        in_use: whether it is in use now.
+        text: its content, YAML; empty if it is not known.
+        history: the policies of the stored decisions and of this console, the latest first.
+    """
+
+    digest: str
+    in_use: bool
+    text: str
+    history: tuple[PolicyUse, ...]
+
+
+@operation("GET", "/policies/<digest>", whole=True)
+def policy(state: ConsoleState, wanted: PolicyRequest) -> PolicyInFull:
+    """A policy by its digest, and when the policy changed."""
+    used = state.settings.inputs.policy
+    in_use = used.digest == wanted.digest
+    store = state.decisions.store if state.decisions else None
+    history = store.policies() if store else []
+    if not in_use and wanted.digest not in [use.digest for use in history]:
+        raise NotFound(f"no policy {wanted.digest} is known here; /health shows the one in use")
+    text = _text(used) if in_use else store.policy_text(wanted.digest) if store else ""
+    return PolicyInFull(digest=wanted.digest, in_use=in_use, text=text, history=tuple(history))
+
+
+def _text(used: Policy) -> str:
+    return to_yaml(dict(used.document)) if used.document else DEFAULT
+
+
+class PolicyKeeper:
+    """Keeps each policy that comes into use in the store of decisions, unless the console may only read that.
+
+    Attributes:
+        state: of the console; None before it serves.
+        thread: that keeps the latest one, as a database may take long; None before the first.
+    """
+
+    state: ConsoleState | None = None
+    thread: threading.Thread | None = None
+    _digest = ""
+
+    def __call__(self, _: Snapshot) -> None:
+        """Keep the policy in use, once."""
+        if self.state is None or self.state.decisions is None:
+            return
+        used = self.state.settings.inputs.policy
+        if used.digest != self._digest:
+            self._digest = used.digest
+            self.thread = threading.Thread(target=_keep, args=(self.state.decisions.store, used), daemon=True)
+            self.thread.start()
+
+
+def _keep(store: DecisionStore, used: Policy) -> None:
+    with suppress(StoreError):
+        store.keep_policy(used.digest, datetime.now(UTC), _text(used))
+
+
+def page(state: ConsoleState, digest: str) -> str:
+    """One policy, and the others."""
+    return render_template("policy.html", found=policy.run(state, policy.parse({"digest": digest})))
+
+
+SECTION = Section(operations=(policy,), pages=(ConsolePage("GET", "/policies/<digest>", "policy", page),))

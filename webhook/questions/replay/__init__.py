@@ -1,0 +1,1 @@
+"""Which recorded decisions another policy changes: `replay` and its page."""

@@ -1,0 +1,370 @@
+"""The outcome of a review: for people with the verdict, the changes, the findings and what to do next; as JSON, YAML, patch."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO, TypeVar
+
+from webhook.cli.ci import Writer, reported
+from webhook.cli.report import WRITERS
+from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
+from webhook.document_review import LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
+from webhook.emit import as_value, difference, to_json, to_yaml
+from webhook.outcome import OutcomeWord
+from webhook.questions.review import explanation
+from webhook.questions.review.explanation import ObjectExplanation, gang_value, to_value
+from webhook.review import POD_TOO_LARGE
+from webhook.rules.registry import VALIDATIONS
+from webhook.rules.settings import Enforcement
+from webhook.snapshot import Snapshot
+from webhook.texts import shorten, visible
+
+MAX_LINE = 160  # characters of a line in a diff
+FLEET_UNKNOWN = (
+    "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
+    "then add --fleet fleet.yaml"
+)
+
+MAX_NAME = 80
+MAX_PATHS = 5  # of one object in a note
+
+_FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
+
+
+_VERDICTS = {
+    "REFUSED": Style.REFUSED,
+    "NEVER STARTS": Style.REFUSED,
+    "would be REFUSED": Style.BAD,
+    "repaired": Style.REPAIRED,
+    "would be repaired": Style.REPAIRED,
+    "warned": Style.WARNING,
+    "allowed": Style.GOOD,
+    "skipped": Style.WARNING,
+}
+
+
+@dataclass(slots=True)
+class TextReport:
+    """Writes outcomes one by one, and a summary at the end.
+
+    Attributes:
+        terminal: where to write.
+        snapshot: the settings of the reviews.
+    """
+
+    terminal: Terminal
+    snapshot: Snapshot
+    _counts: dict[str, int] = field(default_factory=dict)
+    _without_pods: int = 0
+    _fleet_missed: bool = False
+
+    def add(self, reviewed: Reviewed, explained: ObjectExplanation | None = None) -> None:
+        """Write one outcome. An object without pods is only counted."""
+        if not reviewed.has_pods:
+            self._without_pods += 1
+            return
+        if self._counts:
+            self.terminal.line()
+        word = _word(reviewed)
+        self._counts[word] = self._counts.get(word, 0) + 1
+        self._fleet_missed |= reviewed.requests_devices and not self.snapshot.knows_nodes
+        self._headline(reviewed, word)
+        self._changes(reviewed)
+        self._findings(reviewed)
+        for device in reviewed.not_judged:
+            self.terminal.paragraph(INDENT, ((Style.WARNING, "note  "),), str(device))
+        if explained is not None:
+            self._explain(explained)
+        advice = _advice(reviewed, explained=explained is not None)
+        for head, sentence in zip(("next  ", "      "), advice, strict=False):
+            self.terminal.paragraph(INDENT, ((Style.BOLD, head),), sentence)
+
+    def _explain(self, explained: ObjectExplanation) -> None:
+        for pod in explained.pods:
+            explanation.show(pod, self.terminal)
+        if explained.gang is not None:
+            explanation.show_gang(explained.gang, self.terminal)
+
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:  # noqa: ARG002  # standard error has them
+        """Write the summary of several documents, and what could not be checked."""
+        if self._fleet_missed:
+            self.terminal.line()
+            self.terminal.paragraph(
+                "",
+                ((Style.BOLD, "note  "),),
+                f"{FLEET_UNKNOWN} (or try --sample)",
+            )
+        written = sum(self._counts.values())
+        total = written + self._without_pods + unread
+        if total < 2 and not self._without_pods:
+            return
+        parts = [(style, f"{self._counts[word]} {word}") for word, style in _VERDICTS.items() if word in self._counts]
+        if unread:
+            parts.append((Style.BAD, f"{unread} not readable"))
+        if self._without_pods:
+            parts.append((Style.DIM, f"{self._without_pods} with nothing to review: neither a pod nor a workload"))
+        if written:
+            self.terminal.line()
+        pieces = [piece for part in parts for piece in (part, ", ")][:-1]
+        self.terminal.line((Style.BOLD, f"{total} document{'s' if total > 1 else ''}: "), *pieces)
+
+    def _headline(self, reviewed: Reviewed, word: str) -> None:
+        request = reviewed.request
+        subject = "the pods of " if reviewed.outcome.pods_refused else ""
+        name = shorten(reviewed.name or "(no name)", MAX_NAME)
+        namespace = shorten(request.namespace, MAX_NAME)
+        how = "" if request.operation == "CREATE" and not request.sub_resource else f", {request.operation}"
+        if request.sub_resource:
+            how += f" of {shorten(request.sub_resource, MAX_NAME)}"
+        warnings = len(reviewed.outcome.warnings)
+        count = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings and word != "warned" else ""
+        self.terminal.line(
+            (_VERDICTS[word], f"{word:<8}"),
+            (Style.BOLD, f" {subject}{shorten(request.kind, MAX_NAME)} {name}"),
+            f" in {namespace}{how}{count}" if namespace else f"{how}{count}",
+            (Style.DIM, f"  ({reviewed.place})"),
+        )
+        if remark := note(reviewed):
+            self.terminal.line(INDENT, (Style.DIM, remark))
+
+    def _changes(self, reviewed: Reviewed) -> None:
+        outcome = reviewed.outcome
+        if outcome.operations:
+            changed = "changed" if outcome.changes else "would be changed"
+            self.terminal.line(INDENT, (Style.BOLD, changed), f" by {', '.join(outcome.mutations)}")
+            self._difference(reviewed.request.object, outcome.repaired)
+            return
+        for (path, pod), (_, received) in zip(outcome.pods, outcome.received, strict=True):
+            if path and pod.view.raw != received.raw:
+                self.terminal.line(INDENT, (Style.BOLD, "will change"), f" in the pods of {path}, once they are made")
+                self._difference(received.raw, pod.view.raw)
+
+    def _difference(self, before: Any, after: Any) -> None:
+        for line in difference(before, after):
+            self.terminal.line(INDENT * 2, (MARK_STYLES[line.mark], shorten(line.shown, MAX_LINE)))
+
+    def _findings(self, reviewed: Reviewed) -> None:
+        outcome = reviewed.outcome
+        if not outcome.violations and not outcome.notices:
+            return
+        self.terminal.line(INDENT, (Style.BOLD, "found"))
+        for violation in outcome.violations:
+            style = Style.BAD if violation.rule in outcome.never_runs else LEVEL_STYLES[violation.level]
+            head = ((style, f"{violation.level:<6}"), (Style.BOLD, violation.rule), ": ")
+            self.terminal.paragraph(INDENT * 2, head, violation.message)
+            self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {violation.path}"))
+        for rule, sentence in outcome.notices:
+            self.terminal.paragraph(INDENT * 2, ((Style.WARNING, "warn  "), (Style.BOLD, rule), ": "), sentence)
+
+
+def note(reviewed: Reviewed) -> str:
+    """Why an outcome has no findings or changes; empty if that needs no remark."""
+    outcome = reviewed.outcome
+    if found := reviewed.found_by_shape:
+        more = f" and {len(found) - MAX_PATHS} more" if len(found) > MAX_PATHS else ""
+        kind = unknown_kind(reviewed.request.group, reviewed.request.kind)
+        return only_pods_reviewed(kind, f": {', '.join(found[:MAX_PATHS])}{more}")
+    if outcome.reviewed and outcome.word.startswith("would-be-"):
+        return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
+    if outcome.reviewed:
+        others = " that this webhook judges" if reviewed.not_judged else ""
+        return "" if reviewed.requests_devices or outcome.violations else f"requests no device{others}"
+    if reviewed.not_reviewed:
+        return f"not reviewed: {reviewed.not_reviewed}"
+    return "nothing to review" + (" in this request" if reviewed.has_pods else ": neither a pod nor a workload")
+
+
+def _word(reviewed: Reviewed) -> str:
+    """The verdict in one word."""
+    if reviewed.not_reviewed:
+        return "skipped"
+    if reviewed.outcome.pods_refused:
+        return "REFUSED"
+    if reviewed.outcome.never_starts:
+        return "NEVER STARTS"
+    word = reviewed.outcome.word
+    if word is OutcomeWord.NOT_REVIEWED:
+        return "allowed"
+    return word.replace("-", " ").replace("refused", "REFUSED")
+
+
+def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
+    """What to do next."""
+    outcome = reviewed.outcome
+    if POD_TOO_LARGE in [violation.rule for violation in outcome.denials]:
+        yield "make several pods of it: a pod of this size is not reviewed, and so not admitted"
+    elif not outcome.allowed:
+        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
+        yield f"correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
+        yield from _explain_advice(rules, explained=explained)
+    elif refused := outcome.pods_refused:
+        yield (
+            f"the webhook admits the workload, but will refuse its pods: correct {', '.join(outcome.never_runs)}; "
+            f"`vgpu-webhook rules {refused[0]}` explains it"
+        )
+        yield from _explain_advice(outcome.never_runs, explained=explained)
+    elif never := outcome.never_starts:
+        yield (
+            f"the webhook admits the workload and its pods, but they can never start: correct {', '.join(never)}; "
+            f"`vgpu-webhook rules {never[0]}` explains it"
+        )
+        yield from _explain_advice(never, explained=explained)
+    elif outcome.denials:
+        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
+        yield f"before the policy enforces, correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
+        yield from _explain_advice(rules, explained=explained)
+    elif outcome.operations and not outcome.changes:
+        yield "nothing has to be done before the policy enforces: the webhook then makes these changes"
+    elif outcome.operations:
+        yield f"{_before(reviewed)}apply it unchanged: the webhook makes these changes (-o yaml prints the result)"
+    elif outcome.word is OutcomeWord.WARNED:
+        yield "it is admitted; read the warnings before you apply it"
+    elif reviewed.requests_devices and reviewed.request.operation == "CREATE":
+        yield f"{_before(reviewed)}apply it unchanged"
+
+
+def _before(reviewed: Reviewed) -> str:
+    """What to do before the object is applied."""
+    read = [name for name, some in (("warnings", reviewed.outcome.warnings), ("notes", reviewed.not_judged)) if some]
+    return f"read the {' and '.join(read)}; then " if read else ""
+
+
+def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
+    if not explained and not _FLEET_RULES.isdisjoint(rules):
+        yield "add --explain to see why each kind of node can or cannot take it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewReport:
+    """A review as programs read it.
+
+    Attributes:
+        kind, namespace, name: of the object; instead of a name, it may have the prefix of a generated one.
+        allowed: False if it is refused.
+        outcome: refused, would-be-refused, repaired, would-be-repaired, warned, allowed or not-reviewed.
+        enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
+        rules: that change or find something: repairs first.
+        pods_refused: rules that admit a workload but will refuse its pods.
+        never_starts: rules that admit a workload and its pods, although these can never start together.
+        not_reviewed: why an object with pods is not reviewed; None if it is.
+        found_by_shape: the paths of what looked like a pod template in an unknown kind; None if the kind is known.
+        not_judged: a sentence for each device that its pods request and the webhook does not judge.
+        findings: of every level; at most 100.
+        warnings: what kubectl prints besides the verdict.
+        patch: the changes as a JSON patch (RFC 6902).
+        object: the object as it would be stored.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    allowed: bool
+    outcome: str
+    enforcement: Enforcement
+    rules: list[str]
+    pods_refused: tuple[str, ...]
+    never_starts: tuple[str, ...]
+    not_reviewed: str | None
+    found_by_shape: list[str] | None
+    not_judged: list[str]
+    findings: list[LocatedFinding]
+    warnings: list[str]
+    patch: tuple[dict[str, Any], ...]
+    object: Mapping[str, Any]
+
+
+ReportT = TypeVar("ReportT", bound=ReviewReport)
+
+
+def report(kind: type[ReportT], reviewed: Reviewed, **more: Any) -> ReportT:
+    """A review as a report of a kind, which may have more fields."""
+    request, outcome = reviewed.request, reviewed.outcome
+    return kind(
+        kind=request.kind,
+        namespace=request.namespace,
+        name=reviewed.name,
+        allowed=outcome.allowed,
+        outcome=str(outcome.word),
+        enforcement=outcome.enforcement,
+        rules=outcome.rules,
+        pods_refused=outcome.pods_refused,
+        never_starts=outcome.never_starts,
+        not_reviewed=reviewed.not_reviewed or None,
+        found_by_shape=reviewed.found_by_shape or None,
+        not_judged=[str(device) for device in reviewed.not_judged],
+        findings=[locate(reviewed.document, violation) for violation in outcome.violations],
+        warnings=outcome.warnings,
+        patch=outcome.operations,
+        object=dict(outcome.object),
+        **more,
+    )
+
+
+class Format:
+    """Writes each outcome by itself."""
+
+    def __init__(self, stream: TextIO, render: Callable[[Reviewed, ObjectExplanation | None], str]) -> None:
+        """Take the stream, and the function that makes the text of an outcome."""
+        self._stream = stream
+        self._render = render
+
+    def add(self, reviewed: Reviewed, explained: ObjectExplanation | None = None) -> None:
+        """Write one outcome."""
+        print(self._render(reviewed, explained), file=self._stream)
+
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
+        """Write nothing: standard error has what could not be read."""
+
+
+class Findings:
+    """Writes the findings of outcomes in a format that scans have, too."""
+
+    def __init__(self, writer: Writer) -> None:
+        """Take the writer of the format."""
+        self._writer = writer
+
+    def add(self, reviewed: Reviewed, _: object = None) -> None:
+        """Add one outcome; there is nothing to report of an object without pods."""
+        if reviewed.has_pods:
+            self._writer.add(reported(reviewed))
+
+    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
+        """Write what could not be read."""
+        self._writer.finish(unread, texts)
+
+
+def _json(reviewed: Reviewed, explained: ObjectExplanation | None) -> str:
+    line = as_value(ReviewReport, report(ReviewReport, reviewed))
+    if explained is not None:
+        line |= {"explain": [to_value(pod) for pod in explained.pods], "gang": gang_value(explained.gang)}
+    return to_json(line)
+
+
+def _patch(reviewed: Reviewed, _: object) -> str:
+    return to_json(reviewed.outcome.operations)
+
+
+def _yaml(reviewed: Reviewed, _: object) -> str:
+    """The object as it would be stored; if it is refused, a comment, so that the stream can be applied."""
+    outcome = reviewed.outcome
+    about = f"{reviewed.request.kind} {reviewed.name} in {reviewed.request.namespace}"
+    lines = [f"# {visible(warning)}" for warning in outcome.warnings]
+    if reviewed.not_reviewed:
+        lines.append(f"# not reviewed: {visible(reviewed.not_reviewed)}")
+    if outcome.never_runs:
+        lines.append(f"# its pods will NEVER RUN: correct {', '.join(outcome.never_runs)}")
+    if not outcome.allowed:
+        lines += [f"# {visible(f'{v.rule}: {v.message}')}" for v in outcome.denials]
+        return "\n".join(["---", f"# REFUSED, left out: {visible(about)}", *lines])
+    body = to_yaml(outcome.object).rstrip("\n") if outcome.object else f"# nothing to apply: {visible(about)}"
+    return "\n".join(["---", *lines, body])
+
+
+def _of_findings(make: Callable[[TextIO], Writer]) -> Callable[[TextIO], Findings]:
+    return lambda stream: Findings(make(stream))
+
+
+FORMATS: Mapping[str, Callable[[TextIO], Format | Findings]] = {
+    "json": lambda stream: Format(stream, _json),
+    "yaml": lambda stream: Format(stream, _yaml),
+    "patch": lambda stream: Format(stream, _patch),
+} | {name: _of_findings(make) for name, make in WRITERS.items()}

@@ -1,0 +1,1 @@
+"""What each rule does: `rules` and the page Rules."""

@@ -1,0 +1,1 @@
+"""What existing pods and workloads would get: `scan` and the PolicyReports."""

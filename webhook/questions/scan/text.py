@@ -1,0 +1,98 @@
+"""The result of a scan: a table for people, JSON lines for programs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.cli.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
+from webhook.document_review import only_pods_reviewed
+from webhook.emit import to_json
+from webhook.existing import ScanRow, Tally
+from webhook.questions.review.text import FLEET_UNKNOWN
+from webhook.texts import counted
+
+MAX_CELL = 60  # characters of all but the message, on a terminal
+
+_HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE", "MESSAGE")
+
+
+def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_known: bool) -> None:
+    """Write the table, and the counts below it.
+
+    Args:
+        tally: the results.
+        passed_over: how many objects were skipped.
+        terminal: where to write.
+        nodes_known: whether the nodes were known; without them an object without findings may still fit no node.
+    """
+    rows = tally.rows()
+    good, style = ("fine", Style.GOOD) if nodes_known else ("unchecked", Style.WARNING)
+    terminal.table(_HEAD, [_cells(row, (style, good), terminal) for row in rows], folded=True)
+    if rows:
+        terminal.line()
+    for pieces in _summary(tally, passed_over):
+        terminal.line(*pieces)
+    for note in unchecked(tally, nodes_known=nodes_known):
+        terminal.paragraph("", ((Style.BOLD, "note  "),), note)
+
+
+def not_reviewed(tally: Tally) -> list[str]:
+    """A line for each reason for which objects with pods were not reviewed, unknown kind and device that is not judged."""
+    left = [f"not reviewed: {why} ({counted(number, 'object')})" for why, number in tally.left.items()]
+    unknown = [only_pods_reviewed(kind, f" ({counted(number, 'object')})") for kind, number in tally.by_shape.items()]
+    others = [f"{sentence} ({counted(number, 'object')})" for sentence, number in tally.not_judged.items()]
+    return left + unknown + others
+
+
+def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
+    """A line for what could not be checked of the objects that were reviewed."""
+    return [] if nodes_known or not tally.requesting else [FLEET_UNKNOWN]
+
+
+def json_lines(tally: Tally) -> Iterator[str]:
+    """A line for each row."""
+    for row in tally.rows():
+        subject, finding = row.subject, row.finding
+        line: dict[str, Any] = {
+            "namespace": subject.namespace,
+            "apiVersion": subject.api_version,
+            "kind": subject.kind,
+            "name": subject.name,
+            "pods": row.pods,
+            "pod": row.example,
+            "rule": finding.rule if finding else None,
+            "level": finding.level if finding else None,
+            "path": finding.path if finding else None,
+            "message": finding.message if finding else None,
+        }
+        yield to_json(line)
+
+
+def _cells(row: ScanRow, good: Piece, terminal: Terminal) -> Row:
+    subject, finding = row.subject, row.finding
+    name = terminal.cell(subject.kind_and_name, MAX_CELL)
+    if row.pods:
+        name += f" ({counted(row.pods, 'pod')})"
+    namespace = terminal.cell(subject.namespace, MAX_CELL)
+    if finding is None:
+        return namespace, name, good, "", ""
+    return namespace, name, (LEVEL_STYLES[finding.level], finding.level), (Style.BOLD, finding.rule), finding.message
+
+
+def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
+    reviewed = tally.pods + tally.workloads
+    yield [
+        (Style.BOLD, f"{reviewed} reviewed: "),
+        f"{counted(tally.pods, 'pod')}, {counted(tally.workloads, 'workload')}; requesting devices: {tally.requesting}",
+    ]
+    counts = [level for level in LEVEL_STYLES if tally.findings[level]]
+    for level in counts:
+        text = f"{tally.findings[level]} {level}"
+        yield [(LEVEL_STYLES[level], text), f" in {counted(tally.objects[level], 'object')}"]
+    if not counts:
+        yield [(Style.GOOD, "nothing found")]
+    if tally.left_out:
+        yield [(Style.WARNING, f"{tally.left_out} findings are counted, but left out of the table")]
+    for line in not_reviewed(tally):
+        yield [(Style.WARNING, line)]
+    if passed_over:
+        yield [(Style.DIM, f"skipped: {passed_over} finished pods and other objects")]

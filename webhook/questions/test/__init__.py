@@ -1,0 +1,1 @@
+"""Whether a policy does what its suites expect: `test`."""

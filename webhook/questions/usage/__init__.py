@@ -1,0 +1,1 @@
+"""Who holds which slice of which device: `usage` and the page Fleet."""

@@ -1,0 +1,201 @@
+"""What pods hold of each node now: the operation `usage`, and the first view of the fleet page."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from flask import render_template, request
+from pydantic import Field
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import BadRequest
+
+from webhook.console.api import ConsolePage, ResponseModel, Section, operation
+from webhook.console.parameters import wider
+from webhook.console.pictures.node import COLOURS
+from webhook.console.state import ConsoleState
+from webhook.console.texts import mebibytes
+from webhook.devices import registry
+from webhook.devices.ledger import LedgerFinding, OccupiedNode
+from webhook.devices.model import JsonAmounts
+from webhook.devices.usage import total
+from webhook.questions.usage import fleet
+from webhook.questions.usage.fleet import FamilyId, NodeFilter, glob_field, matcher
+from webhook.questions.usage.watcher import CurrentUsage, NodeUsage
+
+NODES = 30  # of a page
+MAX_NODES = 500  # of one response
+MAX_FINDINGS = 100
+MAX_NAMESPACES = 100
+MAX_HOLDERS = 200  # listed of one node on the page
+VIEW = "view"  # a key of the page's address
+
+
+class UsageRequest(NodeFilter):
+    """Which nodes to return. All filters have to match."""
+
+    namespace: Annotated[str, glob_field("nodes with a pod of this namespace")] = ""
+    pod: Annotated[str, glob_field("nodes with a pod of this name")] = ""
+    findings: Annotated[bool, Field(description="only nodes where something is wrong with an assignment")] = False
+    sort: Annotated[
+        Literal["name", "fullest", "emptiest", "pods"], Field(description="the order of the nodes; equal ones by name")
+    ] = "name"
+    offset: Annotated[int, Field(ge=0, le=10**6, description="how many nodes to skip")] = 0
+    limit: Annotated[int, Field(ge=0, le=MAX_NODES, description="how many nodes at most")] = NODES
+
+    def query(self, **changes: Any) -> dict[str, Any]:
+        """The parameters for a link; a change of a filter leads to the first page."""
+        found = super().query(**changes)
+        if "offset" not in changes and changes:
+            found.pop("offset", None)
+        return found
+
+
+class HeldTotal(ResponseModel):
+    """What is held of all matching nodes of a family.
+
+    Attributes:
+        family: of devices.
+        nodes, devices: how many.
+        capacity, assigned: of all devices together: what they have, 0 if unknown, and what live pods hold.
+    """
+
+    family: FamilyId
+    nodes: int
+    devices: int
+    capacity: JsonAmounts
+    assigned: JsonAmounts
+
+
+class UsageResponse(ResponseModel):
+    """What pods hold of each node.
+
+    Attributes:
+        known: False if the pods or the nodes are not known.
+        problem: why they are unknown or out of date, and what to do; None if they are up to date.
+        version: another number for another content; it begins anew with the console.
+        pods: how many pods hold something.
+        matching: how many nodes match.
+        totals: of the matching nodes, by family.
+        namespaces: how many MiB of device memory the pods of each hold on all nodes; the first 100, the most first.
+        nodes: the matching nodes with their devices and who holds them, as `usage -o json` prints them.
+        findings: what is wrong with assignments, the first 100; on all nodes.
+        more_findings: how many of them are left out.
+    """
+
+    known: bool
+    problem: str | None
+    version: int = 0
+    pods: int = 0
+    matching: int = 0
+    totals: tuple[HeldTotal, ...] = ()
+    namespaces: Mapping[str, int] = Field(default_factory=dict)
+    nodes: tuple[OccupiedNode, ...] = ()
+    findings: tuple[LedgerFinding, ...] = ()
+    more_findings: int = 0
+
+
+@operation("GET", "/usage")
+def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
+    """Who holds which slice of which device."""
+    found = state.usage.current() if state.usage is not None else None
+    problem = state.usage.problem if state.usage is not None else None
+    if found is None:
+        return UsageResponse(known=False, problem=problem)
+    matching = select(found, wanted)
+    return UsageResponse(
+        known=True,
+        problem=problem,
+        version=found.version,
+        pods=found.pods,
+        matching=len(matching),
+        totals=tuple(_totals(matching)),
+        namespaces=dict(islice(found.namespaces.items(), MAX_NAMESPACES)),
+        nodes=tuple(each.node for each in matching[wanted.offset : wanted.offset + wanted.limit]),
+        findings=found.findings[:MAX_FINDINGS],
+        more_findings=max(len(found.findings) - MAX_FINDINGS, 0),
+    )
+
+
+def select(found: CurrentUsage, wanted: UsageRequest) -> list[NodeUsage]:
+    """The nodes that match a request, in its order."""
+    tests = list(_tests(wanted))
+    matching = [each for each in found.nodes if all(test(each) for test in tests)]
+    orders: Mapping[str, Callable[[NodeUsage], Any]] = {
+        "name": lambda each: each.node.name,
+        "fullest": lambda each: (-each.share, each.node.name),
+        "emptiest": lambda each: (each.share, each.node.name),
+        "pods": lambda each: (-each.pods, each.node.name),
+    }
+    return sorted(matching, key=orders[wanted.sort])
+
+
+def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
+    if wanted.family:
+        yield lambda each: each.node.family == wanted.family
+    if wanted.findings:
+        yield lambda each: bool(each.findings)
+    if wanted.name:
+        name = matcher(wanted.name)
+        yield lambda each: bool(name(each.node.name))
+    if wanted.type:
+        kind = matcher(wanted.type)
+        yield lambda each: any(map(kind, {card.type for card in each.node.cards}))
+    if wanted.namespace:
+        namespace = matcher(wanted.namespace)
+        yield lambda each: any(map(namespace, each.namespaces))
+    if wanted.pod:
+        pod = matcher(wanted.pod)
+        yield lambda each: any(pod(holder.name) for card in each.node.cards for holder in card.pods)
+
+
+def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
+    for family in dict.fromkeys(each.node.family for each in matching):
+        own = [each for each in matching if each.node.family == family]
+        yield HeldTotal(
+            family=family,
+            nodes=len(own),
+            devices=sum(len(each.node.cards) for each in own),
+            capacity=total(each.capacity for each in own),
+            assigned=total(each.assigned for each in own),
+        )
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def page(state: ConsoleState) -> str:
+    """What pods hold of each node, or the empty nodes, as the address has it."""
+    query = MultiDict([(key, value) for key, value in request.args.items(multi=True) if key != VIEW])
+    view = request.args.get(VIEW)
+    if view not in (None, fleet.EMPTY):
+        raise BadRequest(f"{VIEW}: leave it out, or let it be {fleet.EMPTY}")
+    if state.usage is None or view == fleet.EMPTY:
+        return fleet.page(state, query)
+    wanted = usage.parse_query(query)
+    found = state.usage.current()
+    if found is None and state.usage.problem:
+        return fleet.page(
+            state, MultiDict({key: value for key, value in wanted.query().items() if key in fleet.FILTERS})
+        )
+    matching = select(found, wanted) if found is not None else []
+    return render_template(
+        "usage.html",
+        known=found,
+        found=usage.run(state, wanted),
+        wanted=wanted,
+        shown=matching[wanted.offset : wanted.offset + wanted.limit],
+        filtered=bool(wanted.query(sort=None, offset=None, limit=None)),
+        wider=wider(wanted, ("name", "type", "namespace", "pod")),
+        families={family.id: family for family in registry.FAMILIES},
+        colours=colours(found) if found is not None else {},
+        most=MAX_HOLDERS,
+        mebibytes=mebibytes,
+    )
+
+
+def colours(found: CurrentUsage) -> dict[str, str]:
+    """The class of each namespace that has a colour of its own: those whose pods hold most."""
+    return {namespace: f"n-{place}" for place, namespace in zip(range(COLOURS), found.namespaces, strict=False)}
+
+
+SECTION = Section(operations=(fleet.fleet, usage), pages=(ConsolePage("GET", "/fleet", "fleet", page),), menu="Fleet")

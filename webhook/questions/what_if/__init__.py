@@ -1,0 +1,1 @@
+"""What would start, or not fit again, with other nodes or cards: `what-if`."""

@@ -1,0 +1,156 @@
+"""A look ahead: for people on a terminal, as JSON and as YAML."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
+from webhook.devices import wording
+from webhook.devices.model import Amounts
+from webhook.emit import as_value, to_json, to_yaml
+from webhook.questions.usage.text import FAMILIES
+from webhook.questions.what_if.answer import Fate, Headroom, PodFate, WhatIf
+from webhook.texts import counted, legible
+
+MAX_CELL = 48  # characters on a terminal
+MAX_PODS = 50  # of a table on a terminal
+MAX_NAMES = 5  # of nodes in a sentence
+
+STYLES = {
+    Fate.STARTS: Style.GOOD,
+    Fate.DEPENDS: Style.WARNING,
+    Fate.UNKNOWN: Style.WARNING,
+    Fate.WAITS: Style.PLAIN,
+    Fate.NEVER: Style.BAD,
+    Fate.ENDS: Style.BAD,
+}
+
+
+def as_json(found: WhatIf) -> str:
+    """One object, on one line."""
+    return to_json(as_value(WhatIf, found))
+
+
+def as_yaml(found: WhatIf) -> str:
+    """The same as YAML."""
+    return to_yaml(as_value(WhatIf, found))
+
+
+def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
+    """Write what would happen.
+
+    Args:
+        found: the look ahead.
+        terminal: where to write.
+        wide: list also what does not change.
+    """
+    starting = [pod for pod in found.waiting if pod.after is Fate.STARTS is not pod.before]
+    lost = [pod for pod in (*found.moved, *found.displaced) if pod.after is not Fate.STARTS]
+    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} only with the change")
+    _table([pod for pod in found.waiting if wide or pod.before is not pod.after], terminal)
+    if found.moved:
+        terminal.line((Style.BOLD, "pods of drained nodes"), f": {_summary(found.moved)}")
+        _table([pod for pod in found.moved if wide or pod.after is not Fate.STARTS], terminal)
+    if found.displaced:
+        text = f": {counted(len(found.displaced), 'running pod')} would not fit again if created again"
+        terminal.line((Style.BOLD, "cards registered anew"), text)
+        _table(found.displaced, terminal)
+    if found.more:
+        terminal.line((Style.WARNING, f"{found.more} pods that the scheduler takes later are left out"))
+    if lost:
+        owners = dict.fromkeys(f"{pod.namespace}/{pod.owner or pod.name}" for pod in lost)
+        terminal.paragraph("", ((Style.BAD, "owners to ask"),), f": {', '.join(list(owners)[:MAX_PODS])}")
+    for finding in found.findings[:MAX_PODS]:
+        where = f"{finding.node}: {finding.pod}: " if finding.pod else f"{finding.node}: "
+        terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), f"{where}{finding.message}")
+    _show_node_changes(found, terminal)
+    terminal.line()
+    _show_nodes(found, terminal, wide=wide)
+    terminal.line()
+    _show_rooms(found, terminal, wide=wide)
+
+
+def _summary(pods: Sequence[PodFate]) -> str:
+    counts = {fate: sum(pod.after is fate for pod in pods) for fate in Fate}
+    return ", ".join(f"{count} {WORDS[fate][count != 1]}" for fate, count in counts.items() if count) or "none"
+
+
+WORDS = {  # of one pod, and of several
+    Fate.STARTS: ("starts", "start"),
+    Fate.DEPENDS: ("depends on the nodes of others", "depend on the nodes of others"),
+    Fate.UNKNOWN: ("is not decided", "are not decided"),
+    Fate.WAITS: ("waits", "wait"),
+    Fate.NEVER: ("never fits", "never fit"),
+    Fate.ENDS: ("ends", "end"),
+}
+
+
+def _table(pods: Iterable[PodFate], terminal: Terminal) -> None:
+    pods = list(pods)
+    rows: list[Row] = [
+        (
+            INDENT + terminal.cell(f"{pod.namespace}/{pod.name}", MAX_CELL),
+            terminal.cell(pod.owner or "-", MAX_CELL),
+            str(pod.priority),
+            pod.held or str(pod.before),
+            (STYLES[pod.after], str(pod.after)),
+            terminal.cell(pod.node or "-", MAX_CELL),
+            pod.reason,
+        )
+        for pod in pods[:MAX_PODS]
+    ]
+    terminal.table((f"{INDENT}POD", "OWNER", "PRIORITY", "NOW", "THEN", "NODE", "WHY"), rows, right={2}, folded=True)
+    if len(pods) > MAX_PODS:
+        terminal.line(f"{INDENT}and {len(pods) - MAX_PODS} more; -o json lists all")
+
+
+def _show_node_changes(found: WhatIf, terminal: Terminal) -> None:
+    for change in found.node_changes:
+        style, word = (Style.GOOD, "gain") if change.gained else (Style.BAD, "lose")
+        more = len(change.nodes) - MAX_NAMES
+        listed = ", ".join([legible(name, MAX_CELL) for name in change.nodes[:MAX_NAMES]])
+        head = (style, f"nodes that {word} their {change.family} devices")
+        terminal.paragraph("", (head,), f": {listed}{f' and {more:,} more' if more > 0 else ''}")
+        if change.lacks:
+            terminal.paragraph(INDENT, (), f"{'so far: ' if change.gained else ''}{wording.lacks(change.lacks)}")
+
+
+def _show_nodes(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
+    def share(used: Amounts | None, has: Amounts) -> Iterator[Piece]:
+        for amount, most in ((used and used.memory, has.memory), (used and used.cores, has.cores)):
+            yield "-" if amount is None else f"{amount}/{most}" if most else str(amount)
+
+    rows = [
+        (
+            terminal.cell(one.node, MAX_CELL),
+            one.family,
+            *share(one.before, one.capacity),
+            *share(one.after, one.capacity),
+        )
+        for one in found.nodes
+        if wide or one.before != one.after
+    ]
+    terminal.table(("NODE", "FAMILY", "MEMORY NOW", "CORES NOW", "MEMORY THEN", "CORES THEN"), rows)
+    if not rows:
+        terminal.line("no node is used in another way")
+
+
+def _show_rooms(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
+    now, then = ({room.family: _room(room) for room in rooms} for rooms in (found.room_before, found.room))
+    rows = [
+        (family, what, before, after)
+        for family in now | then
+        for what, before, after in zip(LARGEST, now.get(family, NO_ROOM), then.get(family, NO_ROOM), strict=True)
+        if wide or before != after
+    ]
+    terminal.table(("FAMILY", "LARGEST", "NOW", "THEN"), rows)
+    if not rows:
+        terminal.line("the largest slice, the most whole devices on a node and the largest gang stay the same")
+
+
+LARGEST = ("slice", "whole devices on a node", "gang of one device each")
+NO_ROOM = ("-", "-", "-")
+
+
+def _room(room: Headroom) -> tuple[str, str, str]:
+    found, unit = room.slice, FAMILIES[room.family].unit
+    largest = f"{found.memory or found.cores} {unit}".rstrip() + f" on {found.node}" if found is not None else "-"
+    return largest, f"{room.cards} on {room.node}" if room.cards else "-", counted(room.gang, "pod")

@@ -1,0 +1,191 @@
+"""`vgpu-webhook why`: why a pod waits: it never fits, it does not fit now, or it fits and is not bound yet."""
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+
+import click
+
+from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
+from webhook.cli.options import FILE, output_option
+from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
+from webhook.cli.progress import Progress
+from webhook.cli.terminal import Terminal
+from webhook.inputs.documents import read_documents
+from webhook.live import LiveCluster
+from webhook.pod.workload_kinds import kind_named
+from webhook.questions.usage.command import UsageCommand
+from webhook.questions.why.answer import WaitAnswer, WaitingObject, explain_objects
+from webhook.questions.why.listing import WaitingPod, list_waiting
+from webhook.questions.why.node_reasons import WaitVerdict, rank
+from webhook.questions.why.text import as_json, as_yaml, show, show_waiting
+from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
+from webhook.settings.snapshot import SnapshotInputs
+
+MAX_ANSWERS = 100  # documents of a manifest
+
+_SUBJECT = re.compile(r"(?:([^/]+)/)?([^/]+)")
+
+_EPILOG = """
+Without a name it lists all pods that wait for devices. It reads nodes, pods and PodGroups, and changes nothing. It judges
+devices; cpu, memory and pod affinity keep pods waiting, too.
+
+  kubectl vgpu why
+  kubectl vgpu why train-0 -n team-a
+  kubectl vgpu why deployment/server
+  kubectl vgpu why vcjob/train
+  kubectl vgpu why -f pod.yaml
+  kubectl get pods,podgroups -A -o json > pods.json; kubectl get nodes -o json > nodes.json
+  kubectl vgpu why train-0 -n team-a --fleet nodes.json --pods pods.json
+
+exit codes, of several pods that of the worst:
+  0  it fits now, or does not wait
+  1  it does not fit now
+  2  something could not be read or decided
+  3  it never fits this fleet
+"""
+_CODES = {
+    WaitVerdict.BOUND: ExitCode.OK,
+    WaitVerdict.FITS_NOW: ExitCode.OK,
+    WaitVerdict.NOT_NOW: ExitCode.FOUND,
+    WaitVerdict.UNKNOWN: ExitCode.BAD_INPUT,
+    WaitVerdict.NEVER: ExitCode.NEVER,
+}
+
+
+@click.command("why", cls=Command, epilog=_EPILOG)
+@click.argument("subject", metavar="[POD|KIND/NAME]", required=False)
+@settings_option("Read the cluster, which is the default without --fleet.", cluster_by_default=True)
+@click.option(
+    "-f",
+    "--filename",
+    type=FILE,
+    metavar="FILE",
+    help="A manifest that is not applied yet, instead of a name: would its pods fit now?",
+)
+@pods_option("What `kubectl get pods,podgroups -A -o json` prints, instead of the cluster; can be repeated.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    help="Of the pod; default that of the context, without a cluster `default`. Without a name: only its pods.",
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the pods of all namespaces, which is the default.")
+@output_option("text", "json", "yaml", more=" json is one line for each object.")
+def command(
+    subject: str | None,
+    settings: SettingsOptions,
+    filename: Path | None,
+    pod_files: tuple[Path, ...],
+    namespace: str | None,
+    all_namespaces: bool,
+    output: str,
+) -> int:
+    """Show why a pod waits, what holds the devices, and what would let it start now."""
+    listed = subject is None and filename is None
+    if subject is not None and filename is not None:
+        raise bad_usage("name a pod or KIND/NAME, or a manifest with -f FILE, not both")
+    if all_namespaces and (namespace or not listed):
+        raise bad_usage("--all-namespaces lists waiting pods: leave out the name, -f and --namespace")
+    named = _parse(subject) if subject is not None else None
+    pod_files = settings.or_sample_pods(pod_files)
+    if settings.cluster is None and not pod_files:
+        raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
+    place = namespace or settings.namespace or "default"
+    inputs = settings.read()
+    wanted = _wanted(*named, place, inputs) if named is not None else None
+    state = _read(settings, inputs, pod_files, wanted, listed=listed)
+    if listed:
+        return _list(state, namespace, output)
+    subjects = [state.subject(wanted)] if wanted is not None else _manifests(str(filename), place)
+    answers, problems = explain_objects(subjects, state.live)
+    for problem in problems:
+        report_warning(problem)
+    if output == "text":
+        terminal = Terminal()
+        for number, answer in enumerate(answers):
+            if number:
+                terminal.line()
+            show(answer, terminal)
+    else:
+        _print(answers, output)
+    return _exit_code(answers)
+
+
+def _parse(subject: str) -> tuple[str, str]:
+    """The kind and the name of what is named."""
+    match = _SUBJECT.fullmatch(subject)
+    if match is None:
+        raise bad_usage(f"{subject!r} is neither POD nor KIND/NAME")
+    return match[1] or "pod", match[2]
+
+
+def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wanted:
+    kinds = inputs.snapshot().settings.workload_kinds
+    kind = kind_named(word, kinds)
+    if kind is None:
+        known = sorted({each.kind.lower() for each in kinds.values()})
+        guess = get_close_matches(word.lower(), known, 1)
+        meant = (
+            f"did you mean {guess[0]}?" if guess else "add it to workloadKinds of the policy, or name one of its pods"
+        )
+        raise bad_usage(f"no kind of workload is called {word!r}; {meant}")
+    return Wanted((namespace, name), kind)
+
+
+def _list(state: WaitingState, namespace: str | None, output: str) -> int:
+    """List the pods that wait."""
+    found = list_waiting(state, [namespace] if namespace else ())
+    if output == "text":
+        show_waiting(found, Terminal(), datetime.now(UTC))
+    else:
+        _print(found.pods, output)
+        if found.more:
+            report_warning(f"{found.more:,} younger pods are left out")
+    return _exit_code(found.pods)
+
+
+def _print(answers: Sequence[WaitAnswer | WaitingPod], output: str) -> None:
+    """Print answers for programs; nothing if there are none."""
+    if answers:
+        print(as_json(answers) if output == "json" else as_yaml(answers).rstrip("\n"))
+
+
+def _exit_code(answers: Sequence[WaitAnswer | WaitingPod]) -> int:
+    return _CODES[max([answer.verdict for answer in answers], key=rank, default=WaitVerdict.BOUND)]
+
+
+def _manifests(path: str, namespace: str) -> list[WaitingObject]:
+    """The objects of a manifest, at most 100."""
+    documents = read_documents(path)
+    if len(documents) > MAX_ANSWERS:
+        report_warning(f"{path}: only the first {MAX_ANSWERS} of {len(documents)} objects are explained")
+    return [WaitingObject(document, False, namespace=namespace) for document in documents[:MAX_ANSWERS]]
+
+
+def _read(
+    settings: SettingsOptions,
+    inputs: SnapshotInputs,
+    paths: Sequence[Path],
+    wanted: Wanted | None,
+    *,
+    listed: bool,
+) -> WaitingState:
+    """Read the pods: of files, with nodes that may come from a cluster, or of a cluster."""
+    if paths:
+        snapshot = inputs.snapshot()
+        source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes)
+        progress = Progress(sys.stderr, source.share)
+        try:
+            return source.read(wanted, progress.step)
+        finally:
+            progress.clear()
+
+    def live() -> LiveCluster:
+        return LiveCluster(inputs, inputs.snapshot(), UsageCommand.read_cluster(settings, inputs))
+
+    cluster = ClusterSource(settings.client, live, report_warning)
+    return cluster.waiting() if listed else cluster.read(wanted)

@@ -1,0 +1,189 @@
+"""Writes an Event about each waiting pod, and one more when its verdict changes, so that `kubectl describe pod` shows why.
+
+It may create Events, and neither list nor change them. So the name of an Event follows from the pod and its verdict: creating
+it again, after a restart or by another replica, is refused by the API server, and there are no doubles.
+"""
+
+import hashlib
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from webhook.errors import ClusterError, WebhookError
+from webhook.questions.why.listing import WaitingPod, list_waiting
+from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.text import waiting_words
+from webhook.questions.why.waiting import WaitingSource
+from webhook.texts import visible
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
+    from webhook.kube.lease import Lease
+
+TURN_SECONDS = 10.0  # between two renewals of the lease
+ROUND_SECONDS = 30.0  # between two looks at all waiting pods
+SETTLE_SECONDS = 60.0  # for which the scheduler may need a pod that is able to start
+REPEAT_SECONDS = 3600.0  # for which an API server keeps Events by default; then the pod gets its Event again
+ROUND = 200  # Events, after which the pods are read again: they may have started
+RATE, BURST = 20.0, 30  # Events a second, as the controllers of Kubernetes send requests
+MAX_NOTE = 1000  # bytes; the API server takes 1,024
+MAX_POD_NAME = 200  # characters of the name of an Event
+
+CONTROLLER = "vgpu-webhook"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
+REASONS = {
+    WaitVerdict.NEVER: ("VGPUNeverFits", "Warning"),
+    WaitVerdict.NOT_NOW: ("VGPUWaits", "Normal"),
+    WaitVerdict.FITS_NOW: ("VGPUFitsNow", "Normal"),
+}
+# The Event exists, or its namespace ends or refuses it: the others go on.
+REFUSED = frozenset({HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+log = logging.getLogger("vgpu-webhook")
+
+
+class TokenBucket:
+    """Lets so many pass a second, and a few more after a pause."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        """Begin full."""
+        self._rate, self._burst = rate, burst
+        self._tokens, self._at = float(burst), time.monotonic()
+
+    def take(self) -> float:
+        """Take a token; how many seconds to wait until it is there."""
+        now = time.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
+        self._at = now
+        return max(-self._tokens / self._rate, 0.0)
+
+
+class WaitingEvents:
+    """Writes the Events in a thread, while this replica holds the lease."""
+
+    def __init__(self, connect: "Callable[[], Client]", lease: "Lease", source: WaitingSource) -> None:
+        """Take how to make a client, the lease of the writer, and the waiting pods."""
+        self._connect = connect
+        self._lease = lease
+        self._source = source
+        self._bucket = TokenBucket(RATE, BURST)
+        self._told: dict[str, float] = {}  # when each Event was created or found, by its namespace and name
+        self._counts: Counter[bool] = Counter()  # whether they were written, since the last complete round
+        self._next_round = 0.0
+        self._renewed = 0.0
+        self._problem = ""
+        self._leads = False
+
+    def start(self) -> None:
+        """Start the thread, which does not keep the process alive."""
+        threading.Thread(target=self._run, name="events", daemon=True).start()
+
+    def _run(self) -> None:
+        client: Client | None = None
+        while True:
+            began, wanted = time.monotonic(), 0.0
+            try:
+                client = client or self._connect()
+                if self._hold(client) and began >= self._next_round and self._round(client):
+                    self._next_round = began + ROUND_SECONDS
+                    self._note("")
+                    self._sum_up()
+            except WebhookError as error:
+                self._note(str(error))
+                wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
+            except Exception:
+                log.exception("events: a bug")
+            time.sleep(max(began + TURN_SECONDS - time.monotonic(), wanted, 0.1))
+
+    def _hold(self, client: "Client") -> bool:
+        leads = self._lease.hold(client)
+        if leads != self._leads:
+            log.info("events: this replica %s", "writes them" if leads else "no longer writes them")
+        self._leads, self._renewed = leads, time.monotonic()
+        return leads
+
+    def _round(self, client: "Client") -> bool:
+        """Write the Events that are due; whether all of them are written."""
+        found = list_waiting(self._source.waiting()).pods
+        oldest = time.monotonic() - REPEAT_SECONDS
+        self._told = {name: at for name, at in self._told.items() if at > oldest}
+        for number, event in enumerate(self._due(found)):
+            if number == ROUND or not (time.monotonic() - self._renewed < TURN_SECONDS or self._hold(client)):
+                return False
+            time.sleep(self._bucket.take())
+            self._create(client, event)
+        return True
+
+    def _due(self, pods: tuple[WaitingPod, ...]) -> Iterator[dict[str, Any]]:
+        for pod in pods:
+            now = datetime.now(UTC)
+            if pod.verdict in REASONS and is_settled(pod, now):
+                event = event_of(pod, self._lease.identity, now)
+                if _key(event) not in self._told:
+                    yield event
+
+    def _create(self, client: "Client", event: dict[str, Any]) -> None:
+        written = True
+        try:
+            client.create(EVENTS.format(event["metadata"]["namespace"]), event)
+        except ClusterError as error:
+            if error.status not in REFUSED:
+                raise
+            written = False
+            if error.status != HTTPStatus.CONFLICT:
+                self._note(str(error))
+        self._counts[written] += 1
+        self._told[_key(event)] = time.monotonic()
+
+    def _sum_up(self) -> None:
+        if self._counts:
+            log.info("events: %d written, %d were there already", self._counts[True], self._counts[False])
+            self._counts.clear()
+
+    def _note(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            log.warning("events: %s", problem)
+        self._problem = problem
+
+
+def is_settled(pod: WaitingPod, now: datetime) -> bool:
+    """Whether an Event about a pod is worth while: it never starts, or the scheduler had the time to start it."""
+    if pod.verdict is WaitVerdict.NEVER:
+        return True
+    try:
+        return (now - datetime.fromisoformat(pod.since)).total_seconds() >= SETTLE_SECONDS
+    except (TypeError, ValueError):  # the API server sets it
+        return False
+
+
+def event_of(pod: WaitingPod, instance: str, now: datetime) -> dict[str, Any]:
+    """The Event about a pod; its name is another one only for another pod, or another verdict.
+
+    What others hold of the nodes changes all the time. It is not part of the name, but a gate, a queue or a gang is.
+    """
+    reason, kind = REASONS[pod.verdict]
+    known = "\n".join((pod.uid, pod.verdict, "" if pod.node else pod.reason))
+    digest = hashlib.blake2b(known.encode(), digest_size=8).hexdigest()
+    about = {"namespace": pod.namespace, "name": pod.name}
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": about | {"name": f"{pod.name[:MAX_POD_NAME].rstrip('-.')}.{digest}"},
+        "regarding": about | {"apiVersion": "v1", "kind": "Pod", "uid": pod.uid},
+        "eventTime": f"{now:%FT%T.%fZ}",
+        "type": kind,
+        "reason": reason,
+        "action": "Explain",
+        "note": visible(waiting_words(pod)).encode()[:MAX_NOTE].decode(errors="ignore"),
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+    }
+
+
+def _key(event: dict[str, Any]) -> str:
+    return f"{event['metadata']['namespace']}/{event['metadata']['name']}"

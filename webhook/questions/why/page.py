@@ -1,0 +1,187 @@
+"""Why a pod waits: the operations `why` and `waiting`, and the page that draws their answer."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from flask import Response, render_template, request
+from pydantic import Field
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from webhook.console.api import ConsolePage, RequestModel, ResponseModel, Section, describe_error, operation
+from webhook.console.state import NO_PODS, ConsoleState
+from webhook.console.texts import MAX_NAME
+from webhook.errors import ConfigError, WebhookError
+from webhook.inputs.documents import Document, parse_documents
+from webhook.questions.review.operation import MAX_MANIFEST, SOURCE
+from webhook.questions.why.answer import WaitAnswer, WaitingObject, explain_objects, explain_waiting
+from webhook.questions.why.listing import WaitingPod, list_waiting
+from webhook.questions.why.node_reasons import WaitReason, WaitVerdict
+from webhook.questions.why.text import age, change_words, holder_words, waiting_words
+from webhook.questions.why.waiting import Wanted
+
+MAX_LISTED = 500  # waiting pods
+LIST_SECONDS = 5.0  # to explain them
+MAX_DOCUMENTS = 5  # of a manifest
+MAX_REASONS = 50  # of an answer, on the page
+MAX_DRAWINGS = 12  # on the page
+
+# Each verdict in words, the class of its colour, and its sign.
+VERDICTS = {
+    WaitVerdict.BOUND: ("Does not wait", "good", "✓"),
+    WaitVerdict.FITS_NOW: ("Fits now", "good", "✓"),
+    WaitVerdict.UNKNOWN: ("Cannot be decided", "warn", "?"),
+    WaitVerdict.NOT_NOW: ("Does not fit now", "warn", "▲"),
+    WaitVerdict.NEVER: ("Never fits this fleet", "bad", "✕"),
+}
+
+
+class WaitingRequest(RequestModel):
+    """No parameters."""
+
+
+class WaitingResponse(ResponseModel):
+    """The pods that wait for devices.
+
+    Attributes:
+        known: False if the console reads no pods.
+        problem: why they cannot be read, and what to do; null if they can.
+        pods: as `vgpu-webhook why -o json` lists them: those that never start first, then the oldest; at most 500.
+        more: how many are left out.
+    """
+
+    known: bool
+    problem: str | None
+    pods: tuple[WaitingPod, ...]
+    more: int
+
+
+class WhyRequest(RequestModel):
+    """A waiting pod or Volcano Job, or a manifest."""
+
+    namespace: Annotated[
+        str, Field(max_length=MAX_NAME, description="of the pod; also of a manifest that names none")
+    ] = ""
+    pod: Annotated[str, Field(max_length=MAX_NAME, description="the name of a waiting pod")] = ""
+    manifest: Annotated[
+        str,
+        Field(
+            description="YAML or JSON, at most 256 KiB, of which the first 5 objects are explained; instead of a name"
+        ),
+    ] = ""
+
+
+class WhyResponse(ResponseModel):
+    """Why pods wait.
+
+    Attributes:
+        answers: one for each object, as `vgpu-webhook why -o json` prints it.
+        problems: why other objects of the manifest have none.
+    """
+
+    answers: tuple[WaitAnswer, ...]
+    problems: tuple[str, ...] = ()
+
+
+@operation("GET", "/waiting", heavy=True)
+def waiting(state: ConsoleState, wanted: WaitingRequest) -> WaitingResponse:  # noqa: ARG001
+    """The pods that wait for devices."""
+    if state.waiting is None:
+        return WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
+    try:
+        found = list_waiting(state.waiting.waiting(), seconds=LIST_SECONDS)
+    except WebhookError as error:
+        return WaitingResponse(known=False, problem=str(error), pods=(), more=0)
+    pods = found.pods[:MAX_LISTED]
+    return WaitingResponse(known=True, problem=None, pods=pods, more=len(found.pods) - len(pods) + found.more)
+
+
+@operation("POST", "/why", heavy=True)
+def why(state: ConsoleState, wanted: WhyRequest) -> WhyResponse:
+    """Why a pod waits: what refuses it, who holds the devices, and what would help."""
+    if bool(wanted.pod) == bool(wanted.manifest):
+        raise ConfigError("name a waiting pod, or write a manifest")
+    if state.waiting is None:
+        raise ConfigError(NO_PODS)
+    if wanted.pod:
+        pod = Wanted((wanted.namespace or "default", wanted.pod))
+        cluster = state.waiting.read(pod)
+        return WhyResponse(answers=(explain_waiting(cluster.subject(pod), cluster.live),))
+    data = wanted.manifest.encode(errors="surrogatepass")
+    if len(data) > MAX_MANIFEST:
+        raise RequestEntityTooLarge(
+            f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
+        )
+    documents = parse_documents(data, SOURCE)
+    cluster = state.waiting.read(None)
+    subjects = [
+        cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=wanted.namespace)
+        for document in documents[:MAX_DOCUMENTS]
+    ]
+    answers, problems = explain_objects(subjects, cluster.live)
+    return WhyResponse(answers=tuple(answers), problems=tuple(problems))
+
+
+def _exists(document: Document) -> bool:
+    """Whether a document was printed by kubectl: the API server gave it a uid and a phase."""
+    value = document.value if isinstance(document.value, dict) else {}
+    metadata, status = value.get("metadata"), value.get("status")
+    known = isinstance(metadata, dict) and bool(metadata.get("uid"))
+    return known and isinstance(status, dict) and "phase" in status and value.get("kind") == "Pod"
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def page(state: ConsoleState) -> Response:
+    """The page, with the answer for a pod that the address names."""
+    return _page(state, request.args.get("namespace", ""), pod=request.args.get("pod", ""))
+
+
+def submit(state: ConsoleState) -> Response:
+    """The page, with the answer for a manifest."""
+    manifest = request.form.get("manifest", "").replace("\r\n", "\n")
+    return _page(state, request.form.get("namespace", ""), manifest=manifest)
+
+
+def _page(state: ConsoleState, namespace: str, pod: str = "", manifest: str = "") -> Response:
+    if "/" in pod:  # the list has namespace and name in one
+        namespace, _, pod = pod.partition("/")
+    values = {"namespace": namespace.strip(), "pod": pod.strip(), "manifest": manifest}
+    status, problem, found = 200, "", WhyResponse(answers=())
+    given = {key: value for key, value in values.items() if value}
+    listed = WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
+    try:
+        listed = waiting.run(state, WaitingRequest())
+        if given.get("pod") or given.get("manifest"):
+            found = why.run(state, why.parse(given))
+    except (HTTPException, WebhookError) as error:
+        status, problem = describe_error(error)
+    text = render_template(
+        "why.html",
+        wanted=values,
+        listed=listed,
+        problem=problem,
+        found=found,
+        verdicts=VERDICTS,
+        rows=_rows,
+        now=datetime.now(UTC),
+        age=age,
+        waiting_words=waiting_words,
+        change_words=change_words,
+        holder_words=holder_words,
+        most_drawings=MAX_DRAWINGS,
+    )
+    return Response(text, status)
+
+
+def _rows(answer: WaitAnswer) -> list[WaitReason]:
+    """What the nodes say, those that come nearest first."""
+    nodes = [reason for reason in (*answer.fits, *answer.reasons) if reason.family]
+    return sorted(nodes, key=lambda reason: tuple(WaitVerdict).index(reason.verdict))[:MAX_REASONS]
+
+
+SECTION = Section(
+    operations=(waiting, why),
+    pages=(ConsolePage("GET", "/why", "why", page), ConsolePage("POST", "/why", "explained", submit)),
+    menu="Why",
+)

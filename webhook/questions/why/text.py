@@ -1,0 +1,174 @@
+"""Why pods wait: for people on a terminal, as JSON and as YAML."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from webhook.cli.terminal import INDENT, Style, Terminal
+from webhook.devices import wording
+from webhook.devices.nearest import LowerAmount, Removal
+from webhook.durations import format_age
+from webhook.emit import as_value, to_json, to_yaml
+from webhook.questions.why.answer import WaitAnswer
+from webhook.questions.why.listing import WaitingPod, WaitingPods
+from webhook.questions.why.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
+from webhook.texts import shorten
+
+MAX_NAME = 80
+MAX_CELL = 40  # characters on a terminal
+MAX_MESSAGE = 1000  # characters of a text from the cluster
+
+_VERDICTS = {
+    WaitVerdict.BOUND: (Style.GOOD, "NOT WAITING"),
+    WaitVerdict.FITS_NOW: (Style.GOOD, "FITS NOW"),
+    WaitVerdict.UNKNOWN: (Style.WARNING, "UNKNOWN"),
+    WaitVerdict.NOT_NOW: (Style.WARNING, "NOT NOW"),
+    WaitVerdict.NEVER: (Style.REFUSED, "NEVER"),
+}
+
+
+def show(answer: WaitAnswer, terminal: Terminal) -> None:
+    """Write why an object's pods wait."""
+    style, word = _VERDICTS[answer.verdict]
+    name = shorten(answer.name or "(no name)", MAX_NAME)
+    terminal.line((style, word), (Style.BOLD, f"  {answer.kind} {name}"), f" in {answer.namespace}")
+    terminal.paragraph(INDENT, (), answer.summary)
+    for reason in (*answer.reasons, *answer.fits):
+        _show_reason(reason, answer.summary, terminal)
+    if answer.change is not None:
+        terminal.paragraph(INDENT, ((Style.BOLD, "nearest change  "),), f"{change_words(answer.change)} it fits now")
+    if answer.gang is not None:
+        gang = answer.gang
+        terminal.line(
+            INDENT,
+            (Style.BOLD, "gang  "),
+            f"{gang.minimum} pods start together; {gang.started} have started, {gang.waiting} wait",
+        )
+    _show_group(answer, terminal)
+    for finding in answer.findings:
+        head = ((Style.WARNING, f"{finding.level}  "), (Style.BOLD, f"{finding.rule}: "))
+        terminal.paragraph(INDENT, head, finding.message)
+    for sentence in answer.not_judged:
+        terminal.paragraph(INDENT, ((Style.WARNING, "note  "),), sentence)
+
+
+def _show_reason(reason: WaitReason, summary: str, terminal: Terminal) -> None:
+    if not reason.family:
+        if reason.message != summary:
+            terminal.paragraph(INDENT, ((Style.BOLD, f"{reason.reason}  "),), reason.message)
+        return
+    style, word = _VERDICTS[reason.verdict]
+    named = ", ".join(reason.names[:MAX_NAMED])
+    more = f" and {reason.nodes - len(reason.names)} more" if reason.nodes > len(reason.names) else ""
+    about = f"{reason.family} nodes" if not named else f"{named}{more}"
+    where = f" for {reason.pod}" if reason.pod else ""
+    kind = f": {reason.kind}" if reason.kind else ""
+    terminal.line(INDENT, (style, f"{word.lower():<8}"), INDENT, (Style.BOLD, about), f"{where}{kind}")
+    inner = INDENT + " " * 10
+    at = f"{reason.node}: " if reason.nodes > 1 and reason.node else ""
+    terminal.paragraph(inner, (at,) if at else (), reason.message)
+    if reason.obstacles and reason.reason != "out of service":
+        listed = ", ".join(f"{what} ({count})" for what, count in reason.obstacles.items())
+        terminal.paragraph(inner, (), f"not counted, by number of nodes: {listed}")
+    if reason.verdict is not WaitVerdict.NOT_NOW:
+        return
+    for holder in reason.holders:
+        terminal.paragraph(inner, ((Style.DIM, "held by "),), holder_words(holder))
+    if reason.more_holders:
+        terminal.line(inner, (Style.DIM, f"and by {reason.more_holders} more pods"))
+    if reason.ends:
+        terminal.paragraph(inner, ((Style.GOOD, "→ "),), f"once {reason.ends} has ended it fits on {reason.node}")
+    if reason.change is not None:
+        terminal.paragraph(inner, ((Style.GOOD, "→ "),), f"{change_words(reason.change)} it fits on {reason.node} now")
+
+
+def _show_group(answer: WaitAnswer, terminal: Terminal) -> None:
+    group = answer.group
+    if group is not None:
+        facts = [f"phase {group.phase}" if group.phase else "", f"queue {group.queue}" if group.queue else ""]
+        terminal.line(INDENT, (Style.BOLD, "podgroup  "), group.name, "".join(f", {fact}" for fact in facts if fact))
+        for condition in group.conditions[:MAX_NAMED]:
+            since = f" ({condition.since})" if condition.since else ""
+            head = ((Style.BOLD, f"{condition.type}{'' if condition.status == 'True' else '=' + condition.status}: "),)
+            words = " ".join(filter(None, [condition.reason, condition.message]))
+            terminal.paragraph(INDENT * 2, head, shorten(words, MAX_MESSAGE) + since)
+    if answer.scheduler:
+        terminal.paragraph(INDENT, ((Style.BOLD, "scheduler  "),), shorten(answer.scheduler, MAX_MESSAGE))
+
+
+def show_waiting(found: WaitingPods, terminal: Terminal, now: datetime) -> None:
+    """Write a row for each pod that waits."""
+    rows = [
+        (
+            terminal.cell(pod.namespace, MAX_CELL),
+            terminal.cell(pod.name, MAX_CELL),
+            (_VERDICTS[pod.verdict][0], str(pod.verdict)),
+            age(pod, now),
+            shorten(waiting_words(pod), MAX_MESSAGE),
+        )
+        for pod in found.pods
+    ]
+    terminal.table(("NAMESPACE", "POD", "VERDICT", "AGE", "WHY"), rows, right={3}, folded=True)
+    if not rows:
+        terminal.line("no pod waits for devices")
+    if found.more:
+        terminal.line((Style.WARNING, f"and {found.more:,} younger pods"))
+
+
+def waiting_words(pod: WaitingPod) -> str:
+    """What a pod waits for, as a sentence without its end: what would let it start, or else what refuses it."""
+    if not pod.node:
+        return pod.summary
+    found = [
+        f"once {pod.ends} has ended it fits on {pod.node}" if pod.ends else "",
+        f"{change_words(pod.change)} it fits now" if pod.change is not None else "",
+        "" if pod.ends or pod.holder is None else f"{pod.node} is held by {holder_words(pod.holder)}",
+    ]
+    return "; ".join(filter(None, found)) or pod.summary
+
+
+def age(pod: WaitingPod, now: datetime) -> str:
+    """How long a pod has existed; empty if that is not known."""
+    try:
+        return format_age(now - datetime.fromisoformat(pod.since))
+    except (OverflowError, TypeError, ValueError):  # a pod of a file
+        return ""
+
+
+def change_words(change: LowerAmount | Removal) -> str:
+    """A change, as the beginning of a sentence."""
+    if isinstance(change, Removal):
+        return f"without {change.remove}"
+    where = f" in {wording.container(change.container)}"
+    if change.most == 0:
+        return f"without {change.resource}{where}"
+    return f"with {change.resource} {change.most}{' or less' if change.most > 1 else ''}{where}"
+
+
+def holder_words(holder: NodeHolder) -> str:
+    """What a pod holds, for people; memory in MiB."""
+    amounts = [f"{holder.memory} MiB" if holder.memory else "", f"{holder.cores} % of cores" if holder.cores else ""]
+    what = " and ".join(filter(None, amounts))
+    devices = f"on {holder.devices} card{'s' if holder.devices > 1 else ''}"
+    leaving = ", being deleted" if holder.terminating else ""
+    held = " ".join(filter(None, [what, devices]))
+    return f"{holder.namespace}/{holder.name}: {held}{f', since {holder.since}' if holder.since else ''}{leaving}"
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+def to_value(answer: WaitAnswer | WaitingPod) -> dict[str, Any]:
+    """An answer, or a pod of the list, as JSON."""
+    value: dict[str, Any] = as_value(type(answer), answer)
+    return value
+
+
+def as_json(answers: Sequence[WaitAnswer | WaitingPod]) -> str:
+    """A line for each."""
+    return "\n".join(to_json(to_value(answer)) for answer in answers)
+
+
+def as_yaml(answers: Sequence[WaitAnswer | WaitingPod]) -> str:
+    """A YAML document for each."""
+    return "---\n".join(to_yaml(to_value(answer)) for answer in answers)

@@ -1,1 +1,0 @@
-"""Values as text for the terminal and for other programs: one module for each command. Nothing here reads or decides."""

@@ -1,1 +1,0 @@
-"""Existing objects, reviewed as if they were created now."""

@@ -1,1 +1,0 @@
-"""Why a pod waits: what refuses it on the nodes as they are now."""
