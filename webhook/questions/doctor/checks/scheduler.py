@@ -52,7 +52,7 @@ def dra_claims(setup: Setup) -> Iterator[CheckResult]:
     if f"{_CAPACITY_GATE}=true".lower() in gates and any(tag in scheduler.image for tag in _COUNTS_CLAIMS):
         yield warning(
             f"{scheduler.place}: with {_CAPACITY_GATE}, this Volcano counts the devices of a ResourceClaim one by one: a claim "
-            "with a huge count, which any tenant can write, holds up all scheduling",
+            "with a huge count, which any tenant can write, holds up all scheduling (GHSA-j38h-7pfq-cxmw)",
             f"upgrade the scheduler to 1.15.2 or newer, or remove {_CAPACITY_GATE} from --feature-gates",
         )
     else:
