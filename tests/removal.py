@@ -1,0 +1,60 @@
+"""Remove each question from a copy of the repository, and check what is left: `python -m tests.removal [QUESTION]…`.
+
+A question is removed by its package, its line in QUESTIONS and its tests. What else fails then, knows of it.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from webhook.questions import QUESTIONS
+
+ROOT = Path(__file__).parents[1]
+LIST = "webhook/questions/__init__.py"
+CHECKS = (
+    ("ruff", "check", "--quiet", "."),
+    ("mypy",),
+    ("lint-imports", "--no-cache"),
+    ("pytest", "-q", "-p", "no:xdist", "tests/questions", "tests/console", "tests/cli", "tests/test_layers.py"),
+)
+
+
+def remove(question: str, copy: Path) -> None:
+    """Remove a question."""
+    package = question.replace("-", "_")
+    for folder in ("webhook/questions", "tests/questions"):
+        shutil.rmtree(copy / folder / package, ignore_errors=True)
+    listed = copy / LIST
+    listed.write_text(re.sub(rf'(?m)^    "{question}": .*\n', "", listed.read_text()))
+
+
+def failures(copy: Path) -> list[str]:
+    """What fails in a copy, with the end of what it prints."""
+    found = []
+    for name, *options in CHECKS:
+        command = [str(Path(sys.executable).with_name(name)), *options]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+        if done.returncode:
+            found.append(f"{name}:\n" + "\n".join(done.stdout.splitlines()[-20:]))
+    return found
+
+
+def main(questions: list[str]) -> int:
+    """Try it with these questions, or with all."""
+    failed = False
+    for question in questions or QUESTIONS:
+        with tempfile.TemporaryDirectory() as directory:
+            files = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+            subprocess.run(["tar", "-x", "-C", directory], input=files, check=True)
+            remove(question, Path(directory))
+            found = failures(Path(directory))
+        print(f"{question}: {'removed' if not found else 'still known elsewhere'}", *found, sep="\n", flush=True)
+        failed |= bool(found)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
