@@ -76,6 +76,7 @@ def test_no_series_comes_from_a_pod():
     assert names <= {
         "endpoint",
         "operation",
+        "reason",
         "outcome",
         "dry_run",
         "rule",
