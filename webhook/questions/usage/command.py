@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import click
 
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import output_option, refuse_both
+from webhook.cli.pods import read_bound_pods
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
@@ -24,7 +24,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import UsageReport, report
-from webhook.errors import ClusterError, ConfigError
+from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
 from webhook.questions.usage.text import WAYS, as_json, as_yaml, show
 from webhook.settings.snapshot import SnapshotInputs
@@ -97,7 +97,7 @@ def command(
         return ExitCode.OK
     with _without_collector():
         inputs = settings.read()
-        pods = usage.read_files(pod_files, inputs) if pod_files else usage.read_cluster(settings, inputs)
+        pods = usage.read_files(pod_files, inputs) if pod_files else read_bound_pods(settings, inputs)
     usage.show(inputs, pods)
     return exit_code(unread=usage.complain.count > 0)
 
@@ -159,31 +159,6 @@ class UsageCommand:
         progress.clear()
         if not seen and not self.complain.count:
             raise ConfigError(f"{paths[0]}: there is no pod in it; write what `kubectl get pods -A -o json` prints")
-        return found
-
-    @staticmethod
-    def read_cluster(settings: SettingsOptions, inputs: SnapshotInputs) -> list[BoundPod]:
-        """Read the bound pods of the cluster."""
-        from webhook.settings.pods import list_bound_pods  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
-        read, left = 0, 0
-        progress = Progress(sys.stderr, lambda: read / (read + left) if left else None)
-
-        def note(done: int, remaining: int) -> None:
-            nonlocal read, left
-            read, left = done, remaining
-
-        found = []
-        try:
-            for pod in list_bound_pods(settings.client(), inputs.snapshot().bound_pods, note):
-                progress.step()
-                found.append(pod)
-        except ClusterError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
-            raise ConfigError(f"{error}; it needs the right to list the pods of all namespaces") from error
-        finally:
-            progress.clear()
         return found
 
     def follow(self, settings: SettingsOptions) -> None:

@@ -11,13 +11,13 @@ import click
 
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import FILE, output_option
+from webhook.cli.pods import read_bound_pods
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.inputs.documents import read_documents
 from webhook.live import LiveCluster
 from webhook.pod.workload_kinds import kind_named
-from webhook.questions.usage.command import UsageCommand
 from webhook.questions.why.answer import WaitAnswer, WaitingObject, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
@@ -185,7 +185,7 @@ def _read(
             progress.clear()
 
     def live() -> LiveCluster:
-        return LiveCluster(inputs, inputs.snapshot(), UsageCommand.read_cluster(settings, inputs))
+        return LiveCluster(inputs, inputs.snapshot(), read_bound_pods(settings, inputs))
 
     cluster = ClusterSource(settings.client, live, report_warning)
     return cluster.waiting() if listed else cluster.read(wanted)
