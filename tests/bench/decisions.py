@@ -28,7 +28,7 @@ FILTERS = {
     "the last hour": Filter(since=_END - timedelta(hours=1)),
     "the last day": Filter(since=_END - timedelta(days=1)),
     "until the second day": Filter(until=_BEGIN + timedelta(days=2)),
-    "refused": Filter(denied=True),
+    "refused": Filter(refused=True),
     "an outcome": Filter(words=("repaired",)),
     "a rare outcome": Filter(words=("warned",)),
     "a rule": Filter(rules=("card-count",)),
@@ -44,7 +44,7 @@ FILTERS = {
     "every name": Filter(names=("*-*",)),
     "no such name": Filter(names=("*nothing*",)),
     "an id": Filter(id="0000000f4240"),
-    "several": Filter(denied=True, namespaces=("team-1*",), names=("*-1*",), since=_END - timedelta(days=3)),
+    "several": Filter(refused=True, namespaces=("team-1*",), names=("*-1*",), since=_END - timedelta(days=3)),
 }
 
 
