@@ -174,7 +174,7 @@ NPUS, CORES = ascend_node("a", [(4, 65536, 20)]), mindcluster_node("a", 8)
         (NPUS, ascend_node("b", [(4, 65535, 20)]), 2),
         (NPUS, ascend_node("b", [(4, 65536, 8)]), 2),
         (NPUS, ascend_node("b", [(4, 65536, 20)], offered=3), 2),
-        (NPUS, ascend_node("b", [(4, 65536, 20)], mode="true"), 2),
+        (NPUS, ascend_node("b", [(4, 65536, 20)], mode="true"), 1),  # which 1.15 does not read
         (NPUS, ascend_node("b", [(4, 65536, 20)], chip="Ascend310P"), 2),
         (CORES, mindcluster_node("b", 16), 2),
         (CORES, mindcluster_node("b", 8, "Ascend310P-10"), 2),
@@ -188,6 +188,11 @@ def test_nodes_are_one_shape_exactly_if_placement_cannot_tell_them_apart(first, 
     )
     assert sum(map(len, both.by_family.values())) == shapes
     assert (one.digest == another.digest) is (shapes == 1)
+
+
+def test_the_mode_of_npus_tells_nodes_apart_where_it_is_read():
+    nodes = read_nodes([NPUS, ascend_node("b", [(4, 65536, 20)], mode="true")], reviewing.CONFIG)
+    assert sum(map(len, build_fleet(nodes, reviewing.CONFIG, Target((1, 16, 0))).by_family.values())) == 2
 
 
 # --- any JSON -------------------------------------------------------------------------------------------------------
