@@ -213,7 +213,7 @@ def _assigned() -> str:
     """The variable `e` has the value of an annotation by which the scheduler assigns NPUs."""
     path = "e.valueFrom.fieldRef.fieldPath"
     starts = any_of(*(f"{path}.startsWith({text(start)})" for start in ASSIGNED))
-    return f"has(e.valueFrom) && has(e.valueFrom.fieldRef) && ({starts})"
+    return f"has(e.valueFrom) && has(e.valueFrom.fieldRef) && has({path}) && ({starts})"
 
 
 def _is_legacy() -> str:

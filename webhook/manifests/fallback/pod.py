@@ -135,6 +135,8 @@ def _amount(quantity: str) -> str:
 
 def requesting(config: DeviceConfig, family: str) -> str:
     """Some container requests devices of a family."""
+    if family == Family.MINDCLUSTER:  # only a label makes its cores Volcano's
+        return f"variables.devices.exists(d, d.amounts.exists(a, a.is.family == {text(family)} && a.value != 0))"
     exact = list_of(name for name, (owner, _) in config.roles.items() if owner == family)
     of_regular = f"[c.limits, c.requests].exists(amounts, amounts.exists(name, name in {exact}))"
     of_init = f"d.amounts.exists(a, a.is.family == {text(family)})"
