@@ -274,7 +274,7 @@ SAMPLES = "webhook/samples"
 REPORTS = [  # commands that handle errors of their input files, and one that reads no file
     f"review {SAMPLES}/pod-refused.yaml",
     f"scan {SAMPLES}/pod-refused.yaml",
-    f"audit {SAMPLES}/audit.jsonl",
+    f"decisions {SAMPLES}/audit.jsonl",
     f"replay {SAMPLES}/audit.jsonl",
     "rules",
     f"doctor --from {SAMPLES}/cluster",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import webhook.console
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
 from webhook.console.app import create_app
@@ -275,7 +276,7 @@ def test_the_page_can_be_used_without_a_mouse_and_without_seeing(client):
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_outcome_has_its_verdict_and_its_colours(word: str):
-    static = Path(playground.__file__).parent / "static"
+    static = Path(webhook.console.__file__).parent / "static"
     assert word in playground.VERDICTS
     assert f".s-{word}" in (static / "decisions.css").read_text()
     assert word == "not-reviewed" or f".outcome.{word}" in (static / "console.css").read_text()

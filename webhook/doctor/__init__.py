@@ -1,1 +1,0 @@
-"""What is wrong with a cluster around the webhook. `gather` reads the facts; a check is a pure function of them."""
