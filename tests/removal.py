@@ -3,6 +3,7 @@
 A question is removed by its package, its line in QUESTIONS and its tests. What else fails then, knows of it.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -34,9 +35,11 @@ def remove(question: str, copy: Path) -> None:
 def failures(copy: Path) -> list[str]:
     """What fails in a copy, with the end of what it prints."""
     found = []
+    programs = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     for name, *options in CHECKS:
-        command = [str(Path(sys.executable).with_name(name)), *options]
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+        command = [str(programs / name), *options]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             found.append(f"{name}:\n" + "\n".join(done.stdout.splitlines()[-20:]))
     return found
