@@ -142,7 +142,7 @@ class Admission:
         endpoint, review = ENDPOINTS[path]
         snapshot = self._state.snapshot
         if snapshot is None:
-            return *self.refuse(endpoint, Unsettled()), None
+            return *self.refuse(path, Unsettled()), None
         try:
             request = codec.decode(body)
             if snapshot.levels.exceptions:
