@@ -50,9 +50,11 @@ def unready(live: Live, reason: str) -> str:
     assert f" {reason}: " in first
     assert live.program.metric("ready") == 0
     assert f'vgpu_webhook_ready{{reason="{reason}"}} 0.0' in live.program.get("/metrics").body.decode()
+    before = live.program.metric("bad_requests_total", endpoint="validate", code="503")
     answer = live.program.post("/validate", review())
     assert answer.status == 503, "the failurePolicy decides"
     assert b"/readyz says why" in answer.body
+    assert live.program.metric("bad_requests_total", endpoint="validate", code="503") == before + 1
     return first
 
 
