@@ -190,7 +190,7 @@ class ReviewedPod(DevicePod):
         return units <= MAX_STATUS_UNITS or not self.lists_units
 
     @computed_once
-    def blind(self) -> tuple[tuple[UnseenNodes, int], ...]:
+    def unseen_nodes(self) -> tuple[tuple[UnseenNodes, int], ...]:
         """The nodes that may take the pod without giving it cards, each kind with those that its selector leaves, as bits."""
         fleet = self.context.known_fleet
         unseen = fleet.vgpu.unseen if fleet is not None else ()

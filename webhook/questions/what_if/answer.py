@@ -311,7 +311,7 @@ class _Judged:
         families: those whose devices it requests.
         obstacle: what keeps it from starting, whatever the nodes have left; None if nothing does.
         alike: equal for pods that every node takes or refuses together.
-        blind: what becomes of it on a node that takes it without giving it cards; None if none does.
+        unserved: what becomes of it on a node that takes it without giving it cards; None if none does.
     """
 
     def __init__(self, pod: _Pod, group: PodGroup | None, live: LiveCluster) -> None:
@@ -340,10 +340,10 @@ class _Judged:
         rules = settings.target.rules_of(self._pod.view.labels)
         self.alike = request_content(self._pod), rules, group is not None and group.queue
 
-        self.blind = next(self._blind(live), None)
+        self.unserved = next(self._unserved(live), None)
 
-    def _blind(self, live: LiveCluster) -> Iterator[_Try]:
-        for nodes, left in self._pod.blind:
+    def _unserved(self, live: LiveCluster) -> Iterator[_Try]:
+        for nodes, left in self._pod.unseen_nodes:
             for name in map(live.fleet.index.names.__getitem__, numbers_of(left)):
                 if not live.obstacle(name, self._pod.view):
                     reason = (
@@ -460,9 +460,9 @@ class _Outcome:
         first, second = self._emptiest[pod.key], self._fullest[pod.key]
         judged = self.judged[pod.key]
         starts = [each for each in (first, second) if each.fate is Fate.STARTS]
-        blind = judged.blind if judged is not None and (starts or first.fate is Fate.WAITS) else None
-        if blind is not None:
-            return blind if not starts else blind._replace(fate=Fate.DEPENDS)
+        unserved = judged.unserved if judged is not None and (starts or first.fate is Fate.WAITS) else None
+        if unserved is not None:
+            return unserved if not starts else unserved._replace(fate=Fate.DEPENDS)
         if not starts:
             return first
         if len(starts) == 2 and (judged is None or not judged.spreads):

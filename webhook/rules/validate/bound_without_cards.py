@@ -23,7 +23,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     fleet = context.known_fleet
     if fleet is None:
         return
-    for nodes, left in pod.blind:
+    for nodes, left in pod.unseen_nodes:
         node, others = fleet.index.names[lowest(left)], left.bit_count() - 1
         more = f" (and {others} more)" if others else ""
         yield Finding(
