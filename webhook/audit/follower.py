@@ -1,13 +1,12 @@
 """Reads an audit log into the store of decisions, then follows it: for pages about a log of any size."""
 
 import logging
-import threading
-import time
 
 from webhook.audit.reader import Batch, Skipped
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.tail import POLL, LogTail
 from webhook.errors import StoreError
+from webhook.worker import Worker
 
 REST = 50e-6  # seconds after each batch, in which other threads run
 
@@ -60,20 +59,17 @@ class LogFollower(DecisionSource):
         keep = keep or Retention()
         super().__init__(DecisionStore(keep), path, caught_up=False)
         self._tail = LogTail(path, latest=keep.bytes)
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._worker = Worker("follower", self._follow)
         self._failure: str | None = None
 
     def start(self) -> None:
         """Read, then follow, in a thread; once."""
-        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End the thread and close the files. The store can still be read, until it is closed."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._worker.stop()
+        self._worker.join()
         self._tail.close()
 
     def look(self) -> None:
@@ -81,14 +77,14 @@ class LogFollower(DecisionSource):
         for batch in self._tail.look():
             if batch:
                 self._add(batch)
-            if self._stop.is_set():
+            if self._worker.stopped:
                 return
-            time.sleep(REST)
+            self._worker.rest(REST)
         self.caught_up = True
 
     def _add(self, batch: Batch) -> None:
         """Add decisions, and try again until there is room for them."""
-        while not self._stop.is_set():
+        while not self._worker.stopped:
             try:
                 self.store.add(batch)
             except StoreError as error:
@@ -98,7 +94,7 @@ class LogFollower(DecisionSource):
                     f"The audit log is not followed for now: its index cannot be written ({error}). Make room where temporary "
                     "files go (TMPDIR names the folder); then it goes on by itself"
                 )
-                self._stop.wait(POLL)
+                self._worker.rest(POLL)
             else:
                 self._failure = None
                 return
@@ -123,14 +119,14 @@ class LogFollower(DecisionSource):
         """How many lines are not decisions."""
         return self._tail.skipped
 
-    def _run(self) -> None:
+    def _follow(self) -> float:
         try:
-            while not self._stop.is_set():
-                self.look()
-                self._stop.wait(POLL)
+            self.look()
         except Exception:
             log.exception("the audit log is no longer followed")
             self._failure = (
                 "The audit log is no longer followed because of an error in this program: its own log has the details. "
                 "Restart the console to follow it again"
             )
+            self._worker.stop()
+        return POLL

@@ -2,7 +2,6 @@
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -11,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from webhook.errors import ClusterError, WebhookError
 from webhook.kube.client import Client
 from webhook.lenient import at
+from webhook.worker import Worker
 
 WATCH_SECONDS = 300.0  # after which the server should end a watch, and the next one begins
 SHORT_SECONDS = 1.0  # a watch that ends so soon counts as failed
@@ -108,50 +108,47 @@ class Reflector(Generic[Kept]):
         self._client: Client | None = None
         self._from = ""  # the resource version to watch from; empty when a list is needed
         self._backoff = Backoff()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"reflector of {name}", daemon=True)
+        self._worker = Worker(f"reflector of {name}", self._turn)
 
     @property
     def running(self) -> bool:
         """Whether its thread runs."""
-        return self._thread.is_alive()
+        return self._worker.running
 
     def start(self) -> None:
-        """Start the thread, which does not keep the process alive; does nothing if it was started or stopped before."""
-        if self._thread.ident is None and not self._stopped.is_set():
-            self._thread.start()
+        """Start the thread; does nothing if it was started or stopped before."""
+        self._worker.start()
 
     def stop(self) -> None:
         """End whatever is going on; returns at once."""
-        self._stopped.set()
+        self._worker.stop()
         if self._client is not None:
             self._client.close()
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            began = time.monotonic()
-            error: WebhookError | None = None
-            try:
-                self._list_and_watch()
-            except WebhookError as caught:
-                if self.optional and isinstance(caught, ClusterError) and caught.status in ABSENT:
-                    self._note_absence(caught)
-                    self._stopped.wait(ABSENT_SECONDS * random.uniform(0.5, 1.0))  # noqa: S311  # not all replicas at once
-                    continue
-                error = caught
-                self._note_problem(caught)
-            except Exception:
-                log.exception("%s: a bug", self.name)
-                error = WebhookError("a bug, see the log")
-            now = time.monotonic()
-            wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
-            failed = error is not None or now - began < SHORT_SECONDS
-            self._stopped.wait(self._backoff.after(now, failed=failed, wanted=wanted))
+    def _turn(self) -> float:
+        """List if need be, and watch until that ends; returns how long to wait."""
+        began = time.monotonic()
+        error: WebhookError | None = None
+        try:
+            self._list_and_watch()
+        except WebhookError as caught:
+            if self.optional and isinstance(caught, ClusterError) and caught.status in ABSENT:
+                self._note_absence(caught)
+                return ABSENT_SECONDS * random.uniform(0.5, 1.0)  # noqa: S311  # not all replicas at once
+            error = caught
+            self._note_problem(caught)
+        except Exception:
+            log.exception("%s: a bug", self.name)
+            error = WebhookError("a bug, see the log")
+        now = time.monotonic()
+        wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
+        failed = error is not None or now - began < SHORT_SECONDS
+        return self._backoff.after(now, failed=failed, wanted=wanted)
 
     def _list_and_watch(self) -> None:
         if self._client is None:
             self._client = self._connect()
-            if self._stopped.is_set():  # perhaps before there was a client to close
+            if self._worker.stopped:  # perhaps before there was a client to close
                 return
         if not self._from or self.confirmed is None or time.monotonic() - self.confirmed > SILENT_SECONDS:
             self._list(self._client)
@@ -161,7 +158,7 @@ class Reflector(Generic[Kept]):
             waited = time.monotonic() - waiting_since
             self._apply(kind, found)
             if waited > WAIT_SECONDS:
-                self._stopped.wait(GATHER_SECONDS)
+                self._worker.rest(GATHER_SECONDS)
             waiting_since = time.monotonic()
         self._confirm()
 
@@ -225,6 +222,6 @@ class Reflector(Generic[Kept]):
     def _note_problem(self, error: WebhookError) -> None:
         if isinstance(error, ClusterError) and error.status == HTTPStatus.GONE:
             self._from = ""  # happens after a long silence; a new list is all that it takes
-        elif not self._stopped.is_set() and self.problem != str(error):
+        elif not self._worker.stopped and self.problem != str(error):
             self.problem = str(error)
             log.warning("%s: %s; retrying until the API server answers", self.name, error)

@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.clock import Clock
 from tests.console.conftest import Fixed, sample_parts
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
 from webhook.manifests.configurations import configurations
-from webhook.questions.doctor import examiner
 from webhook.questions.doctor.certificate import check_certificate
 from webhook.questions.doctor.examiner import Examiner
 from webhook.questions.doctor.gather import facts_from_files
@@ -322,16 +322,16 @@ def test_a_fresh_result_is_reused():
     assert gather.calls == 1
 
 
-def test_the_doctor_runs_again_on_request_and_when_its_result_is_old(monkeypatch):
-    gather = Gatherer()
-    client = console(doctor=Examiner("samples", gather))
+def test_the_doctor_runs_again_on_request_and_when_its_result_is_old():
+    gather, clock = Gatherer(), Clock()
+    client = console(doctor=Examiner("samples", gather, clock))
     doctor_results(client)
-    monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
+    clock.now += 11
     doctor_results(client)
     assert gather.calls == 1
     doctor_results(client, refresh="true")
     assert gather.calls == 2
-    monkeypatch.setattr(examiner, "FRESH_SECONDS", 0.0)
+    clock.now += 61
     doctor_results(client)
     assert gather.calls == 3
 
@@ -351,11 +351,11 @@ def test_a_page_does_not_wait_for_a_slow_check():
     assert "data-looking" not in client.get("/health").text
 
 
-def test_an_older_result_is_shown_while_the_doctor_runs(monkeypatch):
-    gather = Gatherer()
-    client = console(doctor=Examiner("samples", gather))
+def test_an_older_result_is_shown_while_the_doctor_runs():
+    gather, clock = Gatherer(), Clock()
+    client = console(doctor=Examiner("samples", gather, clock))
     lines = doctor_results(client)["lines"]
-    monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
+    clock.now += 11
     gather.unblocked.clear()
     found = doctor_results(client, refresh="true", wait="0")
     assert (found["looking"], found["lines"]) == (True, lines)
@@ -386,11 +386,11 @@ def test_a_failed_doctor_does_not_hide_the_rest_of_the_page(error, problem):
     assert gather.calls == 1
 
 
-def test_a_failed_run_is_repeated_sooner(monkeypatch):
-    gather = Gatherer(ClusterError("dead"))
-    client = console(doctor=Examiner("samples", gather))
+def test_a_failed_run_is_repeated_sooner():
+    gather, clock = Gatherer(ClusterError("dead")), Clock()
+    client = console(doctor=Examiner("samples", gather, clock))
     assert doctor_results(client)["problem"] == "dead"
-    monkeypatch.setattr(examiner, "FAILED_SECONDS", 0.0)
+    clock.now += 11
     gather.error = None
     found = doctor_results(client)
     assert found["problem"] is None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from html import unescape
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from tests.server.program import until
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices.ledger import BoundPod
-from webhook.questions.usage import watcher as usage_watcher
 from webhook.questions.usage.watcher import UsageWatcher
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
@@ -43,9 +43,9 @@ def pods(settings: Fixed) -> Pods:
 
 
 @pytest.fixture
-def client(settings: Fixed, pods: Pods, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(usage_watcher, "PAUSE_SECONDS", 0.0)
-    watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), pods)
+def client(settings: Fixed, pods: Pods) -> Any:
+    hours = count()
+    watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), pods, lambda: 3600.0 * next(hours))
     return create_app(ConsoleState(settings, usage=watcher)).test_client()
 
 

@@ -1,7 +1,6 @@
 """Runs the doctor in the background, as it sends a dozen requests to the API server, and keeps its last result."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.check import CheckResult
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.registry import examine
+from webhook.worker import Background
 
 FRESH_SECONDS = 60.0  # after which a result is replaced
 FAILED_SECONDS = 10.0  # after which a failed examination is repeated
@@ -58,14 +58,16 @@ class Examiner:
         subject: what it examines, for people.
     """
 
-    def __init__(self, subject: str, read: Callable[[], tuple[Facts, list[str]]]) -> None:
-        """Take the subject, and a function that reads the facts and lists what it could not read."""
+    def __init__(
+        self,
+        subject: str,
+        read: Callable[[], tuple[Facts, list[str]]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the subject, a function that reads the facts and lists what it could not read, and the clock."""
         self.subject = subject
         self._read = read
-        self._changed = threading.Condition()
-        self._began: float | None = None  # time.monotonic; None while none is running
-        self._ended = 0.0
-        self._last: Examination | None = None
+        self._work = Background("doctor", self._examine, clock)
 
     def status(self, *, refresh: bool, wait: float) -> ExaminerStatus:
         """Start an examination if one is due, and return the status.
@@ -74,26 +76,19 @@ class Examiner:
             refresh: a new examination is due earlier.
             wait: how many seconds to wait for a running one.
         """
-        with self._changed:
-            if self._began is None and self._is_due(refresh=refresh):
-                self._began = time.monotonic()
-                threading.Thread(target=self._run, name="doctor", daemon=True).start()
-            self._changed.wait_for(lambda: self._began is None, timeout=wait)
-            now = time.monotonic()
-            age = None if self._last is None else now - self._ended
-            return ExaminerStatus(self._last, age, None if self._began is None else now - self._began)
+        work = self._work
+        work.begin(lambda: self._is_due(refresh=refresh))
+        work.wait(wait)
+        now, began = work.clock(), work.began
+        age = None if work.last is None else now - work.ended
+        return ExaminerStatus(work.last, age, None if began is None else now - began)
 
     def _is_due(self, *, refresh: bool) -> bool:
-        if self._last is None:
+        last = self._work.last
+        if last is None:
             return True
-        fresh = FAILED_SECONDS if self._last.problem else FRESH_SECONDS
-        return time.monotonic() - self._ended > (min(REPEAT_SECONDS, fresh) if refresh else fresh)
-
-    def _run(self) -> None:
-        last = self._examine()
-        with self._changed:
-            self._last, self._ended, self._began = last, time.monotonic(), None
-            self._changed.notify_all()
+        fresh = FAILED_SECONDS if last.problem else FRESH_SECONDS
+        return self._work.clock() - self._work.ended > (min(REPEAT_SECONDS, fresh) if refresh else fresh)
 
     def _examine(self) -> Examination:
         at = datetime.now(UTC)

@@ -6,7 +6,6 @@ it again, after a restart or by another replica, is refused by the API server, a
 
 import hashlib
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.text import waiting_words
 from webhook.questions.why.waiting import WaitingSource
 from webhook.texts import visible
+from webhook.worker import Worker
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
@@ -71,6 +71,8 @@ class WaitingEvents:
         self._connect = connect
         self._lease = lease
         self._source = source
+        self._worker = Worker("events", self._turn)
+        self._client: Client | None = None
         self._bucket = TokenBucket(RATE, BURST)
         self._told: dict[str, float] = {}  # when each Event was created or found, by its namespace and name
         self._counts: Counter[bool] = Counter()  # whether they were written, since the last complete round
@@ -80,25 +82,21 @@ class WaitingEvents:
         self._leads = False
 
     def start(self) -> None:
-        """Start the thread, which does not keep the process alive."""
-        threading.Thread(target=self._run, name="events", daemon=True).start()
+        """Start the thread."""
+        self._worker.start()
 
-    def _run(self) -> None:
-        client: Client | None = None
-        while True:
-            began, wanted = time.monotonic(), 0.0
-            try:
-                client = client or self._connect()
-                if self._hold(client) and began >= self._next_round and self._round(client):
-                    self._next_round = began + ROUND_SECONDS
-                    self._note("")
-                    self._sum_up()
-            except WebhookError as error:
-                self._note(str(error))
-                wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
-            except Exception:
-                log.exception("events: a bug")
-            time.sleep(max(began + TURN_SECONDS - time.monotonic(), wanted, 0.1))
+    def _turn(self) -> float:
+        began, wanted = time.monotonic(), 0.0
+        try:
+            client = self._client = self._client or self._connect()
+            if self._hold(client) and began >= self._next_round and self._round(client):
+                self._next_round = began + ROUND_SECONDS
+                self._note("")
+                self._sum_up()
+        except WebhookError as error:
+            self._note(str(error))
+            wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
+        return max(began + TURN_SECONDS - time.monotonic(), wanted, 0.1)
 
     def _hold(self, client: "Client") -> bool:
         leads = self._lease.hold(client)
@@ -115,7 +113,7 @@ class WaitingEvents:
         for number, event in enumerate(self._due(found)):
             if number == ROUND or not (time.monotonic() - self._renewed < TURN_SECONDS or self._hold(client)):
                 return False
-            time.sleep(self._bucket.take())
+            self._worker.rest(self._bucket.take())
             self._create(client, event)
         return True
 
