@@ -23,11 +23,14 @@ class Repair:
         notices: (rule, sentence) where the author's own words were changed.
     """
 
-    __slots__ = ("_context", "_pod", "_stale", "draft", "edits", "notices", "received")
+    __slots__ = ("_context", "_pod", "_previous", "_stale", "draft", "edits", "notices", "received")
 
-    def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
+    def __init__(
+        self, received: PodView, context: Context, mutations: Sequence[Mutation], previous: PodView | None = None
+    ) -> None:
         self._context = context
-        pod = ReviewedPod(received, context)
+        self._previous = previous  # the pod before an update
+        pod = ReviewedPod(received, context, previous)
         self._pod = pod
         self._stale = False  # whether the draft is another pod
         self.received = received
@@ -48,7 +51,7 @@ class Repair:
     def pod(self) -> ReviewedPod:
         """The pod as it is now; read again only when it is needed."""
         if self._stale:
-            self._pod = ReviewedPod(PodView(self.draft.object), self._context)
+            self._pod = ReviewedPod(PodView(self.draft.object), self._context, self._previous)
             self._stale = False
         return self._pod
 

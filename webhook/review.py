@@ -121,20 +121,26 @@ class Violations:
 
 
 def mutate(request: Request, snapshot: Snapshot) -> Outcome:
-    """Repair a new pod. Everything else passes unchanged, and so does the pod if the policy does not enforce.
+    """Repair a new pod, or new ephemeral containers. All else passes unchanged, and so do they if the policy does not enforce.
 
     Raises:
         Malformed: the object does not have a pod's shape.
     """
     effective = snapshot.levels.of(request.namespace)
-    if not _is_pod(request) or request.operation != "CREATE" or request.sub_resource or effective.exempt:
+    if not _is_pod(request) or effective.exempt:
         return _not_reviewed(request, "mutate")
+    repairs, previous = snapshot.repairs(effective), None
+    if request.operation != "CREATE" or request.sub_resource:
+        event = _EVENTS.get(request.sub_resource) if request.operation == "UPDATE" else None
+        repairs, previous = tuple([rule for rule in repairs if event in rule.on]), PodView(request.old_object or {})
+        if not repairs:
+            return _not_reviewed(request, "mutate")
     if _mirrors_static_pod(request) or _excess(request):  # `validate` refuses what is too large
         return _not_reviewed(request, "mutate")
     raw = _object(request)
     context = _context(request, snapshot, effective)
     received = PodView(raw)
-    repair = Repair(received, context, snapshot.repairs(effective))
+    repair = Repair(received, context, repairs, previous)
     enforcement = effective.enforcement
     return Outcome(
         id=_decision_id(request, "mutate"),

@@ -13,6 +13,7 @@ from tests.deploy.calling import called
 from tests.deploy.clusters import (
     CLUSTERS,
     DATA,
+    HIDING,
     USUAL,
     Cluster,
     assert_sent,
@@ -36,7 +37,7 @@ from tests.deploy.drawing import (
 from tests.deploy.fallback import FallbackPolicies
 from webhook import names
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.review import validate
+from webhook.review import mutate, validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
 USUAL_FALLBACK = FallbackPolicies("isolation", USUAL.snapshot.config, default_policy())
@@ -141,6 +142,19 @@ def test_an_ephemeral_container_that_shows_devices_is_sent(shown: dict[str, Any]
 def test_an_ephemeral_container_of_a_plain_pod_is_never_sent(pod: dict[str, Any]):
     admission_request = request(pod, "UPDATE", oldObject=annotated(None), subResource="ephemeralcontainers")
     assert called(USUAL.entries, admission_request, "/validate") == set()
+
+
+@pytest.mark.parametrize(("where", "entries"), [(HIDING, {"hide-devices"}), (USUAL, set())])
+@pytest.mark.parametrize("limits", [{"cpu": "1"}, {names.VGPU_NUMBER: "1"}])
+def test_an_ephemeral_container_is_repaired_where_devices_are_hidden(
+    where: Cluster, entries: set[str], limits: dict[str, str]
+):
+    old = annotated(None, limits)
+    new = old | {"spec": old["spec"] | {"ephemeralContainers": [{"name": "debug", "image": "shell"}]}}
+    admission_request = request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers")
+    assert called(where.entries, admission_request, "/mutate") == entries
+    repaired = outcome_of(mutate, admission_request, where.snapshot)
+    assert [each["path"] for each in repaired.operations] == ["/spec/ephemeralContainers/0/env"] * len(entries)
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,15 @@ def as_yaml(objects: list[Object]) -> str:
 
 
 def hide_devices(config: DeviceConfig) -> Object:
-    """The entry for pods without a device, which `all_pods` adds. If the webhook does not respond, they start unchanged."""
+    """The entry for pods without a device and for ephemeral containers, which `all_pods` adds.
+
+    If the webhook does not respond, they start unchanged.
+    """
     return _entry(
         "hide-devices",
         "/mutate",
-        [_rule(["CREATE"], ["pods"])],
-        {"names-no-device": when.names_no_device(config), "is-no-mirror": when.is_no_mirror()},
+        [_rule(["CREATE"], ["pods"]), _rule(["UPDATE"], ["pods/ephemeralcontainers"])],
+        {"hides-devices": when.hides_devices(config), "is-no-mirror": when.is_no_mirror()},
         failurePolicy="Ignore",
         reinvocationPolicy="IfNeeded",
     )

@@ -38,6 +38,11 @@ def names_no_device(config: DeviceConfig) -> str:
     return "!" + names_device(config)
 
 
+def hides_devices(config: DeviceConfig) -> str:
+    """Every other pod, and ephemeral containers of any pod."""
+    return f'request.operation == "UPDATE" || {names_no_device(config)}'
+
+
 def concerns_device(config: DeviceConfig) -> str:
     """A pod that names a device, exposes one by a variable or a mount, or has an annotation that assigns or injects one."""
     return exists("[object]", "pod", _concerns(config))

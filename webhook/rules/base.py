@@ -46,6 +46,7 @@ class Mutation:
         summary: what it does, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy enable it at all.
+        on: what it repairs besides new pods: new ephemeral containers.
         unread: no other repair reads what it writes, so the next one need not read the pod again.
         id: the name of the function's module, in kebab-case; stable.
         propose: the function.
@@ -54,6 +55,7 @@ class Mutation:
     summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
+    on: AbstractSet[Event] = frozenset()
     unread: bool = False
     id: str = ""
     propose: Callable[[ReviewedPod, Context], Edits] = _no_edits

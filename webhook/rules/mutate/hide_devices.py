@@ -1,6 +1,6 @@
 """With `overwriteEnv: true`, a container that requests no device sees none.
 
-Reads:    env of the regular and init containers; overwriteEnv
+Reads:    env of every container; on update, of new ephemeral containers; overwriteEnv
 Writes:   env
 Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env requests it.
 
@@ -21,11 +21,12 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
     "with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that requests no vGPU",
     families=EVERY_POD,
     enabled=lambda config, _: config.vgpu.overwrite_env,
+    on={"ephemeral"},
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Set NVIDIA_VISIBLE_DEVICES=none in containers that request no NVIDIA device."""
     roles = pod.roles
-    for container in (*pod.view.init_containers, *pod.view.containers):
+    for container in pod.judged:
         if _SERVED.isdisjoint(requested_families(container, roles)) and not requests_native_gpu(container, roles):
             yield from _hide(container)
 
