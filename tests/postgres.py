@@ -62,7 +62,7 @@ class Postgres:
             self._process = subprocess.Popen(
                 self._as_user("postgres", *options, *_FAST), stderr=log, stdout=log, cwd="/"
             )
-        until(self._accepts_connections, 120)
+        until(self._accepts_connections)
 
     def _accepts_connections(self) -> bool:
         try:

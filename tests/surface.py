@@ -14,18 +14,16 @@ import re
 import ssl
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.server.program import COMMAND, free_port
+from tests.server.program import COMMAND, free_port, until
 
 ROOT = Path(__file__).parents[1]
 DATA = Path("tests/data")  # relative to ROOT, as file names are printed
-START_SECONDS = 20.0
 
 # Values that differ between runs.
 VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds"}
@@ -200,7 +198,7 @@ def _request(url: str, body: bytes | None = None) -> str:
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
     context = ssl._create_unverified_context() if url.startswith("https") else None
     try:
-        with urllib.request.urlopen(request, timeout=30, context=context) as response:
+        with urllib.request.urlopen(request, context=context) as response:
             return response.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -208,16 +206,13 @@ def _request(url: str, body: bytes | None = None) -> str:
 
 
 def _wait_for(url: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
+    def responds() -> bool:
         try:
-            _request(url)
+            return bool(_request(url))
         except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+            return False
+
+    until(responds)
 
 
 def _pretty(text: str) -> str:

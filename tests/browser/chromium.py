@@ -13,7 +13,7 @@ from selenium.webdriver.chrome.service import Service
 REQUIRED = "VGPU_WEBHOOK_BROWSER"  # with the value `required`, tests without a browser fail
 REBOUND = "rebound.test"  # a foreign name that resolves to this machine
 WIDTH, HEIGHT = 1240, 900
-PAGE_SECONDS = 30
+PAGE_SECONDS = 120
 
 ARGUMENTS = (
     "--headless=new",

@@ -8,7 +8,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from tests.server.program import COMMAND, START_SECONDS, free_port, until
+from tests.server.program import COMMAND, free_port, until
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "webhook" / "samples"
@@ -41,7 +41,7 @@ class Console:
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT)
         try:
-            until(self.is_ready, START_SECONDS)
+            until(self.is_ready)
         except AssertionError:
             self.close()
             raise
@@ -50,7 +50,7 @@ class Console:
         """Whether it responds, and has read its log."""
         assert self.process.poll() is None, self.log.read_text()
         try:
-            with DIRECT.open(f"{self.address}/api/v1/decisions?limit=1", timeout=5) as response:
+            with DIRECT.open(f"{self.address}/api/v1/decisions?limit=1") as response:
                 return json.load(response)["log"]["caughtUp"]
         except (OSError, HTTPException):
             return False

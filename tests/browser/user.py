@@ -64,7 +64,7 @@ class User:
     def focused(self) -> WebElement:
         return self.driver.switch_to.active_element
 
-    def until(self, holds: Callable[[], Any], seconds: float = 30.0) -> Any:
+    def until(self, holds: Callable[[], Any]) -> Any:
         """Wait for a condition, while elements appear and disappear."""
 
         def check() -> Any:
@@ -73,12 +73,12 @@ class User:
             except (NoSuchElementException, StaleElementReferenceException):
                 return None
 
-        return until(check, seconds)
+        return until(check)
 
-    def sees(self, expected: str, css: str = "#result", seconds: float = 30.0) -> None:
+    def sees(self, expected: str, css: str = "#result") -> None:
         """Wait until an element has a text."""
         try:
-            self.until(lambda: expected in self.text(css), seconds)
+            self.until(lambda: expected in self.text(css))
         except AssertionError:
             shown = self.text("main" if css == "body" else "#result" if self.all("#result") else "main")
             raise AssertionError(f"{expected!r} is not in {css} of {self.path}:\n{shown[:2000]}") from None

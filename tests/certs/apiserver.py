@@ -7,7 +7,6 @@ stores like a real API server.
 import base64
 import json
 import threading
-import time
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -162,8 +161,3 @@ def _patched(stored: Object, patch: str) -> Object:
         ):
             raise StatusError(422, "caBundle: Invalid value: unable to load root certificates")
     return obj
-
-
-def slowly(seconds: float) -> Callable[[str, str], None]:
-    """For `before`: delay each response."""
-    return lambda _method, _path: time.sleep(seconds)

@@ -1,14 +1,15 @@
 """Problems that `ensure` cannot solve: it prints the problem and what to do, and exits with 1."""
 
-import time
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from certs import cluster, ensure, pki, verify
-from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer, slowly
+from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 from tests.kube.apihttp import StatusError
+from tests.server.program import until
 
 SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"
 CA_SECRET = "Secret vgpu-webhook/vgpu-webhook-ca"
@@ -119,19 +120,21 @@ def test_an_object_that_is_deleted_between_read_and_write(api: CertsApiServer, c
 
 def test_a_server_that_does_not_answer_in_time(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ensure, "TRIES", 2)
-    api.before = slowly(0.6)
+    ended = threading.Event()
+    api.before = lambda _method, _path: ended.wait()
     message = error_of(certs, "--timeout", "0.2")
-    assert len(api.log) == 2, "the HTTP client does not retry by itself"
+    ended.set()
+    until(lambda: len(api.log) == 2)  # the HTTP client does not retry by itself
     assert message.startswith(f"cannot get {SECRET}: the API server does not answer: {api.url}{TLS}: ")
     assert message.endswith("or give it more time with --timeout (tried 2 times)")
 
 
 def test_a_write_that_succeeds_without_a_response(api: CertsApiServer, certs: Certs):
-    def sleep_once(method: str, _path: str) -> None:
+    def wait_once(method: str, _path: str) -> None:
         if method == "POST" and api.written() == [SECRETS]:
-            time.sleep(1.5)
+            until(lambda: len(api.log) > api.log.index((method, SECRETS)) + 1)  # the client sends the next request
 
-    api.before = sleep_once
+    api.before = wait_once
     assert certs("ensure", "--timeout", "1").code == 0
     assert certs("show").code == 0
 

@@ -1,13 +1,12 @@
 """A leaf and a CA are replaced while clients send requests without a pause, over new and kept connections: none fails.
 
-Clients verify as API servers do: the name of the service, with any bundle that was published within the publish lag. A
-thread acts as the kubelet: it copies the Secret to the files of the webhook after a delay.
+Clients verify as API servers do: the name of the service, with any bundle that was published within the publish lag. The
+test moves the clock of the API server, and acts as the kubelet: it copies the Secret to the files of the webhook.
 """
 
 import random
 import ssl
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,14 +17,13 @@ import pytest
 
 from certs import pki, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApiServer
-from tests.certs.conftest import Certs, wait_for
+from tests.certs.conftest import Certs
 from tests.server.client import Connection
 from tests.server.program import Program, until
 from tests.server.reviews import admission_response, review
 
 HOST = "vgpu-webhook.vgpu-webhook.svc"
-PUBLISH_LAG, SERVE_LAG = 4, 5  # seconds; the webhook polls its files every second
-KUBELET_LAG = 0.8
+LAG = timedelta(minutes=1)
 CLIENTS = 3
 
 
@@ -33,51 +31,48 @@ class Kubelet:
     """Mounts the Secret, and replaces the files as a kubelet does, by one symbolic link."""
 
     def __init__(self, api: CertsApiServer, directory: Path) -> None:
-        self.directory, self._api, self._mounted = directory, api, ""
+        self.directory, self._api = directory, api
         directory.mkdir()
-        self.follow(lag=0)
+        self.follow()
         for name in ("tls.crt", "tls.key"):
             (directory / name).symlink_to(f"..data/{name}")
 
-    def follow(self, lag: float = KUBELET_LAG) -> None:
-        version = self._api.objects[TLS]["metadata"]["resourceVersion"]
-        if version == self._mounted:
-            return
-        content = self._api.data(TLS)
-        time.sleep(lag * random.uniform(0.5, 1))
-        (self.directory / version).mkdir()
+    def follow(self) -> None:
+        version, content = self._api.objects[TLS]["metadata"]["resourceVersion"], self._api.data(TLS)
+        (self.directory / version).mkdir(exist_ok=True)
         for name in ("tls.crt", "tls.key"):
             (self.directory / version / name).write_bytes(content[name])
         fresh = self.directory / "..fresh"
         fresh.symlink_to(version)
         fresh.rename(self.directory / "..data")
-        self._mounted = version
 
 
 class ApiServers:
-    """The bundles that an API server may use: the current ones, and those that were just replaced."""
+    """The bundles that an API server may use: the current ones, and those that were just replaced.
+
+    Attributes:
+        lock: held while a client uses one of them.
+        bundle_sizes: how many certificates the bundles have.
+    """
 
     def __init__(self, api: CertsApiServer) -> None:
-        self._api, self._last_published, self._contexts = api, dict[bytes, float](), dict[bytes, ssl.SSLContext]()
+        self._api, self._contexts = api, dict[bytes, ssl.SSLContext]()
+        self.lock = threading.Lock()
         self.bundle_sizes: set[int] = set()
-        self.observe()
-
-    def observe(self) -> None:
-        """Record the published bundles."""
-        now = time.monotonic()
-        for bundle in [*self._api.bundles(MUTATING), *self._api.bundles(VALIDATING)]:
-            self._last_published[bundle] = now
-            self.bundle_sizes.add(len(verify.certificates(bundle)))
-        self._last_published = {
-            bundle: last for bundle, last in self._last_published.items() if now - last < 0.75 * PUBLISH_LAG
-        }
 
     def any_context(self) -> ssl.SSLContext:
         """The TLS context of a random API server."""
-        bundle = random.choice(list(self._last_published))
-        if bundle not in self._contexts:
-            self._contexts[bundle] = ssl.create_default_context(cadata=bundle.decode())
-        return self._contexts[bundle]
+        for bundle in [*self._api.bundles(MUTATING), *self._api.bundles(VALIDATING)]:
+            if bundle not in self._contexts:
+                self._contexts[bundle] = ssl.create_default_context(cadata=bundle.decode())
+                self.bundle_sizes.add(len(verify.certificates(bundle)))
+        return random.choice(list(self._contexts.values()))
+
+    def wait_for_lag(self) -> None:
+        """Move the clock, and stop using the bundles that were replaced."""
+        with self.lock:
+            self._contexts.clear()
+            self._api.ahead += LAG
 
 
 class Load:
@@ -87,41 +82,38 @@ class Load:
         self._port, self._servers = port, servers
         self.responses: Counter[str] = Counter()
         self.failures: list[BaseException] = []
-        self.leaves: set[bytes] = set()
+        self.leaves: dict[bytes, None] = {}
+        self._stop = threading.Event()
 
-    def send(self, stop: threading.Event) -> None:
+    def send(self) -> None:
         with Connection(self._port, self._servers.any_context(), HOST) as kept:
-            while not stop.is_set():
+            while not self._stop.wait(0.02):
                 try:
                     admission_response(kept.post("/mutate", review()))
                     self.responses["kept"] += 1
-                    with Connection(self._port, self._servers.any_context(), HOST) as fresh:
+                    with self._servers.lock, Connection(self._port, self._servers.any_context(), HOST) as fresh:
                         admission_response(fresh.post("/validate", review()))
-                        self.leaves.add(fresh.certificate)
+                        self.leaves.setdefault(fresh.certificate)
                     self.responses["new"] += 1
                 except (OSError, AssertionError) as error:
                     self.failures.append(error)
-                time.sleep(0.1)
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        threads = [threading.Thread(target=self.send) for _ in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join()
 
-@contextmanager
-def run_in_background(*work: threading.Thread, stop: threading.Event) -> Iterator[None]:
-    for thread in work:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in work:
-            thread.join()
-
-
-def repeating(step: object, stop: threading.Event) -> threading.Thread:
-    def run() -> None:
-        while not stop.wait(0.05):
-            step()
-
-    return threading.Thread(target=run)
+    def continues(self) -> None:
+        """Wait for some more requests."""
+        before = self.responses.copy()
+        until(lambda: self.failures or min((self.responses - before)[kind] for kind in ("kept", "new")) > 10)
 
 
 @pytest.fixture
@@ -140,14 +132,11 @@ def leaf_hosts(api: CertsApiServer) -> list[str]:
 
 
 def test_no_request_fails(old_leaf: CertsApiServer, certs: Certs, tmp_path: Path):
-    kubelet, servers, stop = (
-        Kubelet(old_leaf, tmp_path / "mounted"),
-        ApiServers(old_leaf),
-        threading.Event(),
-    )
+    kubelet, servers = Kubelet(old_leaf, tmp_path / "mounted"), ApiServers(old_leaf)
     files = ["--tls-cert", str(kubelet.directory / "tls.crt"), "--tls-key", str(kubelet.directory / "tls.key")]
     program = Program([*files, "--audit-log", ""], tmp_path / "stderr", tmp_path)
     load = Load(program.port, servers)
+    lags = [f"--{which}-lag={LAG.total_seconds():.0f}s" for which in ("publish", "serve")]
 
     def listening() -> bool:
         try:
@@ -158,18 +147,19 @@ def test_no_request_fails(old_leaf: CertsApiServer, certs: Certs, tmp_path: Path
 
     try:
         until(listening)
-        threads = [threading.Thread(target=load.send, args=(stop,)) for _ in range(CLIENTS)]
-        with run_in_background(repeating(kubelet.follow, stop), repeating(servers.observe, stop), *threads, stop=stop):
-            assert wait_for(certs.start("ensure")).code == 0
-            until(lambda: len(load.leaves) == 2)
-            lags = ["--publish-lag", str(PUBLISH_LAG), "--serve-lag", str(SERVE_LAG)]
-            assert wait_for(certs.start("ensure", "--rotate-ca", "--wait", "60", *lags)).code == 0
-            until(lambda: len(load.leaves) == 3)  # the old leaf, its successor, and the leaf of the new CA
-            before = load.responses.copy()
-            until(lambda: load.failures or min((load.responses - before)[kind] for kind in ("kept", "new")) > 20)
+        with load.running():
+            # The leaf; the bundle with the next CA; the leaf of that CA; the bundle without the old CA.
+            for rotate, leaves in (([], 2), (["--rotate-ca"], 2), ([], 3), ([], 3)):
+                assert certs("ensure", *rotate, *lags).code == 0
+                load.continues()  # with the old files
+                kubelet.follow()
+                until(lambda leaves=leaves: load.failures or len(load.leaves) == leaves)
+                load.continues()
+                servers.wait_for_lag()
+            load.continues()
     finally:
         program.close()
     assert load.failures == []
-    assert len(load.leaves) == 3
+    assert len(load.leaves) == 3, "the old leaf, its successor, and the leaf of the new CA"
     assert servers.bundle_sizes == {1, 2}
     assert certs("show").code == 0

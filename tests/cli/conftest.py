@@ -88,7 +88,6 @@ def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) 
         input=stdin,
         capture_output=True,
         env=env,
-        timeout=120,
         check=False,
     )
 
@@ -100,7 +99,6 @@ def python(code: str, *argv: object, env: dict[str, str] | None = None) -> subpr
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
         env=os.environ | (env or {}),
     )
 

@@ -26,7 +26,7 @@ class Running:
 
     def get(self, path: str, host: str | None = None) -> bytes:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Host": host} if host else {})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request) as answer:
             body: bytes = answer.read()
             return body
 
@@ -99,7 +99,7 @@ def test_unusable_options_are_errors(options: list[str], message: str, capsys: p
 def test_a_port_in_use_is_an_error_and_sigterm_ends_the_console(start: Start):
     taken = start("--sample")
     command = [str(COMMAND), "console", "--bind", f"127.0.0.1:{taken.port}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "name another address with --bind" in done.stderr
     ends(taken, signal.SIGTERM)
@@ -108,7 +108,7 @@ def test_a_port_in_use_is_an_error_and_sigterm_ends_the_console(start: Start):
 def ends(console: Running, number: signal.Signals) -> str:
     """Send a signal; returns what the console printed."""
     console.process.send_signal(number)
-    _, errors = console.process.communicate(timeout=30)
+    _, errors = console.process.communicate()
     assert console.process.returncode == 0
     assert "Traceback" not in errors
     assert not console.is_ready()

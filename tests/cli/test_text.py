@@ -110,7 +110,7 @@ def _at_a_terminal(environment: dict[str, str], *argv: object) -> str:
     except OSError:  # Linux reports the end of a terminal with EIO
         pass
     os.close(terminal)
-    child.wait(timeout=60)
+    child.wait()
     return data.decode().replace("\r\n", "\n")
 
 

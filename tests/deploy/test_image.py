@@ -35,9 +35,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PYTHON, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run([*PYTHON, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_every_module_can_be_imported_without_what_is_cut(environment: dict[str, str]):

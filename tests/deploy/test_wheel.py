@@ -57,7 +57,6 @@ def run(home: Path, command: str, *arguments: str) -> subprocess.CompletedProces
         env={"PATH": f"{home / 'bin'}:/usr/bin:/bin", "HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 

@@ -149,9 +149,9 @@ def test_a_watch_that_times_out_confirms_the_cache_and_restarts(api: ApiServer, 
 
 
 def test_a_long_silence_is_followed_by_a_list(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(module, "SILENT_SECONDS", 0.1)
     reflector = start()
-    time.sleep(0.4)
+    time.sleep(0.2)
     api.break_watches()
     until(lambda: listed(api) == 2)
     until(lambda: reflector.problem is None)
@@ -205,13 +205,13 @@ def test_outages_at_the_start_and_later_are_survived_and_logged_once(
     api.stop()
     reflector = start(listed=False)
     until(lambda: reflector.problem)
-    time.sleep(0.4)
+    time.sleep(0.2)
     assert reflector.confirmed is None
     api.start()
     until(lambda: reflector.objects == {"a": "1"})
     api.stop()
     until(lambda: reflector.problem)
-    time.sleep(0.4)
+    time.sleep(0.2)
     assert reflector.objects == {"a": "1"}, "the cache keeps the last objects"
     api.put(NODES, node("a", "2"))
     api.start()

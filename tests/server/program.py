@@ -19,14 +19,12 @@ from tests.server.client import SECONDS, Connection, Response, context
 
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
-START_SECONDS = 30.0
-EXIT_SECONDS = 15.0  # far more than it takes, and less than the server waits for requests in flight
 PORTS = 1000  # for each process of the tests
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 NUMBERS = count(random.SystemRandom().randrange(PORTS))  # Hypothesis sets the seed of the usual one
 
 
-def until(holds: Callable[[], Any], seconds: float = 30.0) -> Any:
+def until(holds: Callable[[], Any], seconds: float = SECONDS) -> Any:
     """Wait until something holds, and return it.
 
     Raises:
@@ -117,7 +115,7 @@ class Program:
 
     def wait_ready(self) -> None:
         """Wait until it reports that it is ready."""
-        until(self.is_ready, START_SECONDS)
+        until(self.is_ready)
 
     def is_ready(self) -> bool:
         """Whether it reports that it is ready; False if it does not respond."""
@@ -127,8 +125,8 @@ class Program:
         except (OSError, ssl.SSLError):  # no file of the CA yet, no listener yet
             return False
 
-    def connect(self, host: str = "localhost", timeout: float = SECONDS) -> Connection:
-        return Connection(self.port, context(self.ca), host, timeout)
+    def connect(self, host: str = "localhost") -> Connection:
+        return Connection(self.port, context(self.ca), host)
 
     def get(self, path: str) -> Response:
         """GET on a connection of its own."""
@@ -196,7 +194,7 @@ class Program:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.wait(EXIT_SECONDS)
+            self.process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

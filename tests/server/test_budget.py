@@ -186,7 +186,7 @@ def test_small_pieces_count_for_what_they_cost(small: Program, kept: Connection)
 def test_half_open_handshakes_are_evicted(small: Program, kept: Connection):
     with contextlib.ExitStack() as held:
         for count in range(2 * SMALL_CONNECTIONS):
-            mute = held.enter_context(socket.create_connection(("127.0.0.1", small.port), timeout=5))
+            mute = held.enter_context(socket.create_connection(("127.0.0.1", small.port)))
             mute.sendall(b"\x16\x03\x01\x02\x00\x01")
             if count % 50 == 0:
                 admission_response(small.post("/validate", review()))
@@ -196,7 +196,7 @@ def test_half_open_handshakes_are_evicted(small: Program, kept: Connection):
 
 def test_a_handshake_without_end_is_cut(small: Program):
     with (
-        socket.create_connection(("127.0.0.1", small.port), timeout=30) as endless,
+        socket.create_connection(("127.0.0.1", small.port)) as endless,
         contextlib.suppress(ConnectionError),
     ):
         for _ in range(20):

@@ -169,7 +169,7 @@ def test_writing_the_same_ca_again_closes_no_connection(server: Program, connect
         before = server.metric("config_reloads_total", source="client-ca")
         clients.trust(clients.ca)
         until(lambda: server.metric("config_reloads_total", source="client-ca") > before)
-        time.sleep(0.6)
+        time.sleep(0.2)
         assert admission_response(kept.post("/validate", review()))
 
 

@@ -71,7 +71,7 @@ def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority:
     resource.prlimit(program.worker, resource.RLIMIT_NOFILE, (64, 64))
     with contextlib.ExitStack() as held:
         for _ in range(100):
-            held.enter_context(socket.create_connection(("127.0.0.1", program.port), timeout=5))
+            held.enter_context(socket.create_connection(("127.0.0.1", program.port)))
         fresh: Pair = authority.renew()
         until(lambda: "Too many open files" in program.log())
         until(program.is_ready)

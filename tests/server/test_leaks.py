@@ -150,7 +150,7 @@ def ended_by(ending: Callable[[Connection], None]) -> Connect:
 
 def bad_handshake(sent: bytes, *, waits: bool) -> Connect:
     def connect(counted: Counted) -> None:
-        with socket.create_connection(("127.0.0.1", counted.program.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", counted.program.port)) as connection:
             connection.sendall(sent)
             if waits:
                 with contextlib.suppress(ConnectionError):

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 from tests.server.conftest import SETTINGS, Start
-from tests.server.program import EXIT_SECONDS
 from tests.server.reviews import admission_response, review
 from tests.server.test_rule_that_raises import AuditLog
 from tests.test_review import USUAL
@@ -50,5 +49,5 @@ def test_sigterm_loses_no_line(start: Start, tmp_path: Path):
         for number in range(50):
             admission_response(connection.post("/mutate", numbered(number)))
         program.process.terminate()
-        assert program.process.wait(EXIT_SECONDS) == 0
+        assert program.process.wait() == 0
     assert [json.loads(line)["uid"] for line in file.read_text().splitlines()] == [f"u-{n}" for n in range(50)]

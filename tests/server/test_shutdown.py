@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.server.client import JSON, Connection, encode_request
+from tests.server.client import JSON, SECONDS, Connection, encode_request
 from tests.server.conftest import Start
-from tests.server.program import EXIT_SECONDS, Program, until
+from tests.server.program import Program, until
 from tests.server.reviews import admission_response, review
 from tests.server.test_bad_bytes import GOOD
 
@@ -22,7 +22,9 @@ def start_server(start: Start) -> StartServer:
 
 
 def exit_code(program: Program) -> int:
-    return program.process.wait(EXIT_SECONDS)
+    code = program.process.wait(SECONDS)
+    assert "SIGKILL" not in program.log(), "it ends by itself, and not when the master's patience ends"
+    return code
 
 
 def send_most_of_a_review(connection: Connection) -> None:
@@ -41,7 +43,7 @@ def test_sigterm_finishes_reviews_in_progress(start_server: StartServer):
         program.process.terminate()
         assert idle.ended()
         assert used.ended()
-        time.sleep(0.5)
+        time.sleep(0.2)
         assert program.process.poll() is None, "the server waits for the review in progress"
         busy.send(GOOD[-10:])
         response = busy.receive()

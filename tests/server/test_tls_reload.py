@@ -128,7 +128,7 @@ def test_a_lasting_problem_is_logged_once(reloading: Program, authority: Authori
     logged = reloading.log().count("ERROR")
     authority.key.unlink()
     until(lambda: "last good" in reloading.readyz())
-    time.sleep(0.5)
+    time.sleep(0.2)
     assert reloading.log().count("ERROR") == logged + 1
 
 

@@ -19,7 +19,7 @@ from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, p
 from tests.server.program import DATA, until
 from webhook.errors import ConfigError
 from webhook.kube import reflector
-from webhook.kube.client import QUIET_SECONDS
+from webhook.kube.client import Client
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
 from webhook.settings.files import Paths
@@ -173,8 +173,8 @@ def test_an_unreadable_file_is_reported_without_a_gap(files: Paths):
     files["policy"].unlink()
     with running(watcher):
         until(lambda: watcher.problems)
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
+        for _ in range(50):
+            time.sleep(0.01)
             assert watcher.problems
             assert source(watcher, "policy").source.problem
 
@@ -265,7 +265,7 @@ def test_nodes_wait_for_the_device_config(api: ApiServer, cluster: ClusterOption
     watcher = SettingsWatcher({}, cluster)
     with running(watcher):
         until(lambda: "403 configmaps" in (source(watcher, "device config").source.problem or ""))
-        time.sleep(0.3)
+        time.sleep(0.2)
         assert (api.requests_for(NODES), watcher.snapshot.fleet) == ([], None)
         api.heal()
         until(lambda: watcher.snapshot.fleet)
@@ -418,12 +418,14 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
         assert watcher.snapshot.fleet is not None, "it is not stale yet"
 
 
-def test_start_does_not_wait_for_an_unresponsive_api_server(api: ApiServer, cluster: ClusterOptions):
+def test_start_does_not_wait_for_an_unresponsive_api_server(
+    api: ApiServer, cluster: ClusterOptions, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Client.__init__, "__defaults__", (3600.0,))  # if stop waits for a response, the test hangs
     api.fail(".*", hang)
-    thread, started = SettingsThread(SettingsWatcher({}, cluster)), time.monotonic()
+    thread = SettingsThread(SettingsWatcher({}, cluster))
     thread.start(patience=0.3)
     thread.stop()  # although threads may still wait for the first byte of a response
-    assert 0.3 <= time.monotonic() - started < QUIET_SECONDS - 2, "stop does not wait for the timeout of a request"
     api.stop()
     until(lambda: not threads())
 
@@ -458,4 +460,4 @@ def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Paths):
         "thread = SettingsThread(SettingsWatcher(or_samples({}), None)); thread.start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"KUBECONFIG": "/nowhere"})

@@ -308,7 +308,7 @@ def test_a_serving_process_takes_the_largest_and_stays_small(tmp_path: Path):
         assert max(_peaks(console.pid)) < MAX_MEMORY
     finally:
         console.terminate()
-        console.wait(timeout=60)
+        console.wait()
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
@@ -319,7 +319,7 @@ def _ask(port: int, path: str, question: object = None) -> tuple[int, bytes]:
         f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"} if data else {}
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
