@@ -20,7 +20,6 @@ from tests.e2e.serving import Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, render
 from webhook.devices.config_file import parse_device_config
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.policy.policy import default_policy
 
 ROUNDS, CREATIONS = 4, 100  # creations of each kind; the settings take turns
@@ -34,14 +33,7 @@ def report(directory: Path) -> int:
         print(f"fallback policies: not measured\n{ASSETS_HELP}", file=sys.stderr)
         return 1
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
-    policies = {
-        "isolation": admission_policies(config, default_policy(), "isolation"),
-        "static": admission_policies(config, default_policy(), "static"),
-        "static and repairs": [
-            *admission_policies(config, default_policy(), "static"),
-            *repairing_policy(config, default_policy()),
-        ],
-    }
+    policies = admission_policies(config, default_policy())
     (directory / "cluster").mkdir()
     cluster = Cluster(binaries, directory / "cluster")
     try:
@@ -66,44 +58,43 @@ def _serve(cluster: Cluster, directory: Path) -> Replica:
     return webhook
 
 
-def _measure(cluster: Cluster, api: Api, policies: dict[str, list[Object]]) -> None:
+def _measure(cluster: Cluster, api: Api, policies: list[Object]) -> None:
     configurations = [
         api.get(f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/vgpu-webhook").body
         for kind in (document["kind"] for document in filter(is_configuration, render(cluster)))
     ]
     for configuration in configurations:
         configuration["metadata"] = {"name": configuration["metadata"]["name"]}
-    settings = {("", False): [], ("", True): configurations}
-    settings |= {
-        (fallback, called): [*documents, *(configurations if called else [])]
-        for fallback, documents in policies.items()
+    settings = {
+        (held, called): [*(policies if held else []), *(configurations if called else [])]
+        for held in (False, True)
         for called in (False, True)
     }
     manifests = {"plain": pod("plain", {"cpu": "1"}), "device": device_pod("device")}
     for manifest in manifests.values():
         manifest["spec"]["schedulerName"] = "volcano"
-    measured: dict[tuple[str, bool, str], list[float]] = {}
+    measured: dict[tuple[bool, bool, str], list[float]] = {}
     _remove(cluster, configurations)
     for _ in range(ROUNDS):
-        for (fallback, called), documents in settings.items():
+        for (held, called), documents in settings.items():
             if documents:
                 cluster.apply(*documents)
                 time.sleep(3)  # until the API server evaluates them
             for kind, manifest in manifests.items():
                 _create(api, manifest)
-                measured.setdefault((fallback, called, kind), []).extend(
-                    _create(api, manifest) for _ in range(CREATIONS)
-                )
+                measured.setdefault((held, called, kind), []).extend(_create(api, manifest) for _ in range(CREATIONS))
             _remove(cluster, documents)
             time.sleep(2)
     print("fallback policies: dry-run creations, p50 and p95 in ms")
-    print(f"  {'fallback':<22}{'webhook':<10}{'plain pod':>16}{'device pod':>18}")
-    for fallback, called in settings:
+    print(f"  {'policies':<10}{'webhook':<10}{'plain pod':>16}{'device pod':>18}")
+    for held, called in settings:
         texts = [
             f"{median(times) * 1000:.2f} {quantiles(times, n=20)[-1] * 1000:.2f}"
-            for times in (measured[fallback, called, kind] for kind in manifests)
+            for times in (measured[held, called, kind] for kind in manifests)
         ]
-        print(f"  {fallback or 'none':<22}{'called' if called else 'none':<10}{texts[0]:>16}{texts[1]:>18}")
+        print(
+            f"  {'installed' if held else 'none':<10}{'called' if called else 'none':<10}{texts[0]:>16}{texts[1]:>18}"
+        )
 
 
 def _remove(cluster: Cluster, documents: list[Object]) -> None:

@@ -134,25 +134,14 @@ def test_every_entry_fails_closed_except_those_that_could_block_other_pods(print
         assert entry.get("reinvocationPolicy") == ("IfNeeded" if mutates else None)
 
 
-def test_the_fallback_repair_component_contains_the_default_output(run):
-    printed = run("manifests", "--fallback-repair").out
-    assert printed == (DEPLOY / "components" / "fallback-repair" / "policies.yaml").read_text()
-    documents = list(yaml.safe_load_all(run("manifests", "--fallback", "static", "--fallback-repair").out))
-    assert documents[-2:] == list(yaml.safe_load_all(printed))
-
-
-@pytest.mark.parametrize(("fallback", "component"), [("isolation", "fallback"), ("static", "fallback-static")])
-def test_the_fallback_components_contain_the_default_output(run, fallback, component):
-    assert (
-        run("manifests", "--fallback", fallback).out
-        == (DEPLOY / "components" / component / "policies.yaml").read_text()
-    )
+def test_the_fallback_component_contains_the_default_output(run):
+    assert run("manifests", "--fallback").out == (DEPLOY / "components" / "fallback" / "policies.yaml").read_text()
 
 
 def test_the_fallback_policies_deny_where_the_policy_denies(run, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: {isolation-env: warn}\nnamespaces: [{match: [team-*], rules: {host-access: deny}}]\n")
-    result = run("manifests", "--fallback", "isolation", "--failure-policy", "Ignore", "--policy", str(policy))
+    result = run("manifests", "--fallback", "--failure-policy", "Ignore", "--policy", str(policy))
     assert (result.code, result.err) == (0, "")
     documents = list(yaml.safe_load_all(result.out))
     assert [document["kind"] for document in documents] == [
@@ -171,18 +160,17 @@ def test_the_fallback_policies_deny_where_the_policy_denies(run, tmp_path):
 @pytest.mark.parametrize(("enforcement", "action"), [("warn", "Warn"), ("audit", "Audit")])
 def test_the_fallback_policies_only_warn_or_record_where_the_policy_enforces_nowhere(run, write, enforcement, action):
     policy = write("policy.yaml", {"enforcement": enforcement})
-    softened = run("manifests", "--fallback", "static", "--policy", policy).out
-    assert softened == run("manifests", "--fallback", "static").out.replace("- Deny", f"- {action}")
+    softened = run("manifests", "--fallback", "--policy", policy).out
+    assert softened == run("manifests", "--fallback").out.replace("- Deny", f"- {action}")
     some = {"enforcement": enforcement, "namespaces": [{"match": ["a"], "enforcement": "enforce"}]}
-    assert "- Deny" in run("manifests", "--fallback", "static", "--policy", write("policy.yaml", some)).out
+    assert "- Deny" in run("manifests", "--fallback", "--policy", write("policy.yaml", some)).out
 
 
-@pytest.mark.parametrize("option", ["--fallback=static", "--fallback-repair"])
-def test_static_files_differ_in_their_names_only(run, option):
-    printed = run("manifests", option, "--static").out
+def test_static_files_differ_in_their_names_only(run):
+    printed = run("manifests", "--fallback", "--static").out
     assert printed.startswith("---\n#")  # a comment above the first document would be a document without a kind
     documents = list(yaml.safe_load_all(printed))
-    assert printed.replace(STATIC_SUFFIX, "") == run("manifests", option).out
+    assert printed.replace(STATIC_SUFFIX, "") == run("manifests", "--fallback").out
     for policy, binding in zip(documents[::2], documents[1::2], strict=True):
         name = policy["metadata"]["name"]
         assert name.endswith(".static.k8s.io")
@@ -200,12 +188,7 @@ def test_invalid_object_names_are_refused(run, options):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ["--failure-policy", "Ignore"],
-        ["--fallback", "isolation", "--all-pods"],
-        ["--static"],
-        ["--fallback", "isolation", "--fallback-repair", "--static"],
-    ],
+    [["--failure-policy", "Ignore"], ["--fallback", "--all-pods"], ["--static"]],
 )
 def test_options_that_do_not_go_together(run, options):
     result = run("manifests", *options)

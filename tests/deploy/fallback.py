@@ -10,7 +10,6 @@ import pytest
 from tests.deploy.calling import Entry, Json
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.manifests.fallback.repairs import repairing_policy
 from webhook.pod.quantity import parse
 from webhook.policy.policy import Policy
 
@@ -35,18 +34,6 @@ def _is_integer(quantity: Any) -> bool:
     return isinstance(number, int) and number in range(-(2**63), 2**63)
 
 
-def _flat(lists: list[Any]) -> list[Any]:
-    return [item for each in lists for item in _plain(each)]
-
-
-def _plain(value: Any) -> Any:
-    return value.plain_value() if hasattr(value, "plain_value") else value
-
-
-def _escaped(key: Any) -> str:
-    return str(_plain(key)).replace("~", "~0").replace("/", "~1")
-
-
 # Quantities stay the texts that they are.
 _INT, _BOOL, _STRING = cel.Type.INT, cel.Type.BOOL, cel.Type.STRING
 _KUBERNETES = cel.CelExtension(
@@ -54,15 +41,8 @@ _KUBERNETES = cel.CelExtension(
     [
         _function("sum", _INT, [cel.Type.List(_INT)], _sum),
         _function("quantity", _STRING, [_STRING], lambda quantity: quantity, member=False),
-        _function(
-            "sign", _INT, [_STRING], lambda quantity: (_number(quantity) > 0) - (_number(quantity) < 0), member=False
-        ),
         _function("isInteger", _BOOL, [_STRING], _is_integer),
         _function("asInteger", _INT, [_STRING], _number),
-        _function("lists.range", cel.Type.List(_INT), [_INT], lambda size: list(range(size)), member=False),
-        _function("flatten", cel.Type.List(cel.Type.DYN), [cel.Type.List(cel.Type.DYN)], _flat),
-        _function("jsonpatch.escapeKey", _STRING, [_STRING], _escaped, member=False),
-        _function("isGreaterThan", _BOOL, [_STRING, _STRING], lambda one, other: _number(one) > _number(other)),
     ],
 )
 _VARIABLES = ("object", "oldObject", "request", "variables")
@@ -97,9 +77,6 @@ class Expression:
         found = self._compiled.eval(data=data | {"variables": variables})
         assert found.type() != cel.Type.ERROR, f"{what}: {found.value()}"
         return found.plain_value()
-
-
-OTHER_WORDS = ["percentage-unresolved"]  # whose sentence names the nodes
 
 
 def shown(sentence: str) -> str:
@@ -142,11 +119,6 @@ def _evaluated(variables: list[tuple[str, Expression]], request: Json) -> Json:
     return data
 
 
-def compiled(policies: list[Json]) -> list[AdmissionPolicy]:
-    """Compile every expression of some admission policies."""
-    return [_compiled(one) for one in policies if one["kind"] == "ValidatingAdmissionPolicy"]
-
-
 def _compiled(policy: Json) -> AdmissionPolicy:
     spec = policy["spec"]
     (validation,) = spec["validations"]
@@ -160,36 +132,16 @@ def _compiled(policy: Json) -> AdmissionPolicy:
     return AdmissionPolicy(entry, variables, expression, message)
 
 
-class Repairs:
-    """The mutating admission policy of some settings, as in `AdmissionPolicy`."""
-
-    def __init__(self, config: DeviceConfig, policy: Policy) -> None:
-        spec = repairing_policy(config, policy)[0]["spec"]
-        webhook = spec["matchConstraints"] | {"name": "repair", "rules": spec["matchConstraints"]["resourceRules"]}
-        self._entry = Entry(webhook, [_compile(each["expression"]) for each in spec["matchConditions"]])
-        self._variables = [(each["name"], Expression(each["expression"])) for each in spec["variables"]]
-        (mutation,) = spec["mutations"]
-        patch = re.sub(r'JSONPatch\{op: ("\w+"), path: ', r'{"op": \1, "path": ', mutation["jsonPatch"]["expression"])
-        self._patch = Expression(patch.replace(", value: ", ', "value": '))
-
-    def patches(self, request: Json) -> list[Json]:
-        """The JSON patch that the API server makes."""
-        if not self._entry.takes(request):
-            return []
-        data = _evaluated(self._variables, request)
-        found: list[Json] = self._patch.value(data, "the patch")
-        return found
-
-
 class FallbackPolicies:
     """The fallback policies of some settings."""
 
-    _rendered: ClassVar[dict[tuple[str, str, str], list[AdmissionPolicy]]] = {}
+    _rendered: ClassVar[dict[tuple[str, str], list[AdmissionPolicy]]] = {}
 
-    def __init__(self, fallback: str, config: DeviceConfig, policy: Policy) -> None:
-        settings = fallback, repr(config), policy.digest
+    def __init__(self, config: DeviceConfig, policy: Policy) -> None:
+        settings = repr(config), policy.digest
         if settings not in self._rendered:
-            self._rendered[settings] = compiled(admission_policies(config, policy, fallback))
+            policies = admission_policies(config, policy)[::2]
+            self._rendered[settings] = [_compiled(one) for one in policies]
         self._policies = self._rendered[settings]
 
     def refusal(self, request: Json) -> str:

@@ -15,8 +15,7 @@ from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_sp
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.manifests.fallback.repairs import repairing_policy
-from webhook.policy.policy import Policy, default_policy, parse_policy
+from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.policy.text import json_schema
 from webhook.settings.snapshot import default_device_config
 
@@ -24,8 +23,7 @@ helm = pytest.importorskip("helm_python", reason="there is no Helm library for t
 
 CA = "-----BEGIN CERTIFICATE-----\n…\n"
 SECRET = {"certificates": {"source": "secret", "secret": {"name": "team-tls", "caBundle": CA}}}
-FALLBACK = (DEPLOY / "components" / "fallback-repair" / "policies.yaml").read_text() + "---\n"
-FALLBACK += (DEPLOY / "components" / "fallback-static" / "policies.yaml").read_text()
+FALLBACK = (DEPLOY / "components" / "fallback" / "policies.yaml").read_text()
 SOME_ENFORCED: Json = {
     "enforcement": "audit",
     "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
@@ -265,10 +263,9 @@ def test_webhook_configurations_can_be_replaced():
 
 
 def test_the_fallback_policies_can_be_replaced():
-    printed = (DEPLOY / "components" / "fallback" / "policies.yaml").read_text().replace("volcano.sh/", "gpu.example/")
     values = {
-        "fallback": "isolation",
-        "fallbackPolicies": printed,
+        "fallback": True,
+        "fallbackPolicies": FALLBACK.replace("volcano.sh/", "gpu.example/"),
         "excludedNamespaces": ["infra"],
         "commonLabels": {"team": "a"},
     }
@@ -287,22 +284,21 @@ def test_the_fallback_policies_can_be_replaced():
 
 
 @pytest.mark.parametrize(
-    ("values", "actions", "repairs"),
+    ("values", "action"),
     [
-        ({}, ["Deny"], True),
-        ({"enforcement": "warn"}, ["Warn"], False),
-        ({"enforcement": "audit"}, ["Audit"], False),
-        ({"policy": "enforcement: audit"}, ["Audit"], False),
-        ({"policy": {"enforcement": "warn", "fleet": {"autoscaled": True}, "namespaces": []}}, ["Warn"], False),
-        ({"enforcement": "audit", "fallbackPolicies": FALLBACK}, ["Audit"], False),
-        ({"policy": SOME_ENFORCED, "fallbackPolicies": FALLBACK}, ["Deny"], True),
+        ({}, "Deny"),
+        ({"enforcement": "warn"}, "Warn"),
+        ({"enforcement": "audit"}, "Audit"),
+        ({"policy": "enforcement: audit"}, "Audit"),
+        ({"policy": {"enforcement": "warn", "fleet": {"autoscaled": True}, "namespaces": []}}, "Warn"),
+        ({"enforcement": "audit", "fallbackPolicies": FALLBACK}, "Audit"),
+        ({"policy": SOME_ENFORCED, "fallbackPolicies": FALLBACK}, "Deny"),
     ],
 )
-def test_the_fallback_policies_do_no_more_than_the_enforcement(values: Json, actions: list[str], repairs: bool):
-    found = objects(values | {"fallback": "static", "fallbackRepair": True})
+def test_the_fallback_policies_do_no_more_than_the_enforcement(values: Json, action: str):
+    found = objects(values | {"fallback": True})
     bindings = [d["spec"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"]
-    assert [spec["validationActions"] for spec in bindings] == [actions] * len(bindings) != []
-    assert ("MutatingAdmissionPolicyBinding" in [d["kind"] for d in found]) is repairs
+    assert [spec["validationActions"] for spec in bindings] == [[action]] * 4
 
 
 # For each key of the policy but `enforcement`, a value that is not the default.
@@ -334,33 +330,27 @@ POLICIES: Json = {
         }
     ],
 }
-FOLLOWED = {"dialects", "helpURL", "percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
+NOT_FOLLOWED = {"rules", "isolationEnv", "namespaces", "trustedUsers", "exceptions"}
 
 
 @pytest.mark.parametrize("key", sorted(json_schema()["properties"].keys() - {"enforcement"}))
 def test_a_policy_that_the_fallback_policies_of_the_chart_do_not_follow_is_refused(key: str):
-    values = {"fallback": "static", "fallbackRepair": True, "policy": {key: POLICIES[key]}}
-    if key in FOLLOWED:
-        policy = parse_policy({key: POLICIES[key]}, key)
-        assert printed_fallback(policy) == printed_fallback(default_policy())
+    more = {"schedulerNames": ["volcano", "gpu"]} if key == "schedulerName" else {}
+    values = {"fallback": True, "policy": {key: POLICIES[key]} | more}
+    if key not in NOT_FOLLOWED:
+        config, policy = default_device_config(), parse_policy(values["policy"], key)
+        assert admission_policies(config, policy) == admission_policies(config, default_policy())
         assert objects(values)
         return
-    more = {"schedulerNames": ["volcano", "gpu"]} if key == "schedulerName" else {}
-    values["policy"] |= more
     with pytest.raises(helm.HelmRenderError, match="which the fallback policies of the chart do not follow"):
         objects(values)
     assert objects(values | {"fallbackPolicies": FALLBACK})
 
 
-def printed_fallback(policy: Policy) -> list[Json]:
-    config = default_device_config()
-    return [*admission_policies(config, policy, "static"), *repairing_policy(config, policy)]
-
-
-def test_an_enforcement_that_the_printed_net_does_not_follow_is_refused():
+def test_an_enforcement_that_the_printed_fallback_policies_do_not_follow_is_refused():
     policy = {"namespaces": SOME_ENFORCED["namespaces"]}
     with pytest.raises(helm.HelmRenderError, match="set enforcement in the policy"):
-        objects({"fallback": "static", "fallbackPolicies": FALLBACK, "policy": policy, "enforcement": "audit"})
+        objects({"fallback": True, "fallbackPolicies": FALLBACK, "policy": policy, "enforcement": "audit"})
 
 
 def test_the_policy_and_the_enforcement_are_merged():

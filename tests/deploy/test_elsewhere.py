@@ -15,7 +15,7 @@ from webhook.questions.scan.policy_reports import NAME as REPORT
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-FALLBACK = {f"{kind}AdmissionPolicy{part}" for kind in ("Validating", "Mutating") for part in ("", "Binding")}
+FALLBACK = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS, *FALLBACK}
 
 # What keeps its name wherever the webhook is installed.

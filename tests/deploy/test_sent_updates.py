@@ -40,7 +40,7 @@ from webhook.policy.policy import default_policy, parse_policy
 from webhook.review import mutate, validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
-USUAL_FALLBACK = FallbackPolicies("isolation", USUAL.snapshot.config, default_policy())
+USUAL_FALLBACK = FallbackPolicies(USUAL.snapshot.config, default_policy())
 
 
 @st.composite

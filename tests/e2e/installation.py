@@ -63,9 +63,10 @@ class Installation:
         for replica in self.replicas:
             replica.close()
 
-    def create_pod(self) -> Response:
+    def create_pod(self, **security_context: bool) -> Response:
+        manifest = device_pod(f"pod-{next(_numbers)}", securityContext=security_context)
         with self.cluster.api() as api:
-            return api.post(f"{pods('users')}", device_pod(f"pod-{next(_numbers)}"))
+            return api.post(pods("users"), manifest)
 
     def entries(self) -> dict[str, Any]:
         """The webhooks of both configurations, by name."""

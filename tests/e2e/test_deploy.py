@@ -40,10 +40,7 @@ def test_it_is_installed_and_removed(overlay: Path, bare_cluster: Cluster):
         "configured",
     }
     with bare_cluster.api() as api:
-        created = device_pod("p")
-        if overlay.name == "fallback-static":  # it refuses pods that the webhook would repair
-            created["spec"] |= {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
-        assert api.post(f"{pods('volcano-system')}?dryRun=All", created).status == 201, (
+        assert api.post(f"{pods('volcano-system')}?dryRun=All", device_pod("p")).status == 201, (
             "entries without rules block no pod"
         )
         run_kubectl(bare_cluster, "delete", "-k", str(overlay), "--wait=false")

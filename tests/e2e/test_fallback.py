@@ -13,8 +13,7 @@ import yaml
 
 from tests.deploy.clusters import DATA, outcome_of, request
 from tests.deploy.drawing import pod_with
-from tests.deploy.fallback import OTHER_WORDS, shown
-from tests.deploy.outside_fallback import NOT_IN_FALLBACK
+from tests.deploy.fallback import shown
 from tests.e2e.api import Api, Response
 from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
@@ -25,10 +24,10 @@ from tests.e2e.test_live import POLICY
 from tests.server.program import Authority, until
 from webhook.devices.config_file import parse_device_config
 from webhook.manifests.configurations import Installation
-from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
-from webhook.manifests.fallback.repairs import repairing_policy
+from webhook.manifests.fallback.isolation import ISOLATION
+from webhook.manifests.fallback.policies import admission_policies
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate, validate
+from webhook.review import validate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.suites.rulebook import rows
 
@@ -36,7 +35,7 @@ SECONDS = 20.0
 NAMESPACE, EXEMPT = "fallback-held", "fallback-free"
 EXCLUDED = "kube-system"  # the API server does not evaluate the fallback policies here
 DENYING = {
-    "rules": dict.fromkeys(FALLBACKS["static"], "deny"),
+    "rules": dict.fromkeys(ISOLATION, "deny"),
     "namespaces": [{"match": ["fallback-f*"], "exempt": True}],
 }
 PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
@@ -47,16 +46,15 @@ REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
 
 @pytest.fixture(scope="module")
 def fallback(cluster: Cluster) -> Iterator[list[Object]]:
-    """The static fallback policies of this policy and its repairs are in effect, and the API server calls no webhook."""
+    """The fallback policies of this policy are in effect, and the API server calls no webhook."""
     for configuration in filter(is_configuration, render(cluster)):
         cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
     policy = parse_policy(DENYING, "policy")
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
-    policies = admission_policies(config, policy, "static") + repairing_policy(config, policy)
+    policies = admission_policies(config, policy)
     cluster.apply(*namespace_objects(NAMESPACE), *namespace_objects(EXEMPT), service_account(EXCLUDED), *policies)
     with cluster.api() as api:
         until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
-        until(lambda: "foreign-scheduler" not in dry_run(api, PRIVILEGED).message, SECONDS)
     yield policies
     for document in policies:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
@@ -98,19 +96,12 @@ def as_manifest(manifest: Object) -> Object:
 
 
 def denials(manifest: Object) -> list[str]:
-    """The denials of the engine for a pod after its repairs, by the rules of the fallback policies."""
+    """The denials of the engine for a pod, by the rules of the fallback policies."""
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
-    policy = parse_policy(DENYING | {"repairs": dict.fromkeys(NOT_IN_FALLBACK, "off")}, "policy")
+    policy = parse_policy(DENYING, "policy")
     snapshot = SnapshotInputs(config, policy, None).snapshot()
-    repaired = outcome_of(mutate, request(manifest), snapshot).object
-    violations = [
-        violation
-        for violation in outcome_of(validate, request(dict(repaired)), snapshot).denials
-        if violation.rule in FALLBACKS["static"]
-    ]
-    return [
-        f"{violation.rule}: {'' if violation.rule in OTHER_WORDS else violation.message}" for violation in violations
-    ]
+    found = outcome_of(validate, request(manifest), snapshot).denials
+    return [f"{violation.rule}: {violation.message}" for violation in found if violation.rule in ISOLATION]
 
 
 def test_the_fallback_policies_agree_with_the_engine(api: Api, fallback: list[Object]):
@@ -146,7 +137,7 @@ def test_updates_bindings_mirror_pods_and_ephemeral_containers(cluster: Cluster,
         (writes, "PATCH", pods(NAMESPACE, "old", "status"), {"status": {"message": "x"}} | forged),
         (writes, "POST", f"/api/v1/namespaces/{NAMESPACE}/bindings", binding(forged["metadata"]["annotations"])),
         ("isolation-env: ", "PATCH", pods(NAMESPACE, "old", "ephemeralcontainers"), debug),
-        ("node-name-set: ", "POST", pods(NAMESPACE), mirror),
+        ("privileged-device: ", "POST", pods(NAMESPACE), mirror),
     ]
     with cluster.api(USER) as ordinary:
         for message, method, path, document in refused:
@@ -182,28 +173,16 @@ def test_large_pods_are_checked_in_time(api: Api, fallback: list[Object], contai
     assert seconds - without < 3, f"{seconds:.2f} s of CPU, and {without:.2f} s without the fallback policies"
 
 
-def test_a_long_annotation_is_checked_in_time(api: Api, fallback: list[Object]):
-    manifest = device_pod("long")
-    manifest["metadata"]["annotations"] = {"nvidia.com/nouse-gputype": "a," * 125_000}
-    seconds, response = timed(api, manifest)
-    assert "gputype-malformed: " in response.message
-    assert seconds < 2  # a split of the whole annotation takes ten
-
-
 def test_renamed_resources(cluster: Cluster, api: Api, fallback: list[Object]):
     document = yaml.safe_load(DEVICE_CONFIG.read_text())
     document["nvidia"]["resourceCountName"] = "gpu.example/slices"
     config, policy = parse_device_config(document, "device-config.yaml"), parse_policy({}, "policy")
     names = Installation("vgpu-webhook", "renamed")
-    policies = [
-        *admission_policies(config, policy, "static", installation=names),
-        *repairing_policy(config, policy, installation=names),
-    ]
+    policies = admission_policies(config, policy, installation=names)
     cluster.apply(*policies)
-    renamed = pod("renamed", {"gpu.example/slices": "0"})
+    renamed = pod("renamed", {"gpu.example/slices": "1"})
+    renamed["spec"]["containers"][0]["securityContext"] = {"privileged": True}
     until(lambda: "'renamed-pods'" in dry_run(api, renamed).message, SECONDS)
-    until(lambda: "number-zero: " in dry_run(api, renamed).message, SECONDS)
-    until(lambda: "foreign-scheduler: " not in dry_run(api, renamed).message, SECONDS)
     for document in policies:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
 
@@ -216,20 +195,9 @@ def test_the_doctor_compares_the_fallback_policies_with_the_policy(fallback: lis
         lines = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
         return [(line["status"], line["message"]) for line in lines if line["check"] == "fallback-policies"]
 
-    assert results() == [("ok", "as it should be: 10 objects")]
+    assert results() == [("ok", "as it should be: 8 objects")]
     policy.write_text(yaml.safe_dump(DENYING | {"trustedUsers": []}))
     assert {status for status, _ in results()} == {"broken"}
-
-
-def test_repairs(api: Api, fallback: list[Object]):
-    manifest = pod("repaired", {})
-    manifest["spec"]["containers"][0]["resources"] = {"requests": {"volcano.sh/vgpu-number": "1"}}
-    response = dry_run(api, manifest)
-    assert response.status == HTTPStatus.CREATED, response.message
-    spec = response.body["spec"]
-    assert spec["schedulerName"] == "volcano"
-    assert {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
-    assert spec["containers"][0]["resources"]["limits"] == {"volcano.sh/vgpu-number": "1"}
 
 
 def test_the_fallback_policies_change_no_verdict_of_the_webhook(

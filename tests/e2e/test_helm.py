@@ -132,16 +132,14 @@ def test_the_failure_policy_can_be_changed_later(release: HelmInstallation, tmp_
 def test_the_fallback_policies_warn_record_or_refuse_with_the_enforcement(release: HelmInstallation):
     """The webhook is away, and the pod breaks a rule of the fallback policies."""
     found = "ValidatingAdmissionPolicy 'vgpu-webhook-pods'"
-    release.upgrade(fallback="static", fallbackRepair=True, enforcement="warn")
-    until(lambda: found in "".join(release.create_pod().warnings), 20.0)
-    release.upgrade(fallback="static", fallbackRepair=True, enforcement="audit")
-    until(lambda: not release.create_pod().warnings, 20.0)
-    response = release.create_pod()
-    assert (response.status, response.body["spec"]["schedulerName"]) == (201, "default-scheduler"), response.message
-    release.upgrade(fallback="static", enforcement="enforce")
-    until(lambda: found in release.create_pod().message, 20.0)
-    release.upgrade(fallback="static", fallbackRepair=True)
-    until(lambda: release.create_pod().status == 201, 20.0)
+    release.upgrade(fallback=True, enforcement="warn")
+    until(lambda: found in "".join(release.create_pod(privileged=True).warnings), 20.0)
+    release.upgrade(fallback=True, enforcement="audit")
+    until(lambda: not release.create_pod(privileged=True).warnings, 20.0)
+    response = release.create_pod(privileged=True)
+    assert response.status == 201, response.message
+    release.upgrade(fallback=True, enforcement="enforce")
+    until(lambda: found in release.create_pod(privileged=True).message, 20.0)
 
 
 def test_a_failed_upgrade_changes_nothing(release: HelmInstallation, tmp_path: Path):

@@ -8,9 +8,8 @@ from webhook import names
 from webhook.cli.inputs import file_option
 from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
-from webhook.manifests.configurations import STATIC_SUFFIX, Installation, Object, as_json, as_yaml, configurations
-from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
-from webhook.manifests.fallback.repairs import repairing_policy
+from webhook.manifests.configurations import STATIC_SUFFIX, Installation, as_json, as_yaml, configurations
+from webhook.manifests.fallback.policies import admission_policies
 from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import DEVICE_CONFIG, POLICY
@@ -47,20 +46,15 @@ apply them again.
 @click.option("--all-pods", is_flag=True, help="Send every new pod to be repaired, as overwriteEnv: true requires.")
 @click.option(
     "--fallback",
-    type=click.Choice(list(FALLBACKS)),
-    help="Print admission policies instead, which the API server evaluates itself while the webhook is away: with the rules "
-    "that keep tenants apart (isolation), or with every rule that needs no nodes (static).",
-)
-@click.option(
-    "--fallback-repair",
     is_flag=True,
-    help="Print an admission policy that makes the repairs that need no nodes, for Kubernetes 1.36. With --fallback, both.",
+    help="Print admission policies instead, with the rules that keep tenants apart. The API server evaluates them itself, also "
+    "while the webhook is away.",
 )
 @click.option(
     "--static",
     is_flag=True,
     help="Print the fallback policies as a file for the disk of an API server from 1.37 on: nobody can then change them by the "
-    "API. With --fallback or --fallback-repair, not with both: each kind needs a directory of its own.",
+    "API. With --fallback.",
 )
 @click.option(
     "--failure-policy",
@@ -72,8 +66,7 @@ def command(
     namespace: str,
     name: str,
     all_pods: bool,
-    fallback: str | None,
-    fallback_repair: bool,
+    fallback: bool,
     static: bool,
     failure_policy: str | None,
     output: str,
@@ -81,25 +74,18 @@ def command(
 ) -> None:
     """Print the mutating and the validating webhook configuration, or the fallback policies."""
     inputs = SnapshotInputs.of(load({part: path for part, path in files.items() if path is not None}))
-    config = inputs.config
     installation = Installation(namespace, name, STATIC_SUFFIX if static else "")
-    if static and bool(fallback) is fallback_repair:
-        raise bad_usage("--static needs either --fallback or --fallback-repair: each kind needs a directory of its own")
-    if fallback or fallback_repair:
+    if fallback:
         if all_pods:
             raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --fallback")
-        found: list[Object] = []
-        after_failure = failure_policy or "Fail"
-        if fallback:
-            found += admission_policies(
-                config, inputs.policy, fallback, failure_policy=after_failure, installation=installation
-            )
-        if fallback_repair:
-            found += repairing_policy(config, inputs.policy, failure_policy=after_failure, installation=installation)
+        found = admission_policies(
+            inputs.config, inputs.policy, failure_policy=failure_policy or "Fail", installation=installation
+        )
     else:
-        if failure_policy:
-            raise bad_usage("--failure-policy belongs to the fallback policies: add --fallback")
+        if static or failure_policy:
+            option = "--static" if static else "--failure-policy"
+            raise bad_usage(f"{option} belongs to the fallback policies: add --fallback")
         if inputs.config.vgpu.overwrite_env and not all_pods:
             report_warning("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods")
-        found = configurations(config, inputs.policy, all_pods=all_pods, installation=installation)
+        found = configurations(inputs.config, inputs.policy, all_pods=all_pods, installation=installation)
     print(as_json(found) + "\n" if output == "json" else as_yaml(found), end="")

@@ -69,7 +69,7 @@ def installed():
         for entry in raw["webhooks"]:
             entry["clientConfig"]["caBundle"] = base64(authority().certificate)
             entry["objectSelector"] = {}
-    fallback = copy.deepcopy(admission_policies(_config(), default_policy(), "isolation"))
+    fallback = copy.deepcopy(admission_policies(_config(), default_policy()))
     for raw in fallback[::2]:
         raw["spec"]["matchConstraints"]["objectSelector"] = {}
     return [*objects, *fallback]

@@ -1,1 +1,1 @@
-"""Rules as admission policies, which the API server itself evaluates: they hold while the webhook is away."""
+"""Rules as admission policies, which the API server itself evaluates: they keep tenants apart while the webhook is away."""

@@ -1,19 +1,22 @@
 """The rules that keep tenants apart, in CEL: for each an expression for the list of its findings, as sentences.
 
-`webhook.manifests.fallback.expressions` has what they are made of.
+One text has all findings of a container. The expressions read the `variables` that `webhook.manifests.fallback.policies`
+defines; `c` is a container, `d` one with devices.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from types import ModuleType
+from typing import NamedTuple
 
 from webhook import names
+from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.model import CARD_CORES
 from webhook.manifests import match_conditions as when
-from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, text
-from webhook.manifests.fallback.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
+from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, sentence, text
+from webhook.manifests.fallback.pod import requests
 from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
 from webhook.pod.paths import MAX_SLASHES
 from webhook.rules.isolation import (
@@ -25,7 +28,7 @@ from webhook.rules.isolation import (
     ISOLATED,
     overriding,
 )
-from webhook.rules.settings import Level
+from webhook.rules.settings import Level, Settings
 from webhook.rules.validate import (
     host_access,
     isolation_env,
@@ -34,6 +37,8 @@ from webhook.rules.validate import (
     reserved_annotation,
     visible_devices,
 )
+
+BETWEEN = ". "  # two sentences; the API server drops a message with a line break
 
 # The API server has no function that cleans a path, and no loop. So every path with a `..`, or through the root directory of
 # a process, is refused. Of all others, patterns match what `webhook.pod.paths.clean` takes out: doubled slashes, `.`, and the
@@ -49,11 +54,36 @@ _START = r"^/*(?:\./+)*"
 NOT_READ = f"a path with `..`, through /proc/…/root, or of more than {MAX_PATH} characters; write a plain one"
 
 
+class Scope(NamedTuple):
+    """Which requests a policy is for, and by which settings.
+
+    Attributes:
+        config: as the target version reads it.
+        settings: of the webhook's policy.
+        creates: the request makes a pod.
+        judges: it brings in containers.
+        binds: it is a Binding, which has annotations for a pod and nothing else that is read.
+    """
+
+    config: DeviceConfig
+    settings: Settings
+    creates: bool
+    judges: bool
+    binds: bool
+
+    @property
+    def trusted(self) -> str:
+        """The list of the users who may write what the scheduler writes."""
+        return list_of(self.settings.trusted_users)
+
+
 def _privileged_device(_scope: Scope) -> str:
     privileged = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.privileged) && c.raw.securityContext.privileged"
     )
-    return f"variables.judged.filter(c, {privileged}).map(c, {message_of(privileged_device, privileged_device.DETAIL)})"
+    return (
+        f"variables.judged.filter(c, {privileged}).map(c, {_message_of(privileged_device, privileged_device.DETAIL)})"
+    )
 
 
 def _isolation_env(scope: Scope) -> str:
@@ -70,11 +100,11 @@ def _isolation_env(scope: Scope) -> str:
     )
     admitted = any_of(*harmless, assigned, *(condition for condition, _, level in milder if level is not Level.DENY))
     name = cut("e.name")
-    message = message_of(isolation_env, isolation_env.DETAIL, name=name)
+    message = _message_of(isolation_env, isolation_env.DETAIL, name=name)
     for condition, template, level in milder:
         if level is Level.DENY:
-            message = f"({condition} ? {message_of(isolation_env, template, name=name)} : {message})"
-    found = of_each("env", "e", f"({overrides}) && !({admitted})", message)
+            message = f"({condition} ? {_message_of(isolation_env, template, name=name)} : {message})"
+    found = _of_each("env", "e", f"({overrides}) && !({admitted})", message)
     return let(_holds_whole_cards(), "whole", found)
 
 
@@ -118,8 +148,8 @@ def _isolation_mount(scope: Scope) -> str:
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
             path = f"m.{field}"
             problem = f"{_unclean(path)} ? {text(NOT_READ)} : {text(isolation_mount.SHADOWS)}"
-            message = message_of(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
-            found.append(of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
+            message = _message_of(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
+            found.append(_of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
     if scope.creates:
         opens = under(CARDS, ABOVE_CARDS)
         problem = (
@@ -127,7 +157,7 @@ def _isolation_mount(scope: Scope) -> str:
             f"v.hostPath.path.matches({text(under(CARDS))}) ? "
             f"{text(isolation_mount.OPENS)} : {text(isolation_mount.OPENS_BELOW)}"
         )
-        message = message_of(
+        message = _message_of(
             isolation_mount,
             isolation_mount.BRINGS_IN,
             name=quoted("v.name"),
@@ -144,7 +174,7 @@ def _isolation_mount(scope: Scope) -> str:
 def _injections(scope: Scope, rule: ModuleType) -> str:
     changed = "" if scope.creates else "!(key in variables.old && variables.old[key] == variables.annotations[key]) && "
     trusted = "" if scope.creates else f"request.userInfo.username in {scope.trusted} ? [] : "
-    message = message_of(rule, INJECTS, key=quoted("key"))
+    message = _message_of(rule, INJECTS, key=quoted("key"))
     return f"({trusted}variables.annotations.filter(key, {changed}({when.injects()})).map(key, {message}))"
 
 
@@ -153,12 +183,12 @@ def _host_access(scope: Scope) -> str:
     if scope.creates:
         for field in host_access.NAMESPACES:
             shares = f"has(variables.pod.spec.{field}) && variables.pod.spec.{field}"
-            found.append(some(shares, message_of(host_access, host_access.SHARES, field=text(field))))
+            found.append(f"({shares} ? [{_message_of(host_access, host_access.SHARES, field=text(field))}] : [])")
         path = "v.hostPath.path"
         problem = text(host_access.CONTAINING)
         for controls, paths in host_access.CONTROLLING.items():
             problem = f"{path}.matches({text(under(paths))}) ? {text(controls)} : {problem}"
-        message = message_of(
+        message = _message_of(
             host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted(path), problem=f"({problem})"
         )
         every = chain.from_iterable(host_access.CONTROLLING.values())
@@ -173,37 +203,37 @@ def _host_access(scope: Scope) -> str:
         f"c.raw.securityContext.capabilities.add.exists(power, {powerful})"
     )
     power = f"c.raw.securityContext.capabilities.add.filter(power, {powerful})[0]"
-    message = message_of(host_access, host_access.ADDS, power=power)
+    message = _message_of(host_access, host_access.ADDS, power=power)
     found.append(f"variables.judged.filter(c, {adds}).map(c, {message})")
     return " +\n".join(found)
 
 
 def _visible_devices(scope: Scope) -> str:
-    native = "" if names.NVIDIA_GPU in scope.config.roles else f"{amount(names.NVIDIA_GPU)} == '0' && "
+    native = "" if names.NVIDIA_GPU in scope.config.roles else f"{_amount(names.NVIDIA_GPU)} == '0' && "
     vgpu = scope.config.vgpu
     shares = _requests_some(names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)
     slices = _requests_some(vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name)
     overrides, shows, legacy = (
-        message_of(visible_devices, template)
+        _message_of(visible_devices, template)
         for template in (visible_devices.OVERRIDES, visible_devices.SHOWS, visible_devices.LEGACY)
     )
     none_native = f"variables.containers.all(c, {native}true) ? " if native else ""
     injections = f"({none_native}{_injections(scope, visible_devices)}{' : []' if native else ''})"
     if not scope.judges:
         return f"{requests(Family.VGPU)} ? [] : {injections}"
-    variables = of_each("env", "e", f"{native}{when.shows_devices()}", f"({shares} ? {overrides} : {shows})")
+    variables = _of_each("env", "e", f"{native}{when.shows_devices()}", f"({shares} ? {overrides} : {shows})")
     problem = f"({_unclean('m.mountPath')} ? {text(NOT_READ)} : {text(visible_devices.REQUESTS_CARDS)})"
-    message = message_of(visible_devices, visible_devices.MOUNTS, path=quoted("m.mountPath"), problem=problem)
+    message = _message_of(visible_devices, visible_devices.MOUNTS, path=quoted("m.mountPath"), problem=problem)
     under_requests = f"({_unclean('m.mountPath')} || m.mountPath.matches({text(under([visible_devices.REQUESTS]))}))"
-    mounts = of_each("volumeMounts", "m", f"{native}{when.requests_by_mount()} && {under_requests}", message)
+    mounts = _of_each("volumeMounts", "m", f"{native}{when.requests_by_mount()} && {under_requests}", message)
     cuda = f"c.raw.env.exists(e, e.name == {text(names.CUDA_VERSION)} && {_LITERAL} != '')"
     shown = f"has(c.raw.env) && {native}!{shares} && !{slices} && {cuda} && {_is_legacy()}"
     others = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
-    npus = of_each(
+    npus = _of_each(
         "env",
         "e",
         f"{when.shows_devices(names.ASCEND_VISIBLE_DEVICES)} && !({_assigned()})",
-        message_of(visible_devices, visible_devices.SHOWS_NPUS),
+        _message_of(visible_devices, visible_devices.SHOWS_NPUS),
     )
     others += f" +\n({requests(Family.ASCEND)} || {requests(Family.MINDCLUSTER)} ? [] : {npus})"
     return f"variables.judged.filter(c, {shown}).map(c, {legacy}) +\n{others}"
@@ -225,8 +255,8 @@ def _is_legacy() -> str:
 
 def _requests_some(count: str, *others: str) -> str:
     """The container `c` requests more than nothing of a family: by its count or, without one, by another amount."""
-    amounts = " || ".join(f"{amount(other)} != '0'" for other in others)
-    return f"({has_amount(count)} ? {amount(count)} != '0' : {amounts})"
+    amounts = " || ".join(f"{_amount(other)} != '0'" for other in others)
+    return f"({_has_amount(count)} ? {_amount(count)} != '0' : {amounts})"
 
 
 def _reserved_annotation(scope: Scope) -> str:
@@ -235,10 +265,10 @@ def _reserved_annotation(scope: Scope) -> str:
     injects = [when.injects()] if scope.binds else []
     reserved = f"({any_of(when.reserved(), of_npus, *injects)})"
     if scope.creates:
-        message = message_of(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
+        message = _message_of(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
         return f"variables.annotations.filter(key, {reserved}).map(key, {message})"
     user = quoted("request.userInfo.username")
-    message = message_of(reserved_annotation, reserved_annotation.ON_UPDATE, user=user, key=quoted("key"))
+    message = _message_of(reserved_annotation, reserved_annotation.ON_UPDATE, user=user, key=quoted("key"))
     removed = f"variables.old.filter(key, {reserved} && !(key in variables.annotations)).map(key, {message})"
     same = "key in variables.old && variables.old[key] == variables.annotations[key]"
     changed = f"variables.annotations.filter(key, {reserved} && !({same})).map(key, {message})"
@@ -262,6 +292,33 @@ def _of_host_paths(condition: str, message: str) -> str:
 
 def _unclean(path: str) -> str:
     return f"(size({path}) > {MAX_PATH} || {path}.matches({text(UNCLEAN)}))"
+
+
+# --- parts of expressions ---------------------------------------------------------------------------------------------
+
+
+def _has_amount(resource: str) -> str:
+    """The container `c` has a resource in limits or requests."""
+    return f"({text(resource)} in c.limits || {text(resource)} in c.requests)"
+
+
+def _amount(resource: str) -> str:
+    """The quantity of a resource of the container `c`, as text; '0' if it has none."""
+    key = text(resource)
+    return f"({key} in c.limits ? string(c.limits[{key}]) : {key} in c.requests ? string(c.requests[{key}]) : '0')"
+
+
+def _message_of(rule: ModuleType, template: str, who: str = "c.who", **fields: str) -> str:
+    """The sentence of a finding, which begins with the rule's id."""
+    return sentence(f"{rule.check.id}: {template}", who=who, **fields)
+
+
+def _of_each(kind: str, variable: str, condition: str, message: str) -> str:
+    """The messages about the elements of a list of each judged container: one text a container."""
+    listed = f"c.raw.{kind}"
+    found = f"has({listed}) && {listed}.exists({variable}, {condition})"
+    texts = f"{listed}.map({variable}, {condition}, {message}).join({text(BETWEEN)})"
+    return f"variables.judged.filter(c, {found}).map(c, {texts})"
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY
 from webhook.manifests.cel import list_of, map_of, quoted, sentence, text
-from webhook.manifests.configurations import LABELS, Object
+from webhook.manifests.configurations import Object
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.review import POD_TOO_LARGE
 
@@ -18,22 +18,12 @@ MAX_CHARACTERS = 50_000
 
 _REGULAR = 'd.kind != "initContainers"'
 # The amount `a` of `d` requests more than nothing of its family: it is the count, or there is no count.
-NONZERO = (
+_NONZERO = (
     f"a.value != 0 && (a.is.role == {text(Role.NUMBER)} || "
     f"!d.amounts.exists(b, b.is.family == a.is.family && b.is.role == {text(Role.NUMBER)}))"
 )
 
-_API = "admissionregistration.k8s.io/v1"
 KINDS = {"initContainers": "init container", "containers": "container", "ephemeralContainers": "ephemeral container"}
-
-
-def bound(kind: str, name: str, spec: Object, binding: Object) -> list[Object]:
-    """An admission policy and its binding."""
-    metadata = {"name": name, "labels": dict(LABELS)}
-    return [
-        {"apiVersion": _API, "kind": kind, "metadata": metadata, "spec": spec},
-        {"apiVersion": _API, "kind": f"{kind}Binding", "metadata": metadata, "spec": {"policyName": name} | binding},
-    ]
 
 
 def matched(entry: Object) -> Object:
@@ -90,51 +80,44 @@ def containers_of(kind: str) -> str:
 
 
 def roles(config: DeviceConfig) -> str:
-    """What the resource names mean on this pod: name to family, role and the name of the count that belongs to it."""
-    found = {name: _meaning(config, name) for name in config.roles}
+    """What the resource names mean on this pod: name to family and role."""
+    found = {
+        name: map_of({"family": text(family), "role": text(role)}) for name, (family, role) in config.roles.items()
+    }
     usual = map_of({name: meaning for name, meaning in found.items() if name in config.roles_for({})})
     labels, key = "variables.pod.metadata.labels", text(names.RING_CONTROLLER)
     served = f"has({labels}) && {key} in {labels} && {labels}[{key}] == {text(names.RING_CONTROLLER_310P)}"
     return f"{served} ?\n{map_of(found)} :\n{usual}"
 
 
-def _meaning(config: DeviceConfig, name: str) -> str:
-    family, role = config.roles[name]
-    count = ""
-    if family == Family.VGPU:
-        count = config.vgpu.number_name
-    elif family == Family.ASCEND:
-        count = config.ascend.chip_of[name].number_name
-    return map_of({"family": text(family), "role": text(role), "count": text(count)})
-
-
-def devices(config: DeviceConfig, kept: Iterable[str] = ("who", "kind", "raw")) -> str:
-    """The containers that request devices, each with what it requests: a value is -1 if the scheduler cannot count with it.
-
-    The amounts are in the order in which the API server sends them; maps of CEL have none.
-    """
+def devices() -> str:
+    """The containers that request devices, each with what it requests: a value is -1 if the scheduler cannot count with it."""
     of_device = "name in variables.roles"
     amounts = " +\n  ".join(
-        f"{list_of(config.roles)}.filter(name, {of_device} && name in c.{part}{other}).map(name, {_amount(f'c.{part}[name]')})"
+        f"c.{part}.filter(name, {of_device}{other}).map(name, {_amount(f'c.{part}[name]')})"
         for part, other in (("limits", ""), ("requests", " && !(name in c.limits)"))
     )
-    fields = ", ".join(f'"{key}": dyn(c.{key})' for key in kept)
     some_part = " || ".join(f"c.{part}.exists(name, {of_device})" for part in ("limits", "requests"))
-    named = f'variables.containers.filter(c, {some_part}).map(c, {{{fields}, "amounts": dyn(\n  {amounts}\n)}})'
-    return f"{named}.filter(d, {_REGULAR} || d.amounts.exists(a, {NONZERO}))"
+    named = (
+        f'variables.containers.filter(c, {some_part}).map(c, {{"kind": dyn(c.kind), "amounts": dyn(\n  {amounts}\n)}})'
+    )
+    return f"{named}.filter(d, {_REGULAR} || d.amounts.exists(a, {_NONZERO}))"
 
 
 def _amount(quantity: str) -> str:
     number = f"quantity(string({quantity}))"
     most = f"(variables.roles[name].role == {text(Role.MEMORY)} ? {MAX_MEMORY} : {MAX_QUANTITY})"
     usable = f"{number}.isInteger() && {number}.asInteger() >= 0 && {number}.asInteger() <= {most}"
-    fields = {"name": "name", "text": f"string({quantity})", "value": f"{usable} ? {number}.asInteger() : -1"}
-    fields["is"] = "variables.roles[name]"
-    return map_of({key: f"dyn({value})" for key, value in fields.items()})
+    return map_of({"value": f"dyn({usable} ? {number}.asInteger() : -1)", "is": "dyn(variables.roles[name])"})
+
+
+def requests(family: str) -> str:
+    """Some container requests devices of a family."""
+    return f"variables.requests_{family}"
 
 
 def requesting(config: DeviceConfig, family: str) -> str:
-    """Some container requests devices of a family."""
+    """What `requests` reads: some container requests devices of a family."""
     if family == Family.MINDCLUSTER:  # only a label makes its cores Volcano's
         return f"variables.devices.exists(d, d.amounts.exists(a, a.is.family == {text(family)} && a.value != 0))"
     exact = list_of(name for name, (owner, _) in config.roles.items() if owner == family)

@@ -66,8 +66,6 @@ class ObjectKind(StrEnum):
     DEVICE_CLASS = "DeviceClass"
     VALIDATING_POLICY = "ValidatingAdmissionPolicy"
     VALIDATING_POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
-    MUTATING_POLICY = "MutatingAdmissionPolicy"
-    MUTATING_POLICY_BINDING = "MutatingAdmissionPolicyBinding"
 
     @property
     def plural(self) -> str:
@@ -90,8 +88,6 @@ _CLUSTER_WIDE = (
     ObjectKind.DEVICE_CLASS,
     ObjectKind.VALIDATING_POLICY,
     ObjectKind.VALIDATING_POLICY_BINDING,
-    ObjectKind.MUTATING_POLICY,
-    ObjectKind.MUTATING_POLICY_BINDING,
 )
 
 

@@ -56,8 +56,6 @@ _API: Mapping[ObjectKind, str] = {
     ObjectKind.VALIDATING: _ADMISSION,
     ObjectKind.VALIDATING_POLICY: _ADMISSION,
     ObjectKind.VALIDATING_POLICY_BINDING: _ADMISSION,
-    ObjectKind.MUTATING_POLICY: _ADMISSION,
-    ObjectKind.MUTATING_POLICY_BINDING: _ADMISSION,
     ObjectKind.ROLE: _RBAC,
     ObjectKind.ROLE_BINDING: _RBAC,
     ObjectKind.CLUSTER_ROLE: _RBAC,
@@ -72,8 +70,6 @@ _FIRST = (
     ObjectKind.DAEMON_SET,
     ObjectKind.POD_GROUP,
 )
-# An API server before 1.34 has no classes, and one before 1.36 no mutating policies.
-_NOT_EVERYWHERE = (ObjectKind.DEVICE_CLASS, ObjectKind.MUTATING_POLICY, ObjectKind.MUTATING_POLICY_BINDING)
 _ALL: Mapping[str, str] = MappingProxyType({})
 _PENDING = {"fieldSelector": "status.phase=Pending"}
 
@@ -242,7 +238,9 @@ class _Gathering:
         try:
             found = tuple([kept(kind, raw) for raw in self._client.list(api_path(kind, namespace), query)])
         except ClusterError as error:
-            if error.status == HTTPStatus.NOT_FOUND and kind in _NOT_EVERYWHERE:
+            if (
+                error.status == HTTPStatus.NOT_FOUND and kind is ObjectKind.DEVICE_CLASS
+            ):  # the API server is older than 1.34
                 self._complete.add((kind, namespace))
                 return
             self._miss(kind, namespace, error, Unread(f"{kind.plural}{where}", "", f"list on {kind.plural}{where}"))

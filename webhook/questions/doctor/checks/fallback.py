@@ -5,40 +5,33 @@ from typing import Any
 
 from webhook.lenient import at, objs, text, texts
 from webhook.manifests.configurations import LABELS, Installation
-from webhook.manifests.fallback.isolation import ISOLATION
-from webhook.manifests.fallback.policies import FALLBACKS, admission_policies
-from webhook.manifests.fallback.repairs import repairing_policy
+from webhook.manifests.fallback.policies import admission_policies
 from webhook.names import WEBHOOK
 from webhook.questions.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.texts import counted
 
-POLICIES = (ObjectKind.VALIDATING_POLICY, ObjectKind.MUTATING_POLICY)
-BINDINGS = (ObjectKind.VALIDATING_POLICY_BINDING, ObjectKind.MUTATING_POLICY_BINDING)
+POLICY, BINDING = ObjectKind.VALIDATING_POLICY, ObjectKind.VALIDATING_POLICY_BINDING
 
 _LABEL = "app.kubernetes.io/part-of"
-_REPAIR = "-repair"
+_APPLY = "apply what `vgpu-webhook manifests --fallback --device-config FILE --policy FILE` prints"
 
 
 def fallback_policies(setup: Setup) -> Iterator[CheckResult]:
     """The fallback policies are as rendered, compile without warnings, and are in force."""
-    installed = {
-        (kind, name_of(raw)): raw for kind in (*POLICIES, *BINDINGS) for raw in setup.facts.all(kind) if _ours(raw)
-    }
+    installed = {(kind, name_of(raw)): raw for kind in (POLICY, BINDING) for raw in setup.facts.all(kind) if _ours(raw)}
     if not installed:
-        for kind in POLICIES:
-            need(setup.facts.gap(kind))
+        need(setup.facts.gap(POLICY))
         yield ok("no fallback policies are installed")
         return
     need(setup.settings_gap)
-    rendered, command = _rendered(setup, installed)
-    apply = f"apply what `{command} --device-config FILE --policy FILE` prints"
-    found = [result for one in rendered for result in _compared(one, installed, apply, setup)]
+    rendered = _rendered(setup, installed)
+    found = [result for one in rendered for result in _compared(one, installed, setup)]
     names = {(ObjectKind(one["kind"]), name_of(one)) for one in rendered}
     strange = [f"{kind} {name}" for kind, name in installed if (kind, name) not in names]
     found += [
-        warning(f"{place} does not belong to the fallback policies", f"delete it, or {apply}") for place in strange
+        warning(f"{place} does not belong to the fallback policies", f"delete it, or {_APPLY}") for place in strange
     ]
     yield from found or [ok(f"as it should be: {counted(len(rendered), 'object')}")]
 
@@ -47,70 +40,45 @@ def _ours(raw: Object) -> bool:
     return text(raw, "metadata", "labels", _LABEL) == LABELS[_LABEL]
 
 
-def _rendered(setup: Setup, installed: dict[tuple[ObjectKind, str], Object]) -> tuple[list[Object], str]:
-    """The fallback policies of the kind that is installed, as they should be, and the command that prints them."""
-    refusing = {name: raw for (kind, name), raw in installed.items() if kind is ObjectKind.VALIDATING_POLICY}
-    repairing = {name: raw for (kind, name), raw in installed.items() if kind is ObjectKind.MUTATING_POLICY}
-    config, policy = setup.config, setup.policy
-    found: list[Object] = []
-    command = "vgpu-webhook manifests"
-    if refusing:
-        kind = _kind(list(refusing.values()))
-        name = next((name.removesuffix("-pods") for name in refusing if name.endswith("-pods")), WEBHOOK)
-        fails = _failure_policy(refusing)
-        found += admission_policies(config, policy, kind, failure_policy=fails, installation=Installation(name, name))
-        command += f" --fallback {kind}"
-    if repairing:
-        name = next(iter(repairing)).removesuffix(_REPAIR)
-        fails = _failure_policy(repairing)
-        found += repairing_policy(config, policy, failure_policy=fails, installation=Installation(name, name))
-        command += " --fallback-repair"
-    return found, command
+def _rendered(setup: Setup, installed: dict[tuple[ObjectKind, str], Object]) -> list[Object]:
+    """The fallback policies as they should be, with the names that are installed."""
+    policies = {name: raw for (kind, name), raw in installed.items() if kind is POLICY}
+    name = next((name.removesuffix("-pods") for name in policies if name.endswith("-pods")), WEBHOOK)
+    fails = next((text(raw, "spec", "failurePolicy") for raw in policies.values()), "") or "Fail"
+    return admission_policies(setup.config, setup.policy, failure_policy=fails, installation=Installation(name, name))
 
 
-def _kind(policies: list[Object]) -> str:
-    """Which kind they are: only the static ones have rules that are not about isolation."""
-    held = {text(variable, "name").replace("_", "-") for raw in policies for variable in objs(raw, "spec", "variables")}
-    return "static" if held & (FALLBACKS["static"].keys() - ISOLATION.keys()) else "isolation"
-
-
-def _failure_policy(policies: dict[str, Object]) -> str:
-    return next((text(raw, "spec", "failurePolicy") for raw in policies.values()), "") or "Fail"
-
-
-def _compared(
-    meant: Object, installed: dict[tuple[ObjectKind, str], Object], apply: str, setup: Setup
-) -> Iterator[CheckResult]:
+def _compared(meant: Object, installed: dict[tuple[ObjectKind, str], Object], setup: Setup) -> Iterator[CheckResult]:
     kind, name = ObjectKind(meant["kind"]), name_of(meant)
     raw = installed.get((kind, name))
     if raw is None:
         need(setup.facts.gap(kind))
-        yield broken(f"{kind} {name} does not exist, so a part of the fallback policies is missing", apply)
+        yield broken(f"{kind} {name} does not exist, so a part of the fallback policies is missing", _APPLY)
         return
-    if kind in BINDINGS:
-        yield from _binding(kind, raw, meant, apply)
+    if kind is BINDING:
+        yield from _binding(kind, raw, meant)
         return
     differs = [key for key, value in meant["spec"].items() if not _same(at(raw, "spec", key), value)]
     if differs:
-        yield broken(f"{kind} {name}: {', '.join(differs)} are not those of the device config and the policy", apply)
+        yield broken(f"{kind} {name}: {', '.join(differs)} are not those of the device config and the policy", _APPLY)
     for found in objs(raw, "status", "typeChecking", "expressionWarnings"):
         problem = " ".join(text(found, "warning").split())[:200]
-        yield broken(f"{kind} {name}: the API server warns of {text(found, 'fieldRef')}: {problem}", apply)
+        yield broken(f"{kind} {name}: the API server warns of {text(found, 'fieldRef')}: {problem}", _APPLY)
 
 
-def _binding(kind: ObjectKind, raw: Object, meant: Object, apply: str) -> Iterator[CheckResult]:
+def _binding(kind: ObjectKind, raw: Object, meant: Object) -> Iterator[CheckResult]:
     name, spec = name_of(raw), meant["spec"]
     if text(raw, "spec", "policyName") != spec["policyName"]:
-        yield broken(f"{kind} {name} binds another policy than {spec['policyName']}", apply)
+        yield broken(f"{kind} {name} binds another policy than {spec['policyName']}", _APPLY)
     actions, expected = texts(raw, "spec", "validationActions"), texts(meant, "spec", "validationActions")
     if "Deny" in actions and "Deny" not in expected:
-        yield broken(f"{kind} {name} denies, but the policy enforces nowhere", apply)
+        yield broken(f"{kind} {name} denies, but the policy enforces nowhere", _APPLY)
     elif not set(expected) <= set(actions):
         yield warning(
-            f"{kind} {name}: validationActions are {', '.join(actions) or 'empty'}, not {', '.join(expected)}", apply
+            f"{kind} {name}: validationActions are {', '.join(actions) or 'empty'}, not {', '.join(expected)}", _APPLY
         )
     if at(raw, "spec", "matchResources") or at(raw, "spec", "paramRef"):
-        yield warning(f"{kind} {name}: matchResources or paramRef limit what the fallback policies read", apply)
+        yield warning(f"{kind} {name}: matchResources or paramRef limit what the fallback policies read", _APPLY)
 
 
 def _same(installed: Any, meant: Any) -> bool:
