@@ -44,9 +44,10 @@ log = logging.getLogger(__name__)
 class AuditFile:
     """The file that has the log's name, to which the next line is written.
 
-    logrotate may rename, remove or empty it. When it is full, it is renamed to FILE.1 here, over the one before: nobody else
-    keeps the volume of a pod from filling, and readers continue in FILE.1. Several processes may append to one file (an old
-    replica and its successor). If the file cannot be renamed or opened, lines go to the one that is open.
+    logrotate may rename, remove or empty it. When it is full, it is renamed to FILE.1 here, over the one before, and readers
+    continue in FILE.1: the console and the shipper read it from an emptyDir, which neither the kubelet nor logrotate rotates,
+    and the kubelet evicts a pod whose emptyDir outgrows its limit. Several processes may append to one file (an old replica
+    and its successor). If the file cannot be renamed or opened, lines go to the one that is open.
 
     Attributes:
         descriptor: the open file; -1 before the first line, so that a process that only forks others keeps no file open.
