@@ -22,6 +22,7 @@ IDS = {rule.id for rule in VALIDATIONS}
 FLEET_RULES = {
     "unknown-resource",
     "bound-without-cards",
+    "mig-instance-larger",
     "card-count",
     "no-eligible-card",
     "memory-above-card",

@@ -70,6 +70,7 @@ _VALIDATIONS = (
     "fits-no-node",
     "fits-tightly",
     "bound-without-cards",
+    "mig-instance-larger",
     "gputype-unknown",
     "node-selector-unmatched",
     "gang-never-complete",

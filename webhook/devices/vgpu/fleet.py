@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
 from webhook import names
-from webhook.devices.config import Geometry, VgpuConfig
+from webhook.devices.config import Geometry, Instance, VgpuConfig
 from webhook.devices.model import CARD_CORES, Device, NodeState
 from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node, bits
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
@@ -16,6 +17,8 @@ Used = tuple[int, int, int]  # slices, memory and cores taken of a card
 EMPTY: Used = (0, 0, 0)
 # Units of memory that a device plugin can list; a node with more offers none (volcano-vgpu-device-plugin, pkg/plugin/vgpu).
 MAX_LISTED_UNITS = 60_000
+
+memory_of = attrgetter("memory")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,17 +55,22 @@ class Card(Device):
         return (self.type, self.memory, self.split, self.used, self.factor, self.geometries, self.reserved)
 
     def accounted(self, need: int) -> int | None:
-        """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough.
+        """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough."""
+        if self.geometries is None:
+            return need
+        found = self.instance(need)
+        return None if found is None else found.memory
+
+    def instance(self, need: int) -> Instance | None:
+        """The MIG instance that a slice of `need` takes from the empty card; None if none is large enough.
 
         The scheduler opens the first group that has a fitting instance and takes its smallest. It does not update the
         group between the containers of one pod, so each of them sees the card as idle.
         """
-        if self.geometries is None:
-            return need
-        for geometry in self.geometries:
-            fitting = [i.memory for i in geometry.instances if i.memory >= need]
+        for geometry in self.geometries or ():
+            fitting = [one for one in geometry.instances if one.memory >= need]
             if fitting:
-                return min(fitting)
+                return min(fitting, key=memory_of)
         return None
 
 
