@@ -39,6 +39,7 @@ class BoundPod:
         live: it is neither Succeeded nor Failed.
         terminating: it is being deleted.
         rejected: the kubelet did not admit it (`UnexpectedAdmissionError`).
+        refilled_by: the kind of its controller, if that makes another pod whenever this one ends.
         annotations: those in which the scheduler records devices and the node.
         labels: those by which the scheduler's rules reserve cards.
         totals: what it requests in total as the ordinary node fit counts it, by resource name.
@@ -53,6 +54,7 @@ class BoundPod:
     live: bool = True
     terminating: bool = False
     rejected: bool = False
+    refilled_by: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Holder:
         since: when the pod was bound, in RFC 3339.
         terminating: the pod is being deleted.
         accounted: the scheduler counts this.
+        refilled_by: the kind of the pod's controller, if that makes another pod whenever this one ends.
     """
 
     namespace: str
@@ -87,6 +90,7 @@ class Holder:
     since: str
     terminating: bool
     accounted: bool
+    refilled_by: Annotated[str, HIDDEN] = ""
 
 
 class Assigned(NamedTuple):
@@ -230,6 +234,7 @@ class NodeLedger:
                 since=pod.since,
                 terminating=pod.terminating,
                 accounted=accounted is not None,
+                refilled_by=pod.refilled_by,
             )
         )
 

@@ -29,6 +29,9 @@ from webhook.pod.view import MAX_ANNOTATION, PodView
 
 REJECTED = "UnexpectedAdmissionError"
 FINISHED = ("Succeeded", "Failed")
+REFILLING = frozenset(
+    {"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"}
+)  # until someone lowers their replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class BoundPodReader:
             live=phase not in FINISHED,
             terminating=bool(metadata.get("deletionTimestamp")),
             rejected=rejected,
+            refilled_by=_refilled_by(metadata),
             annotations=annotations,
             labels=self._labels(metadata) if self.rule_labels else _NO_LABELS,
             totals=totals,
@@ -108,6 +112,11 @@ def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, 
                 found[family.id] = served
     resources = dict.fromkeys(amount.resource for amount in pod.amounts)
     return found, {resource: total(pod, resource).total for resource in resources}
+
+
+def _refilled_by(metadata: Mapping[str, Any]) -> str:
+    owners = [text(owner, "kind") for owner in objs(metadata, "ownerReferences") if owner.get("controller") is True]
+    return next((sys.intern(kind) for kind in owners if kind in REFILLING), "")
 
 
 def _bound_at(raw: Mapping[str, Any]) -> str:

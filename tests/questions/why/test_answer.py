@@ -18,6 +18,7 @@ from webhook.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_no
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.why.answer import WaitingObject, explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.text import holder_words
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues
@@ -90,6 +91,30 @@ def test_a_reason_has_the_holders_and_a_change():
     assert (holder.namespace, holder.name, holder.devices, holder.memory) == ("team-a", "old", 2, 120000)
     assert isinstance(explanation.change, LowerAmount)
     assert (explanation.change.resource, explanation.change.most) == (MEMORY, 21920)
+
+
+@pytest.mark.parametrize(
+    ("owner", "terminating", "ends"),
+    [
+        ({"kind": "ReplicaSet", "controller": True}, False, ""),
+        ({"kind": "StatefulSet", "controller": True}, False, ""),
+        ({"kind": "DaemonSet", "controller": True}, False, ""),
+        ({"kind": "ReplicaSet", "controller": True}, True, "team-a/old"),
+        ({"kind": "ReplicaSet"}, False, "team-a/old"),  # owns it, but does not make it anew
+        ({"kind": "Job", "controller": True}, False, "team-a/old"),
+    ],
+)
+def test_the_end_of_a_pod_that_is_made_anew_makes_no_room(owner, terminating, ends):
+    metadata = HELD["metadata"] | {"ownerReferences": [owner]}
+    metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
+    policy = parse_policy({"target": {"volcano": "1.14.4"}}, "test")  # which counts pods that are being deleted
+    live, _ = state([gpu_node("gpu-a")], [HELD | {"metadata": metadata}], policy=policy)
+    (reason,) = explain_waiting(
+        WaitingObject(Document("a pod", pod(number=1, memory=30000)), exists=True), live
+    ).reasons
+    assert reason.ends == ends
+    anew = f"its {owner['kind']} makes it anew"
+    assert holder_words(reason.holders[0]).endswith(anew) == (not ends)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ class NodeHolder:
         memory, cores: on all of them together; memory in MiB.
         since: when it was bound, in RFC 3339.
         terminating: it is being deleted.
+        refilled_by: the kind of its controller, if that makes another pod when this one ends; empty while it is being deleted.
     """
 
     namespace: str
@@ -61,6 +62,7 @@ class NodeHolder:
     cores: int
     since: str
     terminating: bool
+    refilled_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class WaitReason:
         obstacles: how many of them take no pod, by what keeps pods off.
         holders: who holds most of the devices of the node, at most five; more_holders: how many others do.
         change: the nearest single change of the pod with which the node takes it now.
-        ends: a pod, as NAMESPACE/NAME, without which the node would take this one now; empty if none is enough.
+        ends: a pod, as NAMESPACE/NAME, whose end would make the node take this one now; empty if none is enough.
         drawing: the node, with who holds what of it and what the pod would get; not part of the JSON.
     """
 
@@ -350,8 +352,9 @@ class _FamilyAnswer:
         return list(reversed(unlike.values()))
 
     def _ending(self, node: OccupiedNode, holders: Sequence[NodeHolder]) -> str:
-        """The pod whose end makes room: one that is ending already, or else one that holds little."""
-        for holder in sorted(holders[:MAX_ENDINGS], key=lambda one: (not one.terminating, one.memory, one.cores)):
+        """The pod whose end makes room: one that is ending already, or else one that holds little and is not made anew."""
+        ending = [holder for holder in holders[:MAX_ENDINGS] if not holder.refilled_by]
+        for holder in sorted(ending, key=lambda one: (not one.terminating, one.memory, one.cores)):
             key = f"{holder.namespace}/{holder.name}"
             if self.fits_on([self._live.without(node, key)]):
                 return key
@@ -409,7 +412,8 @@ def _holders(node: OccupiedNode) -> list[NodeHolder]:
         on_card = set()
         for pod in card.pods:
             key = pod.namespace, pod.name
-            known = found.get(key) or NodeHolder(*key, 0, 0, 0, pod.since, pod.terminating)
+            refilled_by = "" if pod.terminating else pod.refilled_by
+            known = found.get(key) or NodeHolder(*key, 0, 0, 0, pod.since, pod.terminating, refilled_by)
             found[key] = replace(
                 known,
                 devices=known.devices + (key not in on_card),

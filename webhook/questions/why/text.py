@@ -151,6 +151,8 @@ def holder_words(holder: NodeHolder) -> str:
     what = " and ".join(filter(None, amounts))
     devices = f"on {holder.devices} card{'s' if holder.devices > 1 else ''}"
     leaving = ", being deleted" if holder.terminating else ""
+    if holder.refilled_by:
+        leaving = f"; its {holder.refilled_by} makes it anew"
     held = " ".join(filter(None, [what, devices]))
     return f"{holder.namespace}/{holder.name}: {held}{f', since {holder.since}' if holder.since else ''}{leaving}"
 
