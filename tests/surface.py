@@ -169,15 +169,11 @@ class Recorder:
             _wait_for(f"{api}/openapi.json")
             for path in ("openapi.json", "decisions", "decisions/summary", "decisions/3", "fleet", "rules", "health"):
                 self._write(f"console/{path.replace('/', '-')}", _request(f"{api}/{path}"))
-            self._write(
-                "console/replay", _request(f"{api}/replay", b'{"number": 8, "settings": ["rules.card-count=warn"]}')
-            )
+            self._write("console/replay", _request(f"{api}/decisions/8/replay?settings=rules.card-count%3Dwarn"))
             for example in self._examples:
                 *_, manifest = (ROOT / example).read_text().split("---\n")
                 body = json.dumps({"manifest": manifest}).encode()
-                for operation in ("review", "explain"):
-                    name = f"console/{Path(example).stem}.{operation}"
-                    self._write(name, _request(f"{api}/{operation}", body))
+                self._write(f"console/{Path(example).stem}.review", _request(f"{api}/review", body))
         finally:
             process.terminate()
             process.wait(30)

@@ -175,10 +175,10 @@ def test_the_fleet_page_shows_the_boards(client):
 
 
 def test_the_playground_explains_the_placement(client):
-    response = client.post("/api/v1/explain", json={"manifest": to_json(pod(3))}).json
-    (explained,) = response["documents"][0]["families"]
+    response = client.post("/api/v1/review", json={"manifest": to_json(pod(3))}).json
+    (explained,) = response["explanation"]["documents"][0]["families"]
     assert [shape["placement"] for shape in explained["shapes"]] == ["never", "fits"]
-    page = client.post("/", data={"manifest": to_json(pod(3))}).text
+    page = client.post("/review", data={"manifest": to_json(pod(3))}).text
     assert "Nodes with boards" in page
     assert "board 3" in page
 

@@ -57,7 +57,7 @@ SHOWN = {
     "playground": Picture("/", ".playground", NODE),
     "playground-refused": Picture("/?example=pod-refused", ".playground", ".listing"),
     "playground-dark": Picture("/", ".document > details + h3", NODE, scheme="dark"),
-    "fleet": Picture("/fleet", "body", ".nodes details:last-child", "#node-1-vgpu summary"),
+    "fleet": Picture("/usage", "body", ".nodes details:last-child", "#node-1-vgpu summary"),
     "why": Picture("/why?namespace=team-c&pod=finetune-0", "#result", "#result article .drawing"),
     "decisions": Picture("/decisions", "body", "[data-rows] tr:nth-child(10)"),
     "health": Picture("/health?wait=20", "body", "details.group"),

@@ -9,7 +9,7 @@ RULES = "#result tbody tr"
 
 
 def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
-    user.open("/fleet?view=empty")
+    user.open("/fleet")
     whole = user.text("#result")
     assert "gpu-a" in whole
     assert "gpu-b" in whole
@@ -25,7 +25,7 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
 
 
 def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
-    user.open("/fleet")
+    user.open("/usage")
     titles = user.js("return [...document.querySelectorAll('.node .held [title]')].map((each) => each.title)")
     assert any(title.startswith("team-a/train-0, container worker, 40000 MiB") for title in titles)
     user.js("document.querySelector('#list').scrollIntoView()")

@@ -11,8 +11,8 @@ from selenium.webdriver import Keys
 from tests.browser.user import User
 
 MENU = {
-    "Playground": "/",
-    "Fleet": "/fleet",
+    "Playground": "/review",
+    "Fleet": "/usage",
     "Why": "/why",
     "Decisions": "/decisions",
     "Rules": "/rules",
@@ -27,7 +27,7 @@ PAGES = (
     "/?example=pod-refused",
     "/?example=gang-too-large",
     "/why?pod=team-c/finetune-0",
-    "/fleet?view=empty",
+    "/fleet",
     NOWHERE,
 )
 PHONE, DESKTOP = 390, 1440  # pixels
@@ -172,9 +172,9 @@ def the_same_is_linked_as_json(user: User) -> None:
 
 ON_EVERY_PAGE = (a_phone_needs_no_scrolling_sideways, the_focus_is_always_visible_and_never_trapped)
 ON_SOME_PAGES: dict[str, tuple[Callable[[User], None], ...]] = {
-    "/": (the_first_link_skips_to_the_content, drawings_are_legible_and_visible),
-    "/fleet": (the_same_is_linked_as_json,),
-    "/fleet?view=empty": (drawings_are_legible_and_visible, nodes_are_drawn_above_their_table),
+    "/review": (the_first_link_skips_to_the_content, drawings_are_legible_and_visible),
+    "/usage": (the_same_is_linked_as_json,),
+    "/fleet": (drawings_are_legible_and_visible, nodes_are_drawn_above_their_table),
     "/decisions": (the_first_link_skips_to_the_content, a_phone_shows_whole_rows, the_same_is_linked_as_json),
     "/decisions/2": (the_same_is_linked_as_json,),
     "/rules": (words_of_a_rule_are_not_broken, the_same_is_linked_as_json),
@@ -201,10 +201,10 @@ def test_an_error_page_explains_the_error_and_has_links(user: User, path: str):
 
 
 def test_a_click_shows_a_page_as_json(user: User):
-    user.open("/fleet")
+    user.open("/usage")
     user.follow("This page as JSON")
     assert user.js("return document.contentType") == "application/json"
-    user.open("/fleet")
+    user.open("/usage")
     user.allow_error_statuses(404)  # of the icon, which a JSON document does not name
 
 

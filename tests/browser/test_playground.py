@@ -52,7 +52,7 @@ def test_a_typed_manifest_is_reviewed_without_a_click(playground: User):
 def test_control_enter_reviews_at_once(playground: User):
     playground.click(EDITOR)
     playground.chord(Keys.CONTROL, Keys.ENTER)
-    playground.until(lambda: ("POST", f"{playground.address}/") in playground.requests())
+    playground.until(lambda: ("POST", f"{playground.address}/review") in playground.requests())
     playground.sees("Repaired", VERDICT)
 
 

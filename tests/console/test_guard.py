@@ -9,7 +9,7 @@ from flask import Flask
 from tests.cases import each_case
 from tests.server.program import until
 from webhook.console import guard
-from webhook.console.app import create_app, operations
+from webhook.console.app import create_app, pages
 
 PAGES = ("/fleet", "/decisions", "/rules", "/health")
 OURS = "http://localhost:8080"
@@ -145,19 +145,19 @@ def test_a_link_from_another_site_is_accepted_and_a_form_is_refused(client):
     assert client.get("/rules", headers=followed).status_code == 200
     assert client.head("/rules", headers=followed).status_code == 200
     assert client.post("/rules", headers=followed).status_code == 403
-    assert client.post("/", headers=followed, data={"manifest": "x"}).status_code == 403
+    assert client.post("/review", headers=followed, data={"manifest": "x"}).status_code == 403
 
 
 def test_a_form_without_an_origin_is_checked_by_its_referrer(client):
-    assert client.post("/", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 403
-    assert client.post("/", headers={**HERE, "Referer": "http://["}).status_code == 403
-    assert client.post("/", headers={**HERE, "Referer": f"{OURS}/rules"}).status_code != 403
+    assert client.post("/review", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 403
+    assert client.post("/review", headers={**HERE, "Referer": "http://["}).status_code == 403
+    assert client.post("/review", headers={**HERE, "Referer": f"{OURS}/rules"}).status_code != 403
     assert client.get("/rules", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 200
 
 
 def test_a_request_without_browser_headers_is_accepted(client):
     assert client.get("/api/v1/rules").status_code == 200
-    assert client.post("/", headers=HERE).status_code != 403
+    assert client.post("/review", headers=HERE).status_code != 403
 
 
 def check_security_headers(response):
@@ -225,12 +225,12 @@ def all_rules(app: Flask):
 
 
 def test_no_route_accepts_a_method_that_changes_something(state):
-    """POST is for operations whose input is too long for a URL."""
+    """POST is for pages whose input may be too long for a URL."""
     app = create_app(state)
     posts = {rule.rule for rule in all_rules(app) if "POST" in rule.methods}
-    computing = {f"/api/v1{each.path}" for each in operations() if each.method == "POST"}
-    assert {rule for rule in posts if rule.startswith("/api/")} == computing
-    assert posts - computing <= {"/", "/why"}
+    computing = {each.path for each in pages() if "POST" in each.methods}
+    assert computing == {"/review", "/why"}
+    assert posts == computing | {f"/api/v1{path}" for path in computing}
     assert not {method for rule in all_rules(app) for method in rule.methods} - {"GET", "HEAD", "OPTIONS", "POST"}
     client = app.test_client()
     for rule in app.url_map.iter_rules():
@@ -252,7 +252,7 @@ def test_a_long_query_is_refused_with_the_limit(client):
 
 def test_a_large_body_is_refused(client):
     body = b"[" * (guard.MAX_BODY + 1)
-    computing = [each for each in operations() if each.method == "POST"]
+    computing = [each for each in pages() if "POST" in each.methods]
     assert computing
     for each in computing:
         response = client.post(f"/api/v1{each.path}", data=body, content_type="application/json")

@@ -10,12 +10,14 @@ from jsonschema import Draft202012Validator
 
 from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.console.pages import Page
 from webhook.audit.follower import LogFollower
-from webhook.console.api import PREFIX, ResponseModel, to_json
-from webhook.console.app import create_app, operations
+from webhook.console.app import create_app, pages
+from webhook.console.pages import PREFIX, ResponseModel, to_json
 from webhook.console.state import ConsoleState
 from webhook.questions.doctor.examiner import Examiner
 from webhook.questions.doctor.gather import facts_from_files
+from webhook.questions.usage.watcher import UsageWatcher
 from webhook.settings.files import SAMPLES
 
 MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
@@ -31,14 +33,17 @@ FILTERS = {
     "dryRun": "false",
     "endpoint": "validate",
 }
-PAST = {"number": 1}
+PAST = {"key": "1"}
 
 # Requests for each operation: together they use each parameter.
 REQUESTS = {
-    "review": [{"manifest": MANIFEST}, {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4}],
-    "explain": [{"manifest": MANIFEST}, {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4}],
+    "review": [
+        {"manifest": MANIFEST},
+        {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4, "explain": False},
+    ],
+    "playground": [{}, {"example": "cores-range"}],
     "decisions": [{}, {**FILTERS, "before": "1000", "limit": "5"}, {"after": "1"}],
-    "decisionsSummary": [{}, FILTERS],
+    "decisions_summary": [{}, FILTERS],
     "decision": [PAST],
     "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
     "usage": [
@@ -48,14 +53,21 @@ REQUESTS = {
     ],
     "waiting": [{}],
     "why": [{"namespace": "team-c", "pod": "finetune-0"}, {"namespace": "team", "manifest": MANIFEST}],
-    "replay": [{"number": 1}, {"number": 1, "settings": [], "split": 4}],
+    "replay": [PAST, {**PAST, "settings": ["rules.card-count=warn"], "split": "4"}],
     "rules": [{}, {"namespace": "team", "search": "memory"}],
     "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
     "policy": [{"digest": sample_parts().policy.digest}],
     "health": [{}, {"refresh": "true", "wait": "20"}],
     "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
 }
-CASES = [(each, parameters) for each in operations() for parameters in REQUESTS.get(each.id, [])]
+CASES = [
+    (each, method, parameters)
+    for each in pages()
+    for method in each.methods
+    for parameters in REQUESTS.get(each.name, [])
+]
+GETS = [each for each in pages() if "GET" in each.methods]
+POSTS = [each for each in pages() if "POST" in each.methods]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +80,8 @@ def client():
         follower,
         Examiner("samples", lambda: facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)),
         SAMPLES / "fleet.yaml",  # no certificate, so a problem is reported
-        waiting=sample_pods(settings),
+        waiting=(pods := sample_pods(settings)),
+        usage=UsageWatcher(lambda: settings.current, pods),
     )
     yield create_app(state).test_client()
     follower.stop()
@@ -83,14 +96,14 @@ def operations_of(document):
     return [(path, method, found) for path, item in document["paths"].items() for method, found in item.items()]
 
 
-def send(client, each, parameters):
+def send(client, each, parameters, method=None, prefix=PREFIX):
     path = each.path
     left = dict(parameters)
     for name in re.findall(r"<(?:\w+:)?(\w+)>", path):
         path = re.sub(rf"<(?:\w+:)?{name}>", str(left.pop(name)), path)
-    if each.method == "POST":
-        return client.post(PREFIX + path, json=left)
-    return client.get(f"{PREFIX}{path}?{urlencode(left, doseq=True)}")
+    if (method or each.methods[0]) == "POST":
+        return client.post(prefix + path, json=left)
+    return client.get(f"{prefix}{path}?{urlencode(left, doseq=True)}")
 
 
 def validator(document, schema):
@@ -98,7 +111,7 @@ def validator(document, schema):
 
 
 def test_there_are_requests_for_each_operation():
-    assert set(REQUESTS) == {each.id for each in operations()}
+    assert set(REQUESTS) == {each.name for each in pages()}
 
 
 def test_the_document_is_valid_openapi(document):
@@ -156,13 +169,23 @@ def test_the_document_has_every_route_and_no_other(client, document):
     assert routes == described | {("/openapi.json", "get")}
 
 
-@each_case(("each", "parameters"), CASES, ids=[f"{each.id}-{at}" for at, (each, _) in enumerate(CASES)])
-def test_responses_match_their_schema(client, document, each, parameters):
-    found = send(client, each, parameters)
+@each_case(("each", "method", "parameters"), CASES, ids=[f"{each.name}-{at}" for at, (each, *_) in enumerate(CASES)])
+def test_responses_match_their_schema(client, document, each, method, parameters):
+    found = send(client, each, parameters, method)
     assert found.status_code == 200, found.text
     path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", each.path)
-    operation = document["paths"][path][each.method.lower()]
+    operation = document["paths"][path][method.lower()]
     validator(document, operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(found.json)
+
+
+@each_case(("each", "parameters"), [(each, sent) for each, _, sent in CASES if each.template and each in GETS])
+def test_a_page_leads_to_its_json_and_to_pages_that_exist(client, each, parameters):
+    """A page of a question that was removed would be linked as `#`."""
+    page = Page(send(client, each, parameters, "GET", prefix="").text)
+    targets = [element["href"] for element in page.all("a") if "href" in element]
+    assert [each for each in targets if each.startswith(f"{PREFIX}/")]
+    assert "#" not in targets
+    assert "#" not in [element.get("action", "") for element in page.all("form")]
 
 
 def test_no_two_models_share_a_name(document):
@@ -171,31 +194,31 @@ def test_no_two_models_share_a_name(document):
 
 
 def test_each_parameter_is_used(document):
-    for each in operations():
-        fields = {field.alias or name for name, field in each.request.model_fields.items()}
-        used = {key for parameters in REQUESTS[each.id] for key in parameters}
-        if each.method == "GET":
-            assert used == fields, each.id
+    for each in pages():
+        fields = {field.alias or name for name, field in each.parameters.model_fields.items()}
+        used = {key for parameters in REQUESTS[each.name] for key in parameters}
+        if "GET" in each.methods:
+            assert used == fields, each.name
         else:
-            assert used <= fields, each.id
+            assert used <= fields, each.name
 
 
-@pytest.mark.parametrize("each", operations(), ids=[each.id for each in operations()])
+@pytest.mark.parametrize("each", pages(), ids=[each.name for each in pages()])
 def test_an_unknown_parameter_is_refused(client, document, each):
-    parameters = {**REQUESTS[each.id][0], "nonsense": "1"}
+    parameters = {**REQUESTS[each.name][0], "nonsense": "1"}
     found = send(client, each, parameters)
     assert found.status_code == 400
     assert "nonsense: no such key" in found.json["message"]
     validator(document, {"$ref": "#/components/schemas/Problem"}).validate(found.json)
 
 
-@pytest.mark.parametrize("each", [each for each in operations() if each.method == "GET"], ids=lambda each: each.id)
+@pytest.mark.parametrize("each", GETS, ids=lambda each: each.name)
 def test_a_repeated_parameter_is_refused(client, each):
     path = re.sub(r"<int:\w+>", "1", each.path)
     path = re.sub(r"<\w+>", "cores-range", path)
     single = [
         field.alias or name
-        for name, field in each.request.model_fields.items()
+        for name, field in each.parameters.model_fields.items()
         if not str(field.annotation).startswith("tuple")
     ]
     for name in single:
@@ -250,10 +273,10 @@ def test_an_invalid_parameter_is_named(client, path, start):
 )
 def test_an_invalid_body_is_refused(client, content, content_type, status):
     """No operation accepts a content type that a form of another site can send without a preflight request."""
-    for each in operations():
-        if each.method == "POST":
-            found = client.post(PREFIX + each.path, data=content, content_type=content_type)
-            assert found.status_code == status
+    for each in POSTS:
+        found = client.post(PREFIX + each.path, data=content, content_type=content_type)
+        if each.name == "review" or content != b"{}":
+            assert found.status_code == status, each.name
             assert found.json["message"]
 
 
@@ -262,7 +285,7 @@ def test_any_text_and_any_number_can_be_encoded():
         text: str
         number: int
 
-    found = json.loads(to_json(Hostile(text="\ud800", number=10**30)))
+    found = json.loads(to_json(Hostile(text="\ud800", number=10**30).model_dump(mode="json")))
     assert found == {"text": "\ud800", "number": 10**30}
 
 
@@ -270,8 +293,15 @@ def test_long_texts_and_lists_are_cut_unless_the_response_is_whole():
     class Long(ResponseModel):
         texts: list[dict[str, str]]
 
-    response = Long(texts=[{"k" * 3000: "x" * 3000}] * 1001)
+    response = Long(texts=[{"k" * 3000: "x" * 3000}] * 1001).model_dump(mode="json")
     found = json.loads(to_json(response))["texts"]
     assert found == [{"k" * 1999 + "…": "x" * 1999 + "…"}] * 1000
-    assert json.loads(to_json(response, whole=True)) == {"texts": response.texts}
-    assert {each.id for each in operations() if each.whole} == {"review", "decision", "replay", "rule", "policy"}
+    assert json.loads(to_json(response, ["texts"])) == response
+    assert {each.name: tuple(each.whole) for each in pages() if each.whole} == {
+        "playground": ("documents",),
+        "review": ("documents",),
+        "decision": ("decision",),
+        "replay": ("before", "after", "gained", "lost"),
+        "rule": ("text", "example"),
+        "policy": ("text",),
+    }

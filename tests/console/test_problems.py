@@ -14,36 +14,33 @@ import pytest
 from tests.server.program import free_port, until
 from webhook.console import app as application
 from webhook.console import guard
-from webhook.console.api import Operation, RequestModel, ResponseModel
 from webhook.console.app import create_app
+from webhook.console.pages import ConsolePage, ResponseModel
+from webhook.console.state import ConsoleState
 from webhook.errors import ConfigError
 
 SECRET = "<b>a secret</b>\x1b[31m"
 
 
-class NoParameters(RequestModel):
-    pass
-
-
 def failing(name, error):
-    def perform(state, request):
+    def perform(state: ConsoleState) -> ResponseModel:
         raise error
 
     perform.__name__ = name
-    return Operation("GET", f"/{name}", perform, NoParameters, ResponseModel)
+    return ConsolePage(f"/{name}", perform)
 
 
 @pytest.fixture
 def broken(state, monkeypatch):
     """A console with operations that fail: with bugs, with unusable input, and because it is busy."""
-    operations = (
-        *application.operations(),
+    pages = (
+        *application.pages(),
         failing("bug", KeyError(SECRET)),
         failing("deep", RecursionError(SECRET)),
         failing("unusable", ConfigError(f"no {SECRET}")),
         failing("busy", guard.ServiceUnavailable(retry_after=7)),
     )
-    monkeypatch.setattr(application, "operations", lambda: operations)
+    monkeypatch.setattr(application, "pages", lambda: pages)
     app = create_app(state)
     app.add_url_rule("/bug", "bug", lambda: 1 // 0)
     return app.test_client()

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from webhook.cli.main import program
-from webhook.console.api import PREFIX, openapi_document
-from webhook.console.app import operations
+from webhook.console.app import pages
+from webhook.console.openapi import openapi_document
+from webhook.console.pages import PREFIX
 from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import DIALECTS, Dialect
 from webhook.emit import to_json
@@ -166,6 +167,6 @@ def _metrics() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _operations() -> Iterator[tuple[str, str, str]]:
-    for path, methods in openapi_document(operations())["paths"].items():
+    for path, methods in openapi_document(pages())["paths"].items():
         for method, operation in methods.items():
             yield f"`{method.upper()}`", f"`{PREFIX}{path}`", cell(operation["summary"])

@@ -73,7 +73,7 @@ def test_decisions_of_the_webhook_appear(call: Call, api: Api, namespace: str):
     until(lambda: call(f"/decisions?namespace={namespace}&refused=true")["entries"] != [], SECONDS)
     (entry,) = call(f"/decisions?namespace={namespace}&refused=true")["entries"]
     assert entry["rules"] == [{"rule": "card-count", "level": "deny"}]
-    replay = call("/replay", {"number": entry["number"]})
+    replay = call(f"/decisions/{entry['number']}/replay")
     assert "same" in json.dumps(replay)
 
 

@@ -221,7 +221,7 @@ def assert_in_the_tables(assignments: Assignments) -> None:
 
 
 def assert_on_the_page(assignments: Assignments, console: Console) -> None:
-    page = unescape(console.get("/fleet?name=n01*&limit=500"))
+    page = unescape(console.get("/usage?name=n01*&limit=500"))
     for slice_ in assignments.slices:
         assert (f"{slice_.namespace}/{slice_.name}<" in page) is slice_.node.startswith("n01")
     (total,) = console.api("/usage?name=n01*&limit=0")["totals"]

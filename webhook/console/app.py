@@ -2,15 +2,14 @@
 
 import logging
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
-from flask import Blueprint, Flask, Response, render_template, request, url_for
+import orjson
+from flask import Blueprint, Flask, Response, render_template, request
 from gunicorn.http.errors import ParseException
 from jinja2 import FileSystemLoader
 from werkzeug.exceptions import (
@@ -23,8 +22,9 @@ from werkzeug.exceptions import (
 )
 
 from webhook import questions
-from webhook.console import api, guard, metrics
-from webhook.console.api import MAX_MESSAGE, PREFIX, ConsolePage, Operation, Problem, Section, describe_error
+from webhook.console import guard, metrics
+from webhook.console.openapi import openapi_document
+from webhook.console.pages import MAX_MESSAGE, MEDIA_TYPE, PREFIX, ConsolePage, Problem, Section, describe_error, link
 from webhook.console.pictures.held import bar
 from webhook.console.pictures.node import picture
 from webhook.console.state import ConsoleState
@@ -55,9 +55,9 @@ def _question_folders() -> Iterator[Path]:
     return (root / package_of(question).rpartition(".")[2] for question in QUESTIONS)
 
 
-def operations() -> list[Operation[Any, Any]]:
-    """Every operation of the API."""
-    return [operation for section in sections() for operation in section.operations]
+def pages() -> list[ConsolePage]:
+    """Every page of the questions, those with nothing but JSON among them."""
+    return [page for section in sections() for page in section.pages]
 
 
 def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
@@ -73,25 +73,32 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "shorten": shorten, "prose": prose}
     app.jinja_env.globals |= {"version": product_version(), "link": link, "picture": picture, "held_bar": bar}
-    app.jinja_env.globals["menu"] = [
-        (section.pages[0].endpoint, section.menu) for section in sections() if section.menu
-    ]
-    app.url_build_error_handlers.append(lambda *_: "#")  # a link to the page of a question that is not there
+    app.jinja_env.globals["menu"] = [(each.pages[0].name, each.menu) for each in sections() if each.menu]
     app.jinja_env.globals["samples"] = partial(_samples, state)
+    app.url_build_error_handlers.append(lambda *_: "#")  # a link to the page of a question that is not there
     guard.install(app, hosts)
-    app.register_blueprint(api.blueprint(operations(), state))
-    pages = Blueprint("pages", __name__)
-    for page in (
-        ConsolePage("GET", "/metrics", "metrics", metrics.page),
-        *(page for each in sections() for page in each.pages),
-    ):
-        pages.add_url_rule(page.path, page.endpoint, partial(page.view, state), methods=[page.method])
-    app.register_blueprint(pages)
+    for blueprint in _blueprints(state, pages()):
+        app.register_blueprint(blueprint)
+    app.add_url_rule("/metrics", "metrics", partial(metrics.page, state))
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(ParseException, _broken_body)
     app.register_error_handler(WebhookError, _unusable)
     app.register_error_handler(Exception, _bug)
     return app
+
+
+def _blueprints(state: ConsoleState, listed: Sequence[ConsolePage]) -> Iterator[Blueprint]:
+    """The routes of the pages, of their JSON, and of its description."""
+    shown, api = Blueprint("pages", __name__), Blueprint("api", __name__, url_prefix=PREFIX)
+    for page in listed:
+        if page.template:
+            shown.add_url_rule(page.path, page.name, partial(page.show, state), methods=page.methods)
+        api.add_url_rule(page.path, page.name, partial(page.answer, state), methods=page.methods)
+    described = cache(lambda: orjson.dumps(openapi_document(listed)))
+    api.add_url_rule("/openapi.json", "openapi", lambda: Response(described(), mimetype=MEDIA_TYPE))
+    first = listed[0]
+    shown.add_url_rule("/", "start", partial(first.show, state), methods=first.methods)
+    yield from (shown, api)
 
 
 def _samples(state: ConsoleState, page: str) -> list[str]:
@@ -155,21 +162,12 @@ def _error_response(error: HTTPException, message: str) -> Response:
 
 def _wants_json() -> bool:
     """Whether the client is a program: the path is below /api, or it prefers JSON to a page."""
-    types = ("text/html", api.MEDIA_TYPE)
-    return request.path.startswith(API) or request.accept_mimetypes.best_match(types) == api.MEDIA_TYPE
+    types = ("text/html", MEDIA_TYPE)
+    return request.path.startswith(API) or request.accept_mimetypes.best_match(types) == MEDIA_TYPE
 
 
 def _problem(status: int, reason: str, message: str) -> Response:
     problem = Problem(status=status, reason=reason, message=visible(message)[:MAX_MESSAGE])
     if _wants_json():
-        return Response(api.to_json(problem), status, mimetype=api.MEDIA_TYPE)
+        return Response(problem.model_dump_json(), status, mimetype=MEDIA_TYPE)
     return Response(render_template("problem.html", problem=problem), status)
-
-
-def link(page: str, query: Mapping[str, Any]) -> str:
-    """The address of a page or of an operation of the API, for templates.
-
-    The query is not given to `url_for`, which has parameters of its own, and one of them is called `endpoint`.
-    """
-    given = {key: value for key, value in query.items() if value is not None}
-    return f"{url_for(page)}?{urlencode(given, doseq=True, safe='*:')}" if given else url_for(page)

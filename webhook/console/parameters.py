@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
-from werkzeug.exceptions import BadRequest
 
 from webhook.audit.filters import MAX_GLOB, Filter, exactly
-from webhook.console.api import RequestModel
 from webhook.durations import read_time
+from webhook.errors import RequestError
 from webhook.outcome import WORDS
+from webhook.parameters import Parameters
 from webhook.settings.trial import MAX_SPLIT
 from webhook.texts import matches
 
@@ -25,7 +25,7 @@ def _globs(what: str) -> Any:
     return Field(default=(), max_length=MAX_GLOBS, description=f"{what}; `*` and `?` stand for anything; repeatable")
 
 
-class FilterRequest(RequestModel):
+class FilterRequest(Parameters):
     """Which decisions to take. All filters have to match; of a repeated key, one value is enough."""
 
     since: str = Field(
@@ -53,7 +53,7 @@ class FilterRequest(RequestModel):
         """The filter as of now.
 
         Raises:
-            BadRequest: a time cannot be read.
+            RequestError: a time cannot be read.
         """
         words = tuple([word for word in WORDS if matches(word, self.outcome)])
         return Filter(
@@ -70,7 +70,7 @@ class FilterRequest(RequestModel):
         )
 
     def query(self, **changes: Any) -> dict[str, Any]:
-        """The filters for a link, without other parameters; see `RequestModel.query`."""
+        """The filters for a link, without other parameters; see `Parameters.query`."""
         own = {field.alias for field in FilterRequest.model_fields.values()}
         return {key: value for key, value in super().query(**changes).items() if key in own or key in changes}
 
@@ -81,7 +81,7 @@ class FilterRequest(RequestModel):
         return self.query(**{key: [glob] for key, glob in globs.items()}) if usable else None
 
 
-def wider(wanted: RequestModel, keys: Sequence[str]) -> dict[str, Any] | None:
+def wider(wanted: Parameters, keys: Sequence[str]) -> dict[str, Any] | None:
     """The query for names that contain those of a filter, to offer where nothing matches.
 
     Args:
@@ -107,7 +107,7 @@ def _time(text: str, key: str) -> datetime | None:
     try:
         return read_time(text.strip(), now) if text.strip() else None
     except ValueError as error:
-        raise BadRequest(f"{key}: {error}") from error
+        raise RequestError(f"{key}: {error}") from error
 
 
 def setting_lines(settings: Any) -> Any:
@@ -118,7 +118,7 @@ def setting_lines(settings: Any) -> Any:
     return tuple([line for line in lines if line])
 
 
-class TriedSettings(RequestModel):
+class TriedSettings(Parameters):
     """Settings to try instead of those in use."""
 
     settings: Annotated[tuple[_Setting, ...], BeforeValidator(setting_lines)] = Field(

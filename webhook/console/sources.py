@@ -2,7 +2,7 @@
 
 from webhook.audit.reader import Skipped
 from webhook.audit.store import Extent
-from webhook.console.api import ResponseModel
+from webhook.console.pages import ResponseModel
 from webhook.console.state import ConsoleState
 from webhook.errors import StoreError
 

@@ -54,10 +54,10 @@ def test_hostile_text_is_only_text(tmp_path: Path, text: str):
         "/decisions/1",
         "/decisions/2",
         "/decisions/3",
-        "/decisions/1?settings=rules.card-count%3Dwarn",
-        "/decisions/4?split=4",
-        "/decisions/5?split=4",
-        "/decisions/6?split=4",
+        "/decisions/1/replay?settings=rules.card-count%3Dwarn",
+        "/decisions/4/replay?split=4",
+        "/decisions/5/replay?split=4",
+        "/decisions/6/replay?split=4",
     ):
         response = client.get(address)
         assert response.status_code == 200

@@ -12,7 +12,6 @@ from webhook.audit.decision import read_decision
 from webhook.questions.replay.answer import Replayer
 from webhook.settings.trial import try_out
 
-API = "/api/v1/replay"
 OTHER_SCHEDULER = ["schedulerName=other", "schedulerNames=[other]"]
 PARTS = sample_parts()
 
@@ -22,18 +21,18 @@ def client(tmp_path: Path):
     return console_client(write(tmp_path / "audit.jsonl", LINES))
 
 
-def post(client: Any, status: int = 200, **body: Any) -> dict[str, Any]:
-    response = client.post(API, json=body)
+def replay(client: Any, status: int = 200, number: Any = 1, **query: Any) -> dict[str, Any]:
+    response = client.get(f"/api/v1/decisions/{number}/replay", query_string=query)
     assert response.status_code == status, response.text
     return response.json
 
 
 def test_a_replay_with_the_original_inputs_changes_nothing(client: Any):
-    assert {post(client, number=number)["verdict"] for number in range(1, 17)} == {"same"}
+    assert {replay(client, number=number)["verdict"] for number in range(1, 17)} == {"same"}
 
 
 def test_a_replay_of_one_decision_shows_what_other_settings_change(client: Any):
-    found = post(client, number=8, settings=["rules.card-count=warn"])
+    found = replay(client, number=8, settings=["rules.card-count=warn"])
     assert (found["verdict"], found["direction"]) == ("changed", "refused -> allowed")
     assert (found["before"]["allowed"], found["after"]["allowed"]) == (False, True)
     assert (found["gained"], found["lost"]) == ([], [])
@@ -68,7 +67,7 @@ def test_a_replay_of_one_decision_equals_its_part_of_a_replay_of_the_log(tmp_pat
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, settings, None).snapshot())
     for number, line in enumerate(lines, 1):
         whole = replayer.replay(read_decision(line))
-        one = post(client, number=number, settings=settings)
+        one = replay(client, number=number, settings=settings)
         assert (one["verdict"], one["direction"]) == (whole.verdict, whole.direction), line
         assert whole.outcome is not None
         assert one["after"]["patch"] == list(whole.outcome.operations), line
@@ -80,7 +79,7 @@ def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):
     """Without the repair the result differs, so the test above detects a missing repair."""
     alone = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot()).replay(read_decision(LINES[3]))
     assert alone.direction == "allowed -> refused"
-    assert post(client, number=4, settings=OTHER_SCHEDULER)["verdict"] == "same"
+    assert replay(client, number=4, settings=OTHER_SCHEDULER)["verdict"] == "same"
 
 
 @pytest.mark.parametrize(
@@ -92,35 +91,35 @@ def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):
         ({"settings": ["a=b"] * 101}, 400, "settings"),
         ({"split": 0}, 400, "split"),
         ({"number": 99}, 404, "no decision 99"),
-        ({"number": None}, 400, "number"),
+        ({"number": "x"}, 404, "no decision x"),
         ({"limit": 1}, 400, "limit"),
     ],
 )
 def test_an_invalid_request_is_refused_with_the_reason(client: Any, body: Any, status: int, message: str):
-    assert message in post(client, status, **{"number": 1} | body)["message"]
+    assert message in replay(client, status, **body)["message"]
 
 
 def test_without_an_audit_log_there_is_nothing_to_replay():
     client = console_client(None)
-    assert "--audit-log FILE" in post(client, 404, number=1)["message"]
+    assert "--audit-log FILE" in replay(client, 404, number=1)["message"]
 
 
 # --- the pages --------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_of_a_decision_replays_it(client: Any):
-    assert "Reviews the request again" in get_page(client, "/decisions/8").text
-    assert "The same" in get_page(client, "/decisions/8?settings=").text
-    page = get_page(client, "/decisions/8?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
+    (link,) = [each for each in get_page(client, "/decisions/8").links("/decisions/") if each.endswith("/replay")]
+    assert "The same" in get_page(client, link).text
+    page = get_page(client, f"{link}?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
     assert "refused → allowed" in page.text
     assert "/decisions/7" in page.links("/decisions/")
     assert "rules.card-count=warn\nrules.host-access=deny" in page.text  # the form keeps it
-    assert "write KEY=VALUE" in get_page(client, "/decisions/8?settings=x", 422).text
+    assert "write KEY=VALUE" in get_page(client, f"{link}?settings=x", 422).text
 
 
 def test_the_form_keeps_invalid_input_and_shows_the_problem(client: Any):
-    page = get_page(client, "/decisions/8?settings=rules.card-cuont%3Dwarn&split=4", 422)
+    page = get_page(client, "/decisions/8/replay?settings=rules.card-cuont%3Dwarn&split=4", 422)
     assert "Cannot be replayed." in page.text
     assert "rules.card-cuont=warn" in page.text
     assert {each["name"]: each.get("value") for each in page.all("input")}["split"] == "4"
-    assert "no such key" in get_page(client, "/decisions/8?setings=x", 400).text
+    assert "no such key" in get_page(client, "/decisions/8/replay?setings=x", 400).text

@@ -1,4 +1,4 @@
-"""The operations `review` and `explain` return what the command prints, within limits."""
+"""The JSON of a review is what the command prints, within limits."""
 
 import json
 from contextlib import redirect_stdout
@@ -32,13 +32,18 @@ POD = {
 BAD = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]}}
 
 
-def post(client, operation: str, manifest: object, **fields: object):
+def post(client, manifest: object, **fields: object):
     text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-    return client.post(f"/api/v1/{operation}", json={"manifest": text, **fields})
+    return client.post("/api/v1/review", json={"manifest": text, **fields})
+
+
+def explained(client, manifest: object) -> dict:
+    """Where the pods of a manifest fit."""
+    return post(client, manifest).json["explanation"]
 
 
 def reviewed(client, manifest: object, **fields: object) -> dict:
-    response = post(client, "review", manifest, **fields)
+    response = post(client, manifest, **fields)
     assert response.status_code == 200, response.text
     return response.json
 
@@ -95,7 +100,7 @@ def test_explanations_are_what_the_command_prints(client, command_lines):
     shapes = 0
     for start in range(0, len(EVERY_MANIFEST), explain.MAX_DOCUMENTS):
         some = slice(start, start + explain.MAX_DOCUMENTS)
-        documents = post(client, "explain", "\n---\n".join(EVERY_MANIFEST[some])).json["documents"]
+        documents = explained(client, "\n---\n".join(EVERY_MANIFEST[some]))["documents"]
         for command_line, found in zip(command_lines[some], documents, strict=True):
             assert [family["family"] for family in found["families"]] == [
                 each["family"] for each in command_line["explain"]
@@ -223,7 +228,7 @@ def test_settings_override_the_policy_of_the_request(client):
     assert reviewed(client, BAD, policy=policy)["documents"][0]["outcome"] in ("repaired", "warned")
     (found,) = reviewed(client, BAD, policy=policy, settings=["rules.cores-range=deny"])["documents"]
     assert [each["level"] for each in found["findings"] if each["rule"] == "cores-range"] == ["deny"]
-    response = post(client, "review", BAD, policy="rulse: {}")
+    response = post(client, BAD, policy="rulse: {}")
     assert (response.status_code, "did you mean 'rules'" in response.json["message"]) == (422, True)
 
 
@@ -233,13 +238,13 @@ def test_a_gang_is_placed_on_the_nodes(client):
     template = {"spec": {**pod, "containers": [{"name": "main", "resources": {"limits": limits}}]}}
     task = {"name": "worker", "replicas": 12, "template": template}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
-    (found,) = post(client, "explain", {**job, "spec": {"minAvailable": 12, "tasks": [task]}}).json["documents"]
+    (found,) = explained(client, {**job, "spec": {"minAvailable": 12, "tasks": [task]}})["documents"]
     assert (found["gang"]["placement"], found["gang"]["minimum"]) == ("never", 12)
     assert found["gang"]["tasks"] == [{"name": "worker", "pods": 12, "needed": 12, "placed": 6, "left": 6}]
     assert sum(each["pods"][0] * each["nodes"] for each in found["gang"]["nodes"]) == 6
-    (few,) = post(client, "explain", {**job, "spec": {"minAvailable": 2, "tasks": [task]}}).json["documents"]
+    (few,) = explained(client, {**job, "spec": {"minAvailable": 2, "tasks": [task]}})["documents"]
     assert few["gang"]["placement"] == "fits"
-    assert post(client, "explain", POD).json["documents"][0]["gang"] is None
+    assert explained(client, POD)["documents"][0]["gang"] is None
 
 
 @each_case(
@@ -259,9 +264,8 @@ def test_a_gang_is_placed_on_the_nodes(client):
         ({"manifest": "x: 1", "namespace": "n" * 254}, 400, "namespace"),
     ],
 )
-@each_case("operation", ["review", "explain"])
-def test_a_bad_request_is_refused_with_the_reason(client, operation, body, status, message):
-    response = client.post(f"/api/v1/{operation}", json=body)
+def test_a_bad_request_is_refused_with_the_reason(client, body, status, message):
+    response = client.post("/api/v1/review", json=body)
     assert response.status_code == status
     assert message in response.json["message"]
 
@@ -283,44 +287,44 @@ def test_the_number_of_documents_is_limited(client):
     (problem,) = found["problems"]
     assert problem["place"] == "the manifest: 1,000 documents"
     assert problem["message"].startswith("only the first 50 are reviewed here; `vgpu-webhook review FILE`")
-    explained = post(client, "explain", text).json
-    assert len(explained["documents"]) == explain.MAX_DOCUMENTS == 10
-    assert explained["moreDocuments"] == 40
+    explanation = found["explanation"]
+    assert len(explanation["documents"]) == explain.MAX_DOCUMENTS == 10
+    assert explanation["moreDocuments"] == 40
 
 
 def test_the_number_of_explained_pods_is_limited(client):
     task = {"replicas": 1, "template": {"spec": POD["spec"]}}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"tasks": [task] * 25}}
-    (explained,) = post(client, "explain", job).json["documents"]
-    assert len({family["pod"] for family in explained["families"]}) == explain.MAX_PODS
-    assert explained["morePods"] == 15
+    (found,) = explained(client, job)["documents"]
+    assert len({family["pod"] for family in found["families"]}) == explain.MAX_PODS
+    assert found["morePods"] == 15
 
 
 def test_long_names_of_cards_are_shortened():
     nodes = [vgpu_node(f"node-{at}", (10, 16_000, f"model-{at}-" + "m" * 100_000)) for at in range(20)]
     client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
-    response = post(client, "explain", POD)
-    (explained,) = response.json["documents"]
-    assert sum(len(family["shapes"]) for family in explained["families"]) == 20
+    response = post(client, POD)
+    (found,) = response.json["explanation"]["documents"]
+    assert sum(len(family["shapes"]) for family in found["families"]) == 20
     assert len(response.data) < 200_000
-    assert len(client.post("/", data={"manifest": json.dumps(POD)}).data) < 500_000
+    assert len(client.post("/review", data={"manifest": json.dumps(POD)}).data) < 500_000
 
 
 def test_the_number_of_shapes_is_limited_over_all_documents(client, monkeypatch):
     monkeypatch.setattr(explain, "MAX_SHAPES", 5)
-    explained = post(client, "explain", "\n---\n".join([json.dumps(POD)] * 3)).json
-    shapes = [len(family["shapes"]) for each in explained["documents"] for family in each["families"]]
+    explanation = explained(client, "\n---\n".join([json.dumps(POD)] * 3))
+    shapes = [len(family["shapes"]) for each in explanation["documents"] for family in each["families"]]
     assert shapes == [4, 1]
-    assert [family["more"] for each in explained["documents"] for family in each["families"]] == [0, 3]
-    assert [each["morePods"] for each in explained["documents"]] == [0, 0, 1]
+    assert [family["more"] for each in explanation["documents"] for family in each["families"]] == [0, 3]
+    assert [each["morePods"] for each in explanation["documents"]] == [0, 0, 1]
 
 
 @pytest.mark.parametrize("nodes,fleet", [(None, "unknown"), ([], "known")])
 def test_an_explanation_states_whether_the_fleet_is_known(nodes, fleet):
     client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
-    explained = post(client, "explain", POD).json
-    assert explained["fleet"] == fleet
-    assert all(family["shapes"] == [] for family in explained["documents"][0]["families"])
+    explanation = explained(client, POD)
+    assert explanation["fleet"] == fleet
+    assert all(family["shapes"] == [] for family in explanation["documents"][0]["families"])
 
 
 def test_declared_nodes_are_marked_as_declared():
@@ -329,6 +333,6 @@ def test_declared_nodes_are_marked_as_declared():
     document["fleet"] = {"declared": [cards]}
     policy = parse_policy(document, "it")
     client = create_app(ConsoleState(Fixed(replace(sample_parts(policy), nodes=None)))).test_client()
-    explained = post(client, "explain", POD).json
-    assert explained["fleet"] == "declared"
-    assert explained["documents"][0]["families"][0]["shapes"][0]["declared"]
+    explanation = explained(client, POD)
+    assert explanation["fleet"] == "declared"
+    assert explanation["documents"][0]["families"][0]["shapes"][0]["declared"]

@@ -42,7 +42,7 @@ def words(element: dict) -> str:
 
 
 def post(client, manifest: str, **more: object) -> Page:
-    answer = client.post("/", data={"manifest": manifest, **more})
+    answer = client.post("/review", data={"manifest": manifest, **more})
     assert answer.status_code == 200
     return shown(answer)
 
@@ -134,16 +134,16 @@ def test_the_form_keeps_what_was_written(client):
 
 @pytest.mark.parametrize(("manifest", "file", "name"), [("x: 1", POD, "pod.yaml"), (POD, "", "")])
 def test_a_file_is_taken_before_the_editor_unless_none_is_chosen(client, manifest, file, name):
-    page = shown(client.post("/", data={"manifest": manifest, "file": (io.BytesIO(file.encode()), name)}))
+    page = shown(client.post("/review", data={"manifest": [manifest, (io.BytesIO(file.encode()), name)]}))
     assert "Refused" in words(page.one("section", "verdict"))
     (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
     assert editor.strip() == POD.strip()
 
 
 def test_a_large_file_is_refused_and_left_nowhere(client):
-    head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f.yaml"\r\n\r\n'
+    head = b'--b\r\nContent-Disposition: form-data; name="manifest"; filename="f.yaml"\r\n\r\n'
     body = head + b"x" * 300_000 + b"\r\n--b--\r\n"  # by hand: the client's own file would stay open
-    answer = client.post("/", data=body, content_type="multipart/form-data; boundary=b")
+    answer = client.post("/review", data=body, content_type="multipart/form-data; boundary=b")
     assert answer.status_code == 413
     assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
 
@@ -152,15 +152,15 @@ def test_a_large_file_is_refused_and_left_nowhere(client):
     "data,status,message",
     [
         ({"manifest": "a: ["}, 422, "not YAML or JSON that can be read"),
-        ({"manifest": ""}, 422, "no document in it"),
-        ({}, 422, "no document in it"),
+        ({"manifest": ""}, 400, "manifest: it is missing"),
+        ({}, 400, "manifest: it is missing"),
         ({"manifest": "x: 1", "split": "many"}, 400, "split"),
         ({"manifest": "x: 1", "settings": "nonsense"}, 422, "KEY=VALUE"),
         ({"manifest": "x" * 300_000}, 413, "larger than 256 KiB"),
     ],
 )
 def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, message):
-    answer = client.post("/", data=data)
+    answer = client.post("/review", data=data)
     assert answer.status_code == status
     page = shown(answer)
     assert message in words(page.one("section", "verdict bad"))
@@ -179,7 +179,7 @@ def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, m
     ],
 )
 def test_a_mistake_is_shown_beside_its_field(client, fields, field, message):
-    page = shown(client.post("/", data={"manifest": POD, **fields}))
+    page = shown(client.post("/review", data={"manifest": POD, **fields}))
     notes = {each["id"].removeprefix("mistake-"): words(each) for each in page.all("p", "mistake")}
     assert message in notes.pop(field)
     assert set(notes.values()) == {""}
@@ -285,7 +285,7 @@ def test_every_outcome_has_its_verdict_and_its_colours(word: str):
 def test_what_is_not_enforced_is_shown_as_what_would_be():
     policy = parse_policy({"enforcement": "audit"}, "test")
     client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
-    text = client.post("/", data={"manifest": POD}).text
+    text = client.post("/review", data={"manifest": POD}).text
     assert "Would be refused" in text
     assert "The object, with what would be changed" in text
     assert "denied the request" not in text

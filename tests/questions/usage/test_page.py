@@ -55,8 +55,8 @@ def usage(client: Any, **query: object) -> dict[str, Any]:
     return response.json
 
 
-def page(client: Any, **query: object) -> str:
-    response = client.get("/fleet", query_string=query)
+def page(client: Any, path: str = "/usage", **query: object) -> str:
+    response = client.get(path, query_string=query, follow_redirects=True)
     assert response.status_code == 200, response.text
     return unescape(response.text)
 
@@ -102,7 +102,7 @@ def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], ex
 
 def test_links_keep_the_filters_and_start_at_the_first_node(client: Any):
     shown = page(client, sort="fullest", limit=2, offset=2, name="*")
-    links = [link for link in re.findall(r'href="(/fleet\?[^"]+)"', shown) if "namespace=" in link]
+    links = [link for link in re.findall(r'href="(/usage\?[^"]+)"', shown) if "namespace=" in link]
     assert links
     assert all("sort=fullest" in link and "offset" not in link for link in links)
     (following,) = re.findall(r'rel="next" href="([^"]+)"', shown)
@@ -126,17 +126,15 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
     hostile = settings.snapshot.bound_pods.read(raw)
     assert hostile is not None
     pods.replace([hostile])
-    response = client.get("/fleet").text
+    response = client.get("/usage").text
     assert "<script>alert" not in response
     assert "\u202e" not in response
 
 
 def test_the_page_can_show_the_empty_nodes(client: Any):
-    shown = page(client, view="empty", name="gpu-a")
+    shown = page(client, "/fleet", name="gpu-a")
     assert 'class="drawing"' in shown
     assert 'aria-current="true">Empty nodes' in shown
-    assert 'name="view" value="empty"' in shown
-    assert client.get("/fleet?view=other").status_code == 400
 
 
 def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):

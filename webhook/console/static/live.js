@@ -57,8 +57,7 @@ function renew(form, part, fresh) {
 function request(form, signal) {
   const data = new FormData(form);
   if (form.method === "post") return [form.action, { method: "POST", body: data, signal }];
-  const whole = form.hasAttribute("data-whole"); // empty fields count too
-  const query = new URLSearchParams([...data].filter(([, value]) => whole || value !== ""));
+  const query = new URLSearchParams([...data].filter(([, value]) => value !== ""));
   const address = `${form.action.split("?")[0]}?${query}`;
   history.replaceState(null, "", address);
   return [address, { signal }];

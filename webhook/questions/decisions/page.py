@@ -1,33 +1,40 @@
-"""The decisions in the audit log: the page that lists them, and the operations that list them and return one."""
+"""The pages of the audit log: all decisions, and one in full."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from flask import render_template, request
+from flask import url_for
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.audit.decision import Decision, is_id, to_record, worst_levels
+from webhook.audit.decision import Decision, is_id, spell_time, to_record, worst_levels
 from webhook.audit.filters import Filter
 from webhook.audit.follower import DecisionSource
 from webhook.audit.pairs import pair_of, pairs_among
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
-from webhook.console.api import ConsolePage, RequestModel, ResponseModel, Section, operation
+from webhook.console.pages import ResponseModel, Section
 from webhook.console.parameters import FilterRequest, wider
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_TEXT, brief, shallow
+from webhook.emit import to_json, to_yaml
 from webhook.outcome import WORDS
+from webhook.parameters import Parameters
 from webhook.questions.decisions.summary import decisions_summary, history, sum_up, to_decision_summary
 from webhook.rules.settings import Level
 from webhook.suites.rulebook import rows
+from webhook.texts import shorten
 
 MAX_ENTRIES = 1000
 MAX_NUMBER = 2**53  # of a decision, so that it is exact in JavaScript
 MAX_RULES = 50  # of one row
 ROWS = 100  # of a page
+MAX_SHOWN = 200  # findings, operations of a patch
+MAX_CODE = 100_000  # characters of a request or a line
+MAX_VALUE = 600  # characters of a value in a patch
 MAX_LONE = 20  # validations of a poll whose repairs are looked up
 REFUSED = 6  # rows of `Refused most often`
 NO_LOG = "the console reads no audit log; start it with --audit-log FILE, or with --store URL"
@@ -42,21 +49,16 @@ PRESETS: dict[str, dict[str, Any]] = {
     "last day": {"since": "24h"},
 }
 
+_NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
 _ROW = ("time", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name")
 
 
-class DecisionsRequest(FilterRequest):
-    """Which decisions to list."""
+SECTION = Section("Decisions")
 
-    before: int | None = Field(default=None, ge=1, le=MAX_NUMBER, description="older than the decision of that number")
-    after: int | None = Field(default=None, ge=0, le=MAX_NUMBER, description="newer than the decision of that number")
-    limit: int = Field(default=ROWS, ge=1, le=MAX_ENTRIES, description="how many at most")
-
-
-class DecisionRequest(RequestModel):
-    """Which decision to return."""
-
-    number: int = Field(ge=0, le=MAX_NUMBER, description="its number, as /decisions lists it")
+Before = Annotated[int | None, Field(ge=1, le=MAX_NUMBER, description="older than the decision of that number")]
+After = Annotated[int | None, Field(ge=0, le=MAX_NUMBER, description="newer than the decision of that number")]
+Limit = Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="how many at most")]
+Key = Annotated[str, Field(description="its number, as /decisions lists it, or its id")]
 
 
 class RuleLevel(ResponseModel):
@@ -130,15 +132,33 @@ class DecisionList(ResponseModel):
     log: LogStatus | None = None
 
 
-@operation("GET", "/decisions")
-def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
+def drawn(state: ConsoleState, wanted: FilterRequest, found: DecisionList) -> Mapping[str, Any]:
+    """What the page of all decisions shows besides the list: its filters, charts and counts."""
+    summary = sum_up(state, wanted)
+    return {
+        "objects": object_rows(found.entries),
+        "presets": PRESETS,
+        "summed": to_decision_summary(summary),
+        "drawn": history(summary, wanted),
+        "wider": wider(wanted, ("rule", "namespace", "name", "user")),
+        "words": WORDS,
+        "rules": sorted(row.id for row in rows()),
+        "top": REFUSED,
+        "others": OTHERS,
+    }
+
+
+@SECTION.page("/decisions", "decisions.html", more=drawn)
+def decisions(
+    state: ConsoleState, wanted: FilterRequest, before: Before = None, after: After = None, limit: Limit = ROWS
+) -> DecisionList:
     """Recorded decisions, newest first."""
     source = state.decisions
     if source is None:
         return DecisionList()
-    page = source.store.page(wanted.filter(), before=wanted.before, after=wanted.after, limit=wanted.limit)
+    page = source.store.page(wanted.filter(), before=before, after=after, limit=limit)
     repairs = pairs_among(page.entries)
-    if wanted.after is not None:  # the repair may have been in the response before
+    if after is not None:  # the repair may have been in the response before
         lone = [each for each in page.entries if each.decision.endpoint == "validate" and each.number not in repairs]
         found = {number: pair_of(source.store, number, decision) for number, decision in lone[:MAX_LONE]}
         repairs |= {number: repair for number, repair in found.items() if repair is not None}
@@ -152,50 +172,63 @@ def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
     )
 
 
-@operation("GET", "/decisions/<int:number>", whole=True)
-def decision(state: ConsoleState, wanted: DecisionRequest) -> DecisionInFull:
+def drawn_decision(_: ConsoleState, __: Parameters, found: DecisionInFull) -> Mapping[str, Any]:
+    """What the page of a decision shows besides it."""
+    recorded = found.decision
+    return {
+        "recorded": recorded,
+        "permalink": url_for("pages.decision", key=recorded.id) if is_id(recorded.id) else None,
+        "patch_rows": patch_rows,
+        "spell_time": spell_time,
+        "kept": _cut(to_yaml(recorded.request)),
+        "raw": _cut(to_json(to_record(recorded))),
+        "rules": {row.id for row in rows()},
+        "is_id": is_id,
+        "filters": FilterRequest(),
+        "max_shown": MAX_SHOWN,
+    }
+
+
+@SECTION.page("/decisions/<key>", "decision.html", whole=("decision",), more=drawn_decision)
+def decision(state: ConsoleState, key: Key) -> DecisionInFull:
     """A recorded decision in full."""
-    source, found = find(state, wanted.number)
+    source, number, found = find(state, key)
     return DecisionInFull(
-        number=wanted.number,
+        number=number,
         outcome=found.word,
         decision=replace(
             found, patch=shallow(found.patch), request=shallow(found.request), digests=shallow(found.digests)
         ),
         current=dict(state.snapshot.digests),
-        pair=pair_of(source.store, wanted.number, found),
+        pair=pair_of(source.store, number, found),
     )
 
 
-def find(state: ConsoleState, number: int) -> tuple[DecisionSource, Decision]:
-    """A decision, and the source that has it.
+SECTION.page("/decisions/summary")(decisions_summary)
+
+
+def find(state: ConsoleState, key: str) -> tuple[DecisionSource, int, Decision]:
+    """A decision by its number or its id, which a refusal contains: the source that has it, its number, and itself.
 
     Raises:
         NotFound: there is none.
     """
     if state.decisions is None:
         raise NotFound(NO_LOG)
-    found = state.decisions.store.decision(number)
-    if found is None:
-        raise NotFound(f"there is no decision {number}; /decisions lists those that are stored")
-    return state.decisions, found
-
-
-def number_of(state: ConsoleState, decision_id: str) -> int:
-    """The number of the decision with an id, which a refusal contains.
-
-    Raises:
-        NotFound: the store holds none with that id.
-    """
-    if state.decisions is None:
-        raise NotFound(NO_LOG)
-    found = state.decisions.store.page(Filter(id=decision_id), limit=1).entries
-    if not found:
-        raise NotFound(
-            f"there is no decision {decision_id} here; each replica has a log of its own, and `vgpu-webhook decisions "
-            f"--id {decision_id} FILE` finds older decisions"
-        )
-    return found[0].number
+    store = state.decisions.store
+    if is_id(key):
+        found = store.page(Filter(id=key), limit=1).entries
+        if not found:
+            raise NotFound(
+                f"there is no decision {key} here; each replica has a log of its own, and `vgpu-webhook decisions "
+                f"--id {key} FILE` finds older decisions"
+            )
+        return state.decisions, *found[0]
+    number = int(key) if _NUMBER.fullmatch(key) else None
+    decision = store.decision(number) if number is not None else None
+    if number is None or decision is None:
+        raise NotFound(f"there is no decision {key[:40]}; /decisions lists those that are stored")
+    return state.decisions, number, decision
 
 
 def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
@@ -228,29 +261,42 @@ def object_rows(entries: Sequence[DecisionRow]) -> list[ObjectRow]:
     ]
 
 
-def page(state: ConsoleState) -> str:
-    """The list with its filters, charts and counts."""
-    wanted = decisions.parse_query(request.args)
-    found = decisions.run(state, wanted)
-    summary = sum_up(state, wanted)
-    return render_template(
-        "decisions.html",
-        found=found,
-        objects=object_rows(found.entries),
-        presets=PRESETS,
-        summed=to_decision_summary(summary),
-        drawn=history(summary, wanted),
-        wanted=wanted,
-        wider=wider(wanted, ("rule", "namespace", "name", "user")),
-        words=WORDS,
-        rules=sorted(row.id for row in rows()),
-        top=REFUSED,
-        others=OTHERS,
-    )
+class PatchRow(NamedTuple):
+    """An operation of a patch: add, remove, replace…, the field path, and the value as JSON; empty if there is none."""
+
+    operation: str
+    path: str
+    value: str
 
 
-SECTION = Section(
-    operations=(decisions, decisions_summary, decision),
-    pages=(ConsolePage("GET", "/decisions", "decisions", page),),
-    menu="Decisions",
-)
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}\n… and {len(text) - MAX_CODE:,} more characters"
+
+
+def patch_rows(patch: list[dict[str, Any]]) -> list[PatchRow]:
+    """The first operations of a patch for people."""
+    return [_patch_row(each) for each in patch[:MAX_SHOWN]]
+
+
+def _patch_row(each: Mapping[str, Any]) -> PatchRow:
+    """An operation for people. It comes from a log, which may hold anything."""
+    value = to_json(each["value"]) if "value" in each else ""
+    if "from" in each:
+        value = f"from {_field_path(each['from'])}"
+    return PatchRow(str(each.get("op", "?"))[:20], _field_path(each.get("path")), shorten(value, MAX_VALUE))
+
+
+def _field_path(pointer: Any) -> str:
+    """A JSON pointer as a field path; any other text as it is."""
+    text = str(pointer)[:MAX_VALUE]
+    if not text.startswith("/"):
+        return text
+    spelled = ""
+    for part in [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]:
+        if part == "-":
+            spelled += "[end]"
+        elif part.isdecimal() or "." in part or "/" in part:
+            spelled += f"[{part}]"
+        else:
+            spelled += f".{part}" if spelled else part
+    return spelled

@@ -8,7 +8,7 @@ from pydantic import Field
 from webhook.audit.decision import spell_time
 from webhook.audit.filters import exactly
 from webhook.audit.summary import OTHERS, Count, Summary, Trend, worst_first
-from webhook.console.api import ResponseModel, operation
+from webhook.console.pages import ResponseModel
 from webhook.console.parameters import FilterRequest
 from webhook.console.pictures.charts import Chart, Series, axis, chart
 from webhook.console.state import ConsoleState
@@ -74,7 +74,6 @@ class DecisionSummary(ResponseModel):
     refusals_by_namespace: CountsOverTime
 
 
-@operation("GET", "/decisions/summary")
 def decisions_summary(state: ConsoleState, wanted: FilterRequest) -> DecisionSummary:
     """Decisions summed up."""
     return to_decision_summary(sum_up(state, wanted))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from webhook.console.api import ResponseModel
+from webhook.console.pages import ResponseModel
 from webhook.console.texts import MAX_NAME
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes

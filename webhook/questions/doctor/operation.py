@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.pages import ResponseModel
 from webhook.console.state import ConsoleState
 from webhook.questions.doctor.check import CheckResult, Status
 from webhook.questions.doctor.examiner import Examination
@@ -22,15 +22,12 @@ UNAVAILABLE = (
 )
 
 
-class DoctorRequest(RequestModel):
-    """How recent the results have to be."""
-
-    refresh: Annotated[
-        bool, Field(description="check anew, though at most every 10 s; otherwise results are used for 60 s")
-    ] = False
-    wait: Annotated[
-        float, Field(ge=0, le=MAX_WAIT_SECONDS, description="how many seconds to wait for a check that is running")
-    ] = 20.0
+Refresh = Annotated[
+    bool, Field(description="check anew, though at most every 10 s; otherwise results are used for 60 s")
+]
+Wait = Annotated[
+    float, Field(ge=0, le=MAX_WAIT_SECONDS, description="how many seconds to wait for a check that is running")
+]
 
 
 class DoctorResponse(ResponseModel):
@@ -63,12 +60,11 @@ class DoctorResponse(ResponseModel):
     more_lines: int = 0
 
 
-@operation("GET", "/health/doctor")
-def doctor(state: ConsoleState, wanted: DoctorRequest) -> DoctorResponse:
+def doctor(state: ConsoleState, refresh: Refresh = False, wait: Wait = 20.0) -> DoctorResponse:
     """What is wrong with the cluster around the webhook, and what to do about it."""
     if state.doctor is None:
         return DoctorResponse(available=False, problem=UNAVAILABLE)
-    status = state.doctor.status(refresh=wanted.refresh, wait=wanted.wait)
+    status = state.doctor.status(refresh=refresh, wait=wait)
     return DoctorResponse(
         available=True,
         subject=state.doctor.subject,

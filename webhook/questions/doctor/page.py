@@ -2,32 +2,23 @@
 
 import platform
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Any
 
-from flask import render_template, request
-from pydantic import Field
-
-from webhook.console.api import ConsolePage, ResponseModel, Section, operation
+from webhook.console.pages import ResponseModel, Section
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import ConsoleState
 from webhook.console.texts import ago, elapsed
 from webhook.devices.fleet import Fleet
+from webhook.parameters import Parameters
 from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate
 from webhook.questions.doctor.check import CheckResult, Status, ok, warning
-from webhook.questions.doctor.operation import MAX_WAIT_SECONDS, WORST_FIRST, DoctorRequest, DoctorResponse, doctor
+from webhook.questions.doctor.operation import WORST_FIRST, DoctorResponse, Refresh, Wait, doctor
 from webhook.settings.sources import SettingStatus
 
 _STARTED = time.monotonic()
-
-
-class HealthRequest(DoctorRequest):
-    """How recent the doctor's results have to be."""
-
-    wait: Annotated[
-        float, Field(ge=0, le=MAX_WAIT_SECONDS, description="how many seconds to wait for a check that is running")
-    ] = 0.0
 
 
 class Health(ResponseModel):
@@ -56,13 +47,36 @@ class Health(ResponseModel):
     doctor: DoctorResponse
 
 
-@operation("GET", "/health")
-def health(state: ConsoleState, wanted: HealthRequest) -> Health:
+SECTION = Section("Health")
+
+
+# The sign of each status, as not all people tell the colours apart, and its class.
+SIGNS = {
+    Status.BROKEN: ("✕", "broken"),
+    Status.WARNING: ("▲", "warning"),
+    Status.UNCHECKED: ("?", "unchecked"),
+    Status.OK: ("✓", "ok"),
+}
+HEADLINES = {
+    Status.BROKEN: "Something is broken",
+    Status.WARNING: "Something needs attention",
+    Status.UNCHECKED: "No problem found, but not everything could be checked",
+    Status.OK: "All is well",
+}
+
+
+def drawn(_: ConsoleState, __: Parameters, found: Health) -> Mapping[str, Any]:
+    """What the page shows besides the value."""
+    return {"signs": SIGNS, "headline": HEADLINES[found.status], "ago": ago, "elapsed": elapsed}
+
+
+@SECTION.page("/health", "health.html", more=drawn)
+def health(state: ConsoleState, refresh: Refresh = False, wait: Wait = 0.0) -> Health:
     """The state of settings, certificate, audit log and cluster."""
     settings = state.settings.statuses()
     served = None if state.certificate is None else check_certificate(state.certificate)
     log = log_status(state)
-    checked = doctor.run(state, wanted)
+    checked = doctor(state, refresh, wait)
     results = {setting.name: _setting(setting, state.snapshot.fleet) for setting in settings}
     results |= {
         "certificate": _certificate(served),
@@ -126,31 +140,4 @@ def _doctor(checked: DoctorResponse, *, sample: bool) -> CheckResult:
     return CheckResult(next(iter(counts), Status.UNCHECKED), f"{checked.subject}: {message}")
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
-
-# The sign of each status, as not all people tell the colours apart, and its class.
-SIGNS = {
-    Status.BROKEN: ("✕", "broken"),
-    Status.WARNING: ("▲", "warning"),
-    Status.UNCHECKED: ("?", "unchecked"),
-    Status.OK: ("✓", "ok"),
-}
-HEADLINES = {
-    Status.BROKEN: "Something is broken",
-    Status.WARNING: "Something needs attention",
-    Status.UNCHECKED: "No problem found, but not everything could be checked",
-    Status.OK: "All is well",
-}
-
-
-def page(state: ConsoleState) -> str:
-    """The state of everything."""
-    wanted = health.parse_query(request.args)
-    found = health.run(state, wanted)
-    headline = HEADLINES[found.status]
-    return render_template(
-        "health.html", found=found, wanted=wanted, signs=SIGNS, headline=headline, ago=ago, elapsed=elapsed
-    )
-
-
-SECTION = Section(operations=(health, doctor), pages=(ConsolePage("GET", "/health", "health", page),), menu="Health")
+SECTION.page("/health/doctor")(doctor)

@@ -5,12 +5,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
 
-from flask import render_template
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
 from webhook.audit.store import DecisionStore, PolicyUse
-from webhook.console.api import ConsolePage, RequestModel, ResponseModel, Section, operation
+from webhook.console.pages import ResponseModel, Section
 from webhook.console.state import ConsoleState
 from webhook.emit import to_yaml
 from webhook.errors import StoreError
@@ -20,10 +19,9 @@ from webhook.snapshot import Snapshot
 DEFAULT = "{}  # every key has its default; `vgpu-webhook policy default` prints them\n"
 
 
-class PolicyRequest(RequestModel):
-    """Which policy to return."""
+SECTION = Section()
 
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{12}$", description="its digest, as decisions have it")]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{12}$", description="its digest, as decisions have it")]
 
 
 class PolicyInFull(ResponseModel):
@@ -42,17 +40,17 @@ class PolicyInFull(ResponseModel):
     history: tuple[PolicyUse, ...]
 
 
-@operation("GET", "/policies/<digest>", whole=True)
-def policy(state: ConsoleState, wanted: PolicyRequest) -> PolicyInFull:
+@SECTION.page("/policies/<digest>", "policy.html", whole=("text",))
+def policy(state: ConsoleState, digest: Digest) -> PolicyInFull:
     """A policy by its digest, and when the policy changed."""
     used = state.settings.inputs.policy
-    in_use = used.digest == wanted.digest
+    in_use = used.digest == digest
     store = state.decisions.store if state.decisions else None
     history = store.policies() if store else []
-    if not in_use and wanted.digest not in [use.digest for use in history]:
-        raise NotFound(f"no policy {wanted.digest} is known here; /health shows the one in use")
-    text = _text(used) if in_use else store.policy_text(wanted.digest) if store else ""
-    return PolicyInFull(digest=wanted.digest, in_use=in_use, text=text, history=tuple(history))
+    if not in_use and digest not in [use.digest for use in history]:
+        raise NotFound(f"no policy {digest} is known here; /health shows the one in use")
+    text = _text(used) if in_use else store.policy_text(digest) if store else ""
+    return PolicyInFull(digest=digest, in_use=in_use, text=text, history=tuple(history))
 
 
 def _text(used: Policy) -> str:
@@ -85,11 +83,3 @@ class PolicyKeeper:
 def _keep(store: DecisionStore, used: Policy) -> None:
     with suppress(StoreError):
         store.keep_policy(used.digest, datetime.now(UTC), _text(used))
-
-
-def page(state: ConsoleState, digest: str) -> str:
-    """One policy, and the others."""
-    return render_template("policy.html", found=policy.run(state, policy.parse({"digest": digest})))
-
-
-SECTION = Section(operations=(policy,), pages=(ConsolePage("GET", "/policies/<digest>", "policy", page),))

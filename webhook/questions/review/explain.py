@@ -1,17 +1,15 @@
-"""Where the pods of a manifest fit: the operation `explain`, for each kind of node what a pod gets or what refuses it."""
+"""Where the pods of a manifest fit: for each kind of node, what a pod gets or what refuses it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.console.api import ResponseModel, operation
-from webhook.console.state import ConsoleState
+from webhook.console.pages import ResponseModel
 from webhook.devices.explanation import PodExplanation
 from webhook.devices.fleet import Fleet
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation
 from webhook.document_review import Reviewed
 from webhook.questions.review.explanation import explain_pods, gang_of
-from webhook.questions.review.operation import ReviewedManifest, ReviewRequest, UnreadableDocument, review_manifest
+from webhook.questions.review.operation import ReviewedManifest
 
 MAX_DOCUMENTS = 10
 MAX_PODS = 10  # of one document
@@ -48,25 +46,15 @@ class Explanation(ResponseModel):
         fleet: known, declared if nodes are known from the policy alone, or unknown: then nothing is explained.
         documents: the first 10.
         more_documents: how many are not explained.
-        problems: documents that cannot be reviewed.
-        digests: of device config, policy and fleet, as in decisions.
     """
 
     fleet: str
     documents: tuple[ExplainedDocument, ...]
     more_documents: int
-    problems: tuple[UnreadableDocument, ...]
-    digests: Mapping[str, str]
 
     def of(self, place: str) -> ExplainedDocument | None:
         """The explanation of one document; None if it is left out."""
         return next((each for each in self.documents if each.place == place), None)
-
-
-@operation("POST", "/explain", heavy=True)
-def explain(state: ConsoleState, wanted: ReviewRequest) -> Explanation:
-    """Which kinds of nodes the pods of a manifest fit on, and why not on others."""
-    return to_explanation(review_manifest(state, wanted))
 
 
 def to_explanation(manifest: ReviewedManifest) -> Explanation:
@@ -80,8 +68,6 @@ def to_explanation(manifest: ReviewedManifest) -> Explanation:
         fleet=_knowledge(manifest.snapshot.fleet),
         documents=tuple(documents),
         more_documents=max(len(manifest.documents) - MAX_DOCUMENTS, 0),
-        problems=tuple(manifest.problems),
-        digests=dict(manifest.snapshot.digests),
     )
 
 

@@ -1,15 +1,15 @@
-"""What the webhook does with a manifest: the operation `review`, which runs the same engine."""
+"""What the webhook does with a manifest, by the same engine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 import orjson
-from pydantic import Field
+from pydantic import Field, StringConstraints
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from webhook import names
-from webhook.console.api import MAX_MESSAGE, ResponseModel, operation
+from webhook.console.pages import MAX_MESSAGE, ResponseModel
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
@@ -41,7 +41,9 @@ class ReviewRequest(TriedSettings):
         ),
     ]
     namespace: Annotated[
-        str, Field(max_length=MAX_NAME, description="for objects that name no namespace; without it `default`")
+        str,
+        StringConstraints(max_length=MAX_NAME, strip_whitespace=True),
+        Field(description="for objects that name no namespace; without it `default`"),
     ] = ""
     policy: Annotated[
         str,
@@ -101,20 +103,6 @@ class UnreadableDocument(ResponseModel):
     message: Annotated[str, Field(max_length=MAX_MESSAGE)]
 
 
-class Review(ResponseModel):
-    """The reviews of all documents.
-
-    Attributes:
-        documents: in order; at most 50.
-        problems: documents that cannot be reviewed.
-        digests: of device config, policy and fleet, as in decisions.
-    """
-
-    documents: tuple[ReviewedDocument, ...]
-    problems: tuple[UnreadableDocument, ...]
-    digests: Mapping[str, str]
-
-
 @dataclass(frozen=True, slots=True)
 class ReviewedManifest:
     """A manifest, reviewed.
@@ -164,21 +152,14 @@ def review_manifest(state: ConsoleState, wanted: ReviewRequest) -> ReviewedManif
     return ReviewedManifest(documents, problems, snapshot)
 
 
-@operation("POST", "/review", heavy=True, whole=True)
-def review(state: ConsoleState, wanted: ReviewRequest) -> Review:
-    """What the webhook does with a manifest."""
-    return to_review_response(review_manifest(state, wanted))
-
-
-def to_review_response(manifest: ReviewedManifest) -> Review:
-    """The reviews of a manifest with bounded listings."""
+def reviewed_documents(manifest: ReviewedManifest) -> list[ReviewedDocument]:
+    """The documents of a manifest with bounded listings."""
     left = MAX_LISTED
     documents = []
     for reviewed in manifest.documents:
         documents.append(_document(reviewed, min(max(left, MIN_LISTED), MAX_LINES)))
         left -= len(documents[-1].listing) + sum(len(pod.listing) for pod in documents[-1].pods)
-    digests = dict(manifest.snapshot.digests)
-    return Review(documents=tuple(documents), problems=tuple(manifest.problems), digests=digests)
+    return documents
 
 
 def _document(reviewed: Reviewed, most: int) -> ReviewedDocument:

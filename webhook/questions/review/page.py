@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
-from flask import Response, render_template, request
-from werkzeug.exceptions import HTTPException, NotFound
+from pydantic import Field
+from werkzeug.exceptions import NotFound
 
-from webhook.console.api import ConsolePage, Section, describe_error
-from webhook.console.guard import computing
+from webhook.console.pages import ResponseModel, Section, describe_error
 from webhook.console.state import ConsoleState
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
@@ -19,16 +18,15 @@ from webhook.emit import to_json
 from webhook.errors import WebhookError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import OutcomeWord
-from webhook.questions.review.explain import explain, to_explanation
+from webhook.questions.review.explain import Explanation, to_explanation
 from webhook.questions.review.explanation import gang_pods
 from webhook.questions.review.listing import ListedLine
 from webhook.questions.review.operation import (
-    MAX_MANIFEST,
     ReviewedDocument,
     ReviewRequest,
-    review,
+    UnreadableDocument,
     review_manifest,
-    to_review_response,
+    reviewed_documents,
 )
 from webhook.settings.files import SAMPLES
 from webhook.settings.table import MAX_SETTINGS_BYTES
@@ -41,7 +39,6 @@ MAX_SENTENCES = 20  # of a shape
 MAX_NAMESPACES = 200
 MAX_GANG_NODES = 8  # kinds of nodes with pods of a gang
 MAX_SQUARES = 64  # pods of a gang's role that are drawn
-FIELDS = ("namespace", "policy", "settings", "split")  # with a place for a mistake beside them
 
 # Each verdict in words, the class of its colour, and its sign.
 VERDICTS = {str(word): (word.label, word.style, word.sign) for word in OutcomeWord}
@@ -61,32 +58,83 @@ PLACEMENTS = {
 }
 
 
-def page(state: ConsoleState) -> Response:
-    """The page with an example."""
-    name = request.args.get("example") or START
-    found = example(name)
+SECTION = Section("Playground")
+
+START = "pod-repaired"
+Example = Annotated[str, Field(max_length=100, description="the name of a sample or of a rule")]
+Explain = Annotated[bool, Field(description="say on which nodes its pods fit, too")]
+
+
+class Review(ResponseModel):
+    """The reviews of all documents.
+
+    Attributes:
+        documents: in order; at most 50.
+        problems: documents that cannot be reviewed.
+        digests: of device config, policy and fleet, as in decisions.
+        explanation: on which nodes their pods fit; None if it is not requested.
+    """
+
+    documents: tuple[ReviewedDocument, ...]
+    problems: tuple[UnreadableDocument, ...]
+    digests: Mapping[str, str]
+    explanation: Explanation | None
+
+
+def drawn(state: ConsoleState, wanted: Any, found: Review | None) -> Mapping[str, Any]:
+    """What the page shows besides the reviews."""
+    chosen = named(wanted.example) if hasattr(wanted, "example") else None
+    tried = found is None and isinstance(wanted, ReviewRequest)
+    return {
+        "wanted": chosen or wanted,
+        "chosen": chosen,
+        "mistakes": _mistakes(state, wanted) if tried else {},
+        "choices": choices(),
+        "namespaces": _namespaces(state),
+        "max_split": MAX_SPLIT,
+        "verdict_of": _verdict,
+        "placements": PLACEMENTS,
+        "families": {family.id: family.nodes for family in registry.FAMILIES},
+        "blocks": blocks,
+        "tidied": _tidied,
+        "spelled": to_json,
+        "most_drawings": MAX_DRAWINGS,
+        "most_sentences": MAX_SENTENCES,
+        "open": MAX_OPEN,
+        "most_gang_nodes": MAX_GANG_NODES,
+        "gang_pods": gang_pods,
+        "gangs": GANGS,
+        "most_squares": MAX_SQUARES,
+    }
+
+
+@SECTION.page("/review", "playground.html", more=drawn, whole=("documents",))
+def playground(state: ConsoleState, example: Example = START) -> Review:
+    """What the webhook does with an example."""
+    found = named(example)
     if found is None:
-        raise NotFound(f"no example is called {name[:100]!r}; choose one from the list")
-    wanted = ReviewRequest(manifest=found.manifest, settings=found.settings)
-    return _render(state, wanted.model_dump(), found, _results(state, wanted))
+        raise NotFound(f"no example is called {example!r}; choose one from the list")
+    return review(state, ReviewRequest(manifest=found.manifest, settings=found.settings))
 
 
-def submit(state: ConsoleState) -> Response:
-    """The page with what the user wrote."""
-    values = _form()
-    mistakes: dict[str, str] = {}
-    try:
-        wanted = review.parse(values)
-        with computing():
-            mistakes = _mistakes(state, wanted)
-            results = _results(state, wanted)
-        return _render(state, wanted.model_dump(), None, results)
-    except (HTTPException, WebhookError) as error:
-        status, message = describe_error(error)
-        field, colon, rest = message.partition(": ")
-        if not mistakes and colon and field in FIELDS:
-            mistakes = {field: rest}
-        return _render(state, values, None, {"problem": message, "mistakes": mistakes}, status)
+@SECTION.page(
+    "/review",
+    "playground.html",
+    more=drawn,
+    methods=("POST",),
+    heavy=True,
+    whole=("documents",),
+    form=True,
+)
+def review(state: ConsoleState, wanted: ReviewRequest, explain: Explain = True) -> Review:
+    """What the webhook does with a manifest, and on which nodes its pods fit."""
+    manifest = review_manifest(state, wanted)
+    return Review(
+        documents=tuple(reviewed_documents(manifest)),
+        problems=tuple(manifest.problems),
+        digests=dict(manifest.snapshot.digests),
+        explanation=to_explanation(manifest) if explain else None,
+    )
 
 
 def _mistakes(state: ConsoleState, wanted: ReviewRequest) -> dict[str, str]:
@@ -104,58 +152,11 @@ def _mistakes(state: ConsoleState, wanted: ReviewRequest) -> dict[str, str]:
     return {}
 
 
-def _results(state: ConsoleState, wanted: ReviewRequest) -> dict[str, Any]:
-    manifest = review_manifest(state, wanted)
-    return {"found": to_review_response(manifest), "explained": to_explanation(manifest)}
-
-
-def _form() -> dict[str, Any]:
-    """The fields of the form; an uploaded file replaces the text of the editor."""
-    form = request.form
-    upload = request.files.get("file")
-    data = upload.read(MAX_MANIFEST + 1) if upload is not None and upload.filename else b""
-    manifest = data.decode(errors="replace") if data else form.get("manifest", "").replace("\r\n", "\n")
-    values: dict[str, Any] = {"manifest": manifest, "settings": form.getlist("settings")}
-    return values | {key: written for key in ("namespace", "split", "policy") if (written := form.get(key, "").strip())}
-
-
 def _namespaces(state: ConsoleState) -> list[str]:
     """The namespaces that the policy names, to choose from."""
     entries = state.settings.inputs.policy.document.get("namespaces") or ()
     named = {name for entry in entries for name in entry.get("match", ())}
     return sorted(name for name in named if not re.search(r"[*?\[]", name))[:MAX_NAMESPACES]
-
-
-def _render(
-    state: ConsoleState,
-    values: Mapping[str, Any],
-    chosen: "PlaygroundExample | None",
-    results: Mapping[str, Any],
-    status: int = 200,
-) -> Response:
-    text = render_template(
-        "playground.html",
-        wanted=values,
-        chosen=chosen,
-        choices=choices(),
-        namespaces=_namespaces(state),
-        max_split=MAX_SPLIT,
-        verdict_of=_verdict,
-        placements=PLACEMENTS,
-        families={family.id: family.nodes for family in registry.FAMILIES},
-        blocks=blocks,
-        tidied=_tidied,
-        spelled=to_json,
-        most_drawings=MAX_DRAWINGS,
-        most_sentences=MAX_SENTENCES,
-        open=MAX_OPEN,
-        most_gang_nodes=MAX_GANG_NODES,
-        gang_pods=gang_pods,
-        gangs=GANGS,
-        most_squares=MAX_SQUARES,
-        **results,
-    )
-    return Response(text, status)
 
 
 def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
@@ -175,7 +176,6 @@ def _tidied(shape: ShapeExplanation) -> DrawnNode:
 
 # --- examples -------------------------------------------------------------------------------------------------------
 
-START = "pod-repaired"
 POLICY = "policy."  # conditions of an example that the page can try
 
 _SAMPLES = {
@@ -214,7 +214,7 @@ def choices() -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def example(name: str) -> PlaygroundExample | None:
+def named(name: str) -> PlaygroundExample | None:
     """An example by its name: a sample pod, or the example of a rule."""
     if name in _SAMPLES:
         return PlaygroundExample(name, read_bytes(SAMPLES / f"{name}.yaml", MAX_SETTINGS_BYTES).decode())
@@ -270,10 +270,3 @@ def blocks(lines: Sequence[ListedLine]) -> Iterator[LineBlock]:
 
 def _is_unchanged(line: ListedLine) -> bool:
     return line.mark in " …" and not line.findings
-
-
-SECTION = Section(
-    operations=(review, explain),
-    pages=(ConsolePage("GET", "/", "playground", page), ConsolePage("POST", "/", "submitted", submit)),
-    menu="Playground",
-)

@@ -2,44 +2,31 @@
 
 from typing import Annotated, Any, Literal
 
-from flask import render_template, request
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.console.api import ConsolePage, RequestModel, ResponseModel, Section, operation
+from webhook.console.pages import ResponseModel, Section
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
-from webhook.emit import difference
+from webhook.emit import MarkedLine, difference
 from webhook.rules.levels import LevelTable
 from webhook.rules.settings import Level
 from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 
+SECTION = Section("Rules")
 
-class LevelsRequest(RequestModel):
-    """Which levels to return."""
-
-    namespace: Annotated[
-        str,
-        Field(max_length=MAX_NAME, description="whose levels; without it those of a namespace that no entry matches"),
-    ] = ""
-
-
-class RulesRequest(LevelsRequest):
-    """Which rules to return."""
-
-    search: Annotated[
-        str, Field(max_length=MAX_NAME, description="words of the rule's id or description; without it all rules")
-    ] = ""
-
-
-class RuleRequest(LevelsRequest):
-    """Which rule to return."""
-
-    id: Annotated[str, Field(max_length=100, description="the rule's id")]
-    kind: Annotated[
-        Literal["mutation", "validation"] | None,
-        Field(description="which of a mutation and a validation with the same id; without it the mutation"),
-    ] = None
+Namespace = Annotated[
+    str,
+    Field(max_length=MAX_NAME, description="whose levels; without it those of a namespace that no entry matches"),
+]
+Search = Annotated[
+    str, Field(max_length=MAX_NAME, description="words of the rule's id or description; without it all rules")
+]
+RuleId = Annotated[str, Field(max_length=100, description="the rule's id")]
+Kind = Annotated[
+    Literal["mutation", "validation"] | None,
+    Field(description="which of a mutation and a validation with the same id; without it the mutation"),
+]
 
 
 class RuleOutline(ResponseModel):
@@ -84,13 +71,6 @@ class RuleList(ResponseModel):
     rules: tuple[RuleOutline, ...]
 
 
-class ExampleLine(ResponseModel):
-    """A line of a diff: its mark (` `, `-`, `+`; `@` for a field path) and its text."""
-
-    mark: str
-    text: str
-
-
 class ExampleMessage(ResponseModel):
     """A message to the user, and whether it refuses (`deny`) or warns."""
 
@@ -110,7 +90,7 @@ class ExampleResponse(ResponseModel):
 
     conditions: dict[str, Any]
     manifest: str
-    diff: tuple[ExampleLine, ...]
+    diff: tuple[MarkedLine, ...]
     messages: tuple[ExampleMessage, ...]
 
 
@@ -128,28 +108,28 @@ class RuleInFull(RuleOutline):
     example: ExampleResponse
 
 
-@operation("GET", "/rules")
-def rules(state: ConsoleState, wanted: RulesRequest) -> RuleList:
+@SECTION.page("/rules", "rules.html")
+def rules(state: ConsoleState, namespace: Namespace = "", search: Search = "") -> RuleList:
     """The rules that match, with their levels in a namespace."""
     table = state.snapshot.levels
-    entry = table.winning_entry(wanted.namespace)
+    entry = table.winning_entry(namespace)
     effective = table.at(entry)
     return RuleList(
-        namespace=wanted.namespace,
+        namespace=namespace,
         entry=entry,
         exempt=effective.exempt,
         enforcement=effective.enforcement.value,
-        rules=tuple(RuleOutline(**_outline(row, state, entry)) for row in rows() if _matches(row, wanted.search)),
+        rules=tuple(RuleOutline(**_outline(row, state, entry)) for row in rows() if _matches(row, search)),
     )
 
 
-@operation("GET", "/rules/<id>", whole=True)
-def rule(state: ConsoleState, wanted: RuleRequest) -> RuleInFull:
+@SECTION.page("/rules/<id>", "rule.html", whole=("text", "example"))
+def rule(state: ConsoleState, id: RuleId, namespace: Namespace = "", kind: Kind = None) -> RuleInFull:  # noqa: A002
     """A rule, with its example."""
-    row = next((row for row in rows() if row.id == wanted.id and wanted.kind in (None, row.kind)), None)
+    row = next((row for row in rows() if row.id == id and kind in (None, row.kind)), None)
     if row is None:
-        raise NotFound(f"no rule is called {wanted.id!r}; /rules lists them")
-    outline = _outline(row, state, state.snapshot.levels.winning_entry(wanted.namespace))
+        raise NotFound(f"no rule is called {id!r}; /rules lists them")
+    outline = _outline(row, state, state.snapshot.levels.winning_entry(namespace))
     return RuleInFull(**outline, text=row.text, file=row.file, example=_example(row))
 
 
@@ -190,25 +170,6 @@ def _example(row: RuleEntry) -> ExampleResponse:
     return ExampleResponse(
         conditions=found.conditions,
         manifest=found.manifest,
-        diff=tuple(ExampleLine(mark=line.mark, text=line.text) for line in changes),
+        diff=tuple(changes),
         messages=tuple(ExampleMessage(level=level, text=text) for level, text in found.messages),
     )
-
-
-def page(state: ConsoleState) -> str:
-    """The list of all rules."""
-    wanted = rules.parse_query(request.args)
-    return render_template("rules.html", found=rules.run(state, wanted), search=wanted.search)
-
-
-def rule_page(state: ConsoleState, rule_id: str) -> str:
-    """One rule with its example."""
-    wanted = rule.parse_query(request.args, id=rule_id)
-    return render_template("rule.html", rule=rule.run(state, wanted), kind=wanted.kind, namespace=wanted.namespace)
-
-
-SECTION = Section(
-    operations=(rules, rule),
-    pages=(ConsolePage("GET", "/rules", "rules", page), ConsolePage("GET", "/rules/<rule_id>", "rule", rule_page)),
-    menu="Rules",
-)

@@ -7,12 +7,10 @@ from dataclasses import replace
 from fnmatch import translate
 from typing import Annotated, Any
 
-from flask import render_template
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
-from werkzeug.datastructures import MultiDict
 
-from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.pages import ResponseModel
 from webhook.console.parameters import wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, elapsed, mebibytes
@@ -23,6 +21,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.model import EqualDevices
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import AnyShape
+from webhook.parameters import Parameters
 from webhook.settings.sources import SettingStatus
 from webhook.texts import shorten
 
@@ -31,8 +30,6 @@ MAX_DRAWN = 24  # shapes of a family: a drawing may take 60 kB
 MAX_TYPES = 50
 MAX_NAMES = 10
 MAX_KINDS = 64  # of devices on one node
-FILTERS = ("family", "name", "type")
-EMPTY = "empty"  # the view of the page that shows empty nodes
 _ALL = -1  # all nodes, as bits
 
 
@@ -60,7 +57,7 @@ def matcher(glob: str) -> Callable[[str], object]:
     return lambda text: match(text.lower())
 
 
-class NodeFilter(RequestModel):
+class NodeFilter(Parameters):
     """Which nodes to return. All filters have to match."""
 
     family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
@@ -68,10 +65,7 @@ class NodeFilter(RequestModel):
     type: Annotated[str, glob_field("nodes with a device of this model")] = ""
 
 
-class FleetRequest(NodeFilter):
-    """Which nodes to return."""
-
-    limit: Annotated[int, Field(ge=1, le=1000, description="how many shapes of each family at most")] = MAX_SHAPES
+Limit = Annotated[int, Field(ge=1, le=1000, description="how many shapes of each family at most")]
 
 
 class FleetShape(ResponseModel):
@@ -185,14 +179,13 @@ class FleetResponse(ResponseModel):
     families: tuple[FamilyFleet, ...]
 
 
-@operation("GET", "/fleet")
-def fleet(state: ConsoleState, wanted: FleetRequest) -> FleetResponse:
+def fleet(state: ConsoleState, wanted: NodeFilter, limit: Limit = MAX_SHAPES) -> FleetResponse:
     """Each kind of node, and what it has."""
     snapshot = state.snapshot
     found = snapshot.fleet
     families: list[FamilyFleet] = []
     if found is not None:
-        search = _Search(found, wanted)
+        search = _Search(found, wanted, limit)
         searched = [family for family in snapshot.families.values() if wanted.family in (None, family.id)]
         families = [part for family in searched if (part := search.family(family)) is not None]
     return FleetResponse(
@@ -208,8 +201,8 @@ def fleet(state: ConsoleState, wanted: FleetRequest) -> FleetResponse:
 class _Search:
     """The nodes of a fleet that match a request."""
 
-    def __init__(self, found: Fleet, wanted: FleetRequest) -> None:
-        self._fleet, self._wanted = found, wanted
+    def __init__(self, found: Fleet, wanted: NodeFilter, limit: int) -> None:
+        self._fleet, self._wanted, self._limit = found, wanted, limit
         self._matches_name, self._matches_type = matcher(wanted.name or "*"), matcher(wanted.type or "*")
         names = found.index.names
         self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if wanted.name else _ALL
@@ -234,14 +227,14 @@ class _Search:
             slices=_sum((each.split, each.count * nodes) for _, nodes, devices in real for each in devices),
             declared=sum(nodes for shape, nodes in matching if shape.declared),
             shapes=tuple(self._shapes(matching, family)),
-            more_shapes=max(len(matching) - self._wanted.limit, 0),
+            more_shapes=max(len(matching) - self._limit, 0),
             types=tuple(types[:MAX_TYPES]),
             more_types=max(len(types) - MAX_TYPES, 0),
             skipped=skipped,
         )
 
     def _shapes(self, matching: list[tuple[AnyShape, int]], family: AnyFamily) -> Iterator[FleetShape]:
-        for place, (shape, nodes) in enumerate(matching[: self._wanted.limit]):
+        for place, (shape, nodes) in enumerate(matching[: self._limit]):
             devices = self._devices(shape, family)
             yield FleetShape(
                 names=tuple(shorten(name, MAX_NAME) for name in self._names(shape)),
@@ -314,19 +307,15 @@ def _types(real: list[tuple[AnyShape, int, list[EqualDevices]]]) -> list[TypeTot
     ]
 
 
-def page(state: ConsoleState, query: MultiDict[str, str]) -> str:
-    """The empty nodes, drawn and in a table."""
-    wanted = fleet.parse_query(query)
-    return render_template(
-        "fleet.html",
-        found=fleet.run(state, wanted),
-        wanted=wanted,
-        view=EMPTY if state.usage is not None else None,
-        unheld=state.usage.problem if state.usage is not None else None,
-        filtered=bool(wanted.family or wanted.name or wanted.type),
-        wider=wider(wanted, ("name", "type")),
-        families={family.id: family for family in registry.FAMILIES},
-        mebibytes=mebibytes,
-        ago=ago,
-        elapsed=elapsed,
-    )
+def drawn(state: ConsoleState, wanted: NodeFilter, _: FleetResponse) -> Mapping[str, Any]:
+    """What the page shows besides the value."""
+    return {
+        "held": state.usage is not None,
+        "unheld": state.usage.problem if state.usage is not None else None,
+        "filtered": bool(wanted.family or wanted.name or wanted.type),
+        "wider": wider(wanted, ("name", "type")),
+        "families": {family.id: family for family in registry.FAMILIES},
+        "mebibytes": mebibytes,
+        "ago": ago,
+        "elapsed": elapsed,
+    }

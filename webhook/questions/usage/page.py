@@ -1,15 +1,13 @@
-"""What pods hold of each node now: the operation `usage`, and the first view of the fleet page."""
+"""The pages of the fleet: what pods hold of each node now, and the nodes when they are empty."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from flask import render_template, request
 from pydantic import Field
-from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import BadRequest
+from werkzeug.routing import RequestRedirect
 
-from webhook.console.api import ConsolePage, ResponseModel, Section, operation
+from webhook.console.pages import ResponseModel, Section, link
 from webhook.console.parameters import wider
 from webhook.console.pictures.node import COLOURS
 from webhook.console.state import ConsoleState
@@ -27,7 +25,9 @@ MAX_NODES = 500  # of one response
 MAX_FINDINGS = 100
 MAX_NAMESPACES = 100
 MAX_HOLDERS = 200  # listed of one node on the page
-VIEW = "view"  # a key of the page's address
+
+
+SECTION = Section("Fleet")
 
 
 class UsageRequest(NodeFilter):
@@ -94,7 +94,31 @@ class UsageResponse(ResponseModel):
     more_findings: int = 0
 
 
-@operation("GET", "/usage")
+def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mapping[str, Any]:
+    """What the page shows besides the value.
+
+    Raises:
+        RequestRedirect: nothing is known of pods, so the empty nodes are shown.
+    """
+    found = state.usage.current() if state.usage is not None else None
+    if state.usage is None or (found is None and state.usage.problem):
+        query = wanted.query()
+        filters = {key: query[key] for key in NodeFilter.model_fields if key in query}
+        raise RequestRedirect(link("pages.fleet", filters))
+    matching = select(found, wanted) if found is not None else []
+    return {
+        "known": found,
+        "shown": matching[wanted.offset : wanted.offset + wanted.limit],
+        "filtered": bool(wanted.query(sort=None, offset=None, limit=None)),
+        "wider": wider(wanted, ("name", "type", "namespace", "pod")),
+        "families": {family.id: family for family in registry.FAMILIES},
+        "colours": colours(found) if found is not None else {},
+        "most": MAX_HOLDERS,
+        "mebibytes": mebibytes,
+    }
+
+
+@SECTION.page("/usage", "usage.html", more=drawn)
 def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
     """Who holds which slice of which device."""
     found = state.usage.current() if state.usage is not None else None
@@ -160,42 +184,9 @@ def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
         )
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
-
-
-def page(state: ConsoleState) -> str:
-    """What pods hold of each node, or the empty nodes, as the address has it."""
-    query = MultiDict([(key, value) for key, value in request.args.items(multi=True) if key != VIEW])
-    view = request.args.get(VIEW)
-    if view not in (None, fleet.EMPTY):
-        raise BadRequest(f"{VIEW}: leave it out, or let it be {fleet.EMPTY}")
-    if state.usage is None or view == fleet.EMPTY:
-        return fleet.page(state, query)
-    wanted = usage.parse_query(query)
-    found = state.usage.current()
-    if found is None and state.usage.problem:
-        return fleet.page(
-            state, MultiDict({key: value for key, value in wanted.query().items() if key in fleet.FILTERS})
-        )
-    matching = select(found, wanted) if found is not None else []
-    return render_template(
-        "usage.html",
-        known=found,
-        found=usage.run(state, wanted),
-        wanted=wanted,
-        shown=matching[wanted.offset : wanted.offset + wanted.limit],
-        filtered=bool(wanted.query(sort=None, offset=None, limit=None)),
-        wider=wider(wanted, ("name", "type", "namespace", "pod")),
-        families={family.id: family for family in registry.FAMILIES},
-        colours=colours(found) if found is not None else {},
-        most=MAX_HOLDERS,
-        mebibytes=mebibytes,
-    )
-
-
 def colours(found: CurrentUsage) -> dict[str, str]:
     """The class of each namespace that has a colour of its own: those whose pods hold most."""
     return {namespace: f"n-{place}" for place, namespace in zip(range(COLOURS), found.namespaces, strict=False)}
 
 
-SECTION = Section(operations=(fleet.fleet, usage), pages=(ConsolePage("GET", "/fleet", "fleet", page),), menu="Fleet")
+SECTION.page("/fleet", "fleet.html", more=fleet.drawn)(fleet.fleet)

@@ -1,13 +1,14 @@
-"""Why a pod waits: the operations `why` and `waiting`, and the page that draws their answer."""
+"""Why a pod waits: the page that draws the answer, and the list of the pods that wait."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from flask import Response, render_template, request
-from pydantic import Field
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from pydantic import Field, StringConstraints
+from werkzeug.exceptions import RequestEntityTooLarge
 
-from webhook.console.api import ConsolePage, RequestModel, ResponseModel, Section, describe_error, operation
+from webhook.console.guard import computing
+from webhook.console.pages import ResponseModel, Section
 from webhook.console.state import NO_PODS, ConsoleState
 from webhook.console.texts import MAX_NAME
 from webhook.errors import ConfigError, WebhookError
@@ -35,10 +36,6 @@ VERDICTS = {
 }
 
 
-class WaitingRequest(RequestModel):
-    """No parameters."""
-
-
 class WaitingResponse(ResponseModel):
     """The pods that wait for devices.
 
@@ -55,19 +52,13 @@ class WaitingResponse(ResponseModel):
     more: int
 
 
-class WhyRequest(RequestModel):
-    """A waiting pod or Volcano Job, or a manifest."""
-
-    namespace: Annotated[
-        str, Field(max_length=MAX_NAME, description="of the pod; also of a manifest that names none")
-    ] = ""
-    pod: Annotated[str, Field(max_length=MAX_NAME, description="the name of a waiting pod")] = ""
-    manifest: Annotated[
-        str,
-        Field(
-            description="YAML or JSON, at most 256 KiB, of which the first 5 objects are explained; instead of a name"
-        ),
-    ] = ""
+Name = StringConstraints(max_length=2 * MAX_NAME, strip_whitespace=True)
+Namespace = Annotated[str, Name, Field(description="of the pod; also of a manifest that names none")]
+PodName = Annotated[str, Name, Field(description="the name of a waiting pod, or NAMESPACE/NAME")]
+Manifest = Annotated[
+    str,
+    Field(description="YAML or JSON, at most 256 KiB, of which the first 5 objects are explained; instead of a name"),
+]
 
 
 class WhyResponse(ResponseModel):
@@ -82,8 +73,58 @@ class WhyResponse(ResponseModel):
     problems: tuple[str, ...] = ()
 
 
-@operation("GET", "/waiting", heavy=True)
-def waiting(state: ConsoleState, wanted: WaitingRequest) -> WaitingResponse:  # noqa: ARG001
+SECTION = Section("Why")
+
+
+def drawn(state: ConsoleState, _: Any, __: Any) -> Mapping[str, Any]:
+    """What the page shows besides the answers."""
+    with computing():
+        listed = waiting(state)
+    return {
+        "listed": listed,
+        "verdicts": VERDICTS,
+        "rows": _rows,
+        "now": datetime.now(UTC),
+        "age": age,
+        "waiting_words": waiting_words,
+        "change_words": change_words,
+        "holder_words": holder_words,
+        "most_drawings": MAX_DRAWINGS,
+    }
+
+
+@SECTION.page("/why", "why.html", more=drawn, methods=("GET", "POST"), heavy=True, form=True)
+def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manifest: Manifest = "") -> WhyResponse:
+    """Why a pod waits: what refuses it, who holds the devices, and what would help."""
+    if pod and manifest:
+        raise ConfigError("name a waiting pod, or write a manifest")
+    if "/" in pod:  # the list has namespace and name in one
+        namespace, _, pod = pod.partition("/")
+    if not pod and not manifest:
+        return WhyResponse(answers=())
+    if state.waiting is None:
+        raise ConfigError(NO_PODS)
+    if pod:
+        wanted = Wanted((namespace or "default", pod))
+        cluster = state.waiting.read(wanted)
+        return WhyResponse(answers=(explain_waiting(cluster.subject(wanted), cluster.live),))
+    data = manifest.encode(errors="surrogatepass")
+    if len(data) > MAX_MANIFEST:
+        raise RequestEntityTooLarge(
+            f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
+        )
+    documents = parse_documents(data, SOURCE)
+    cluster = state.waiting.read(None)
+    subjects = [
+        cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=namespace)
+        for document in documents[:MAX_DOCUMENTS]
+    ]
+    answers, problems = explain_objects(subjects, cluster.live)
+    return WhyResponse(answers=tuple(answers), problems=tuple(problems))
+
+
+@SECTION.page("/waiting", heavy=True)
+def waiting(state: ConsoleState) -> WaitingResponse:
     """The pods that wait for devices."""
     if state.waiting is None:
         return WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
@@ -95,32 +136,6 @@ def waiting(state: ConsoleState, wanted: WaitingRequest) -> WaitingResponse:  # 
     return WaitingResponse(known=True, problem=None, pods=pods, more=len(found.pods) - len(pods) + found.more)
 
 
-@operation("POST", "/why", heavy=True)
-def why(state: ConsoleState, wanted: WhyRequest) -> WhyResponse:
-    """Why a pod waits: what refuses it, who holds the devices, and what would help."""
-    if bool(wanted.pod) == bool(wanted.manifest):
-        raise ConfigError("name a waiting pod, or write a manifest")
-    if state.waiting is None:
-        raise ConfigError(NO_PODS)
-    if wanted.pod:
-        pod = Wanted((wanted.namespace or "default", wanted.pod))
-        cluster = state.waiting.read(pod)
-        return WhyResponse(answers=(explain_waiting(cluster.subject(pod), cluster.live),))
-    data = wanted.manifest.encode(errors="surrogatepass")
-    if len(data) > MAX_MANIFEST:
-        raise RequestEntityTooLarge(
-            f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
-        )
-    documents = parse_documents(data, SOURCE)
-    cluster = state.waiting.read(None)
-    subjects = [
-        cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=wanted.namespace)
-        for document in documents[:MAX_DOCUMENTS]
-    ]
-    answers, problems = explain_objects(subjects, cluster.live)
-    return WhyResponse(answers=tuple(answers), problems=tuple(problems))
-
-
 def _exists(document: Document) -> bool:
     """Whether a document was printed by kubectl: the API server gave it a uid and a phase."""
     value = document.value if isinstance(document.value, dict) else {}
@@ -129,59 +144,7 @@ def _exists(document: Document) -> bool:
     return known and isinstance(status, dict) and "phase" in status and value.get("kind") == "Pod"
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
-def page(state: ConsoleState) -> Response:
-    """The page, with the answer for a pod that the address names."""
-    return _page(state, request.args.get("namespace", ""), pod=request.args.get("pod", ""))
-
-
-def submit(state: ConsoleState) -> Response:
-    """The page, with the answer for a manifest."""
-    manifest = request.form.get("manifest", "").replace("\r\n", "\n")
-    return _page(state, request.form.get("namespace", ""), manifest=manifest)
-
-
-def _page(state: ConsoleState, namespace: str, pod: str = "", manifest: str = "") -> Response:
-    if "/" in pod:  # the list has namespace and name in one
-        namespace, _, pod = pod.partition("/")
-    values = {"namespace": namespace.strip(), "pod": pod.strip(), "manifest": manifest}
-    status, problem, found = 200, "", WhyResponse(answers=())
-    given = {key: value for key, value in values.items() if value}
-    listed = WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
-    try:
-        listed = waiting.run(state, WaitingRequest())
-        if given.get("pod") or given.get("manifest"):
-            found = why.run(state, why.parse(given))
-    except (HTTPException, WebhookError) as error:
-        status, problem = describe_error(error)
-    text = render_template(
-        "why.html",
-        wanted=values,
-        listed=listed,
-        problem=problem,
-        found=found,
-        verdicts=VERDICTS,
-        rows=_rows,
-        now=datetime.now(UTC),
-        age=age,
-        waiting_words=waiting_words,
-        change_words=change_words,
-        holder_words=holder_words,
-        most_drawings=MAX_DRAWINGS,
-    )
-    return Response(text, status)
-
-
 def _rows(answer: WaitAnswer) -> list[WaitReason]:
     """What the nodes say, those that come nearest first."""
     nodes = [reason for reason in (*answer.fits, *answer.reasons) if reason.family]
     return sorted(nodes, key=lambda reason: tuple(WaitVerdict).index(reason.verdict))[:MAX_REASONS]
-
-
-SECTION = Section(
-    operations=(waiting, why),
-    pages=(ConsolePage("GET", "/why", "why", page), ConsolePage("POST", "/why", "explained", submit)),
-    menu="Why",
-)
