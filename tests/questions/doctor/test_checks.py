@@ -86,6 +86,8 @@ def test_a_check_gives_the_expected_result(check, case):
     results = check_results(check, facts_for(case))
     expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
     assert list(dict.fromkeys(result.status.value for result in results)) == expected
+    assert expected == ["ok"] or "ok" not in expected, "what is well is said only where nothing is wrong"
+    assert expected != ["ok"] or len(results) == 1
     text = " ".join(f"{result.message} | {result.remedy}" for result in results)
     for part in [case["contains"]] if isinstance(case.get("contains"), str) else case.get("contains", []):
         assert part in text

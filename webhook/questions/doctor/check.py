@@ -1,6 +1,6 @@
 """A check, and its results."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -37,26 +37,28 @@ class CheckResult:
     check: str = ""
 
 
-# A check of one subject: yields the results; raises `NotRead` when it misses something.
-Check = Callable[[Setup], Iterable[CheckResult]]
+# A check of one subject: it yields what is wrong, and returns what is well, which counts only if nothing is wrong. It raises
+# `Ended` where it can go no further.
+Results = Generator[CheckResult, None, str]
+Check = Callable[[Setup], Results]
 
 
-class NotRead(Exception):  # no error: `examine` turns it into a result
-    """A check needs something that could not be read."""
+class Ended(Exception):  # no error: `results_of` adds the result
+    """A check can go no further, because of this result."""
 
-    def __init__(self, unread: Unread) -> None:
-        super().__init__(unread.what)
-        self.unread = unread
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.message)
+        self.result = result
 
 
 def known(value: T | Unread) -> T:
     """The value, where it could be read.
 
     Raises:
-        NotRead: it could not.
+        Ended: it could not.
     """
     if isinstance(value, Unread):
-        raise NotRead(value)
+        raise Ended(unchecked(value))
     return value
 
 
@@ -64,10 +66,10 @@ def need(gap: Unread | None) -> None:
     """End the check if something could not be read.
 
     Raises:
-        NotRead: there is a gap.
+        Ended: there is a gap.
     """
     if gap is not None:
-        raise NotRead(gap)
+        raise Ended(unchecked(gap))
 
 
 def ok(message: str) -> CheckResult:

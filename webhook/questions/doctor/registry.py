@@ -1,9 +1,9 @@
 """All checks in the order of their results: Volcano's settings, then the nodes, then this webhook itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.questions.doctor.check import Check, CheckResult, NotRead, unchecked
+from webhook.questions.doctor.check import Check, CheckResult, Ended, ok
 from webhook.questions.doctor.checks import (
     access,
     certificates,
@@ -91,10 +91,19 @@ def examine(facts: Facts, render: Render) -> list[CheckResult]:
     return [result for name in CHECKS for result in results_of(name, setup)]
 
 
-def results_of(name: str, setup: Setup) -> Iterator[CheckResult]:
-    """Run one check."""
+def results_of(name: str, setup: Setup) -> list[CheckResult]:
+    """Run one check.
+
+    Returns:
+        What is wrong, or that all is well.
+    """
+    found: list[CheckResult] = []
     try:
-        for result in CHECKS[name](setup):
-            yield replace(result, check=name)
-    except NotRead as missing:
-        yield replace(unchecked(missing.unread), check=name)
+        running = CHECKS[name](setup)
+        while True:
+            found.append(next(running))
+    except StopIteration as finished:
+        found = found or [ok(finished.value)]
+    except Ended as early:
+        found.append(early.result)
+    return [replace(result, check=name) for result in found]

@@ -1,12 +1,11 @@
 """Who besides administrators and the control plane may switch the webhook off or act in its name: RBAC, as it is granted."""
 
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from webhook import names
 from webhook.lenient import obj, objs, text, texts
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP, WORKLOAD_KINDS
-from webhook.questions.doctor.check import CheckResult, broken, need, ok, warning
+from webhook.questions.doctor.check import Results, broken, need, warning
 from webhook.questions.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, own_configurations, service
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
@@ -37,38 +36,37 @@ class Right(NamedTuple):
     name: str = ""
 
 
-def configuration_writers(setup: Setup) -> Iterator[CheckResult]:
+def configuration_writers(setup: Setup) -> Results:
     """Only administrators may change the webhook configurations."""
     ours = own_configurations(setup.facts, ObjectKind.VALIDATING)
     name = name_of(ours[0]) if ours else names.WEBHOOK
     rights = [Right(_WRITE - {"create"}, _ADMISSION, kind.plural, name) for kind in CONFIGURATIONS]
-    yield _judged(setup, rights, "change the webhook configurations", "switch the webhook off")
+    return _judged(setup, rights, "change the webhook configurations", "switch the webhook off")
 
 
-def secret_readers(setup: Setup) -> Iterator[CheckResult]:
+def secret_readers(setup: Setup) -> Results:
     """Only administrators may read the private keys of the webhook and its CA."""
     rights = [Right(_READ, "", "secrets", name) for name in (names.TLS_SECRET, names.CA_SECRET)]
-    yield _judged(setup, rights, f"read the Secrets of {service(setup.facts)[0]}", "answer in the webhook's name")
+    return _judged(setup, rights, f"read the Secrets of {service(setup.facts)[0]}", "answer in the webhook's name")
 
 
-def pod_creators(setup: Setup) -> Iterator[CheckResult]:
+def pod_creators(setup: Setup) -> Results:
     """Only administrators may create pods beside the webhook: such pods mount its Secrets and use its accounts."""
     rights = [Right(frozenset({"create"}), group, resource) for group, resource in _POD_MAKERS]
-    yield _judged(setup, rights, f"create pods in {service(setup.facts)[0]}", "use its Secrets and accounts")
+    return _judged(setup, rights, f"create pods in {service(setup.facts)[0]}", "use its Secrets and accounts")
 
 
-def _judged(setup: Setup, rights: Iterable[Right], what: str, so: str) -> CheckResult:
+def _judged(setup: Setup, rights: list[Right], what: str, so: str) -> Results:
     facts = setup.facts
     namespace, _ = service(facts)
     for kind in (ObjectKind.CLUSTER_ROLE, ObjectKind.CLUSTER_ROLE_BINDING):
         need(facts.gap(kind))
     for kind in (ObjectKind.ROLE, ObjectKind.ROLE_BINDING):
         need(facts.gap(kind, namespace))
-    wanted = list(rights)
     holders = {
         name: role
         for binding in _bindings(facts, namespace)
-        if any(_grants(rule, right) for rule in _rules(facts, binding, namespace) for right in wanted)
+        if any(_grants(rule, right) for rule in _rules(facts, binding, namespace) for right in rights)
         for name in map(_subject, objs(binding, "subjects"))
         if (role := text(binding, "roleRef", "name")) != ADMINS or name in _EVERYONE
     }
@@ -76,13 +74,13 @@ def _judged(setup: Setup, rights: Iterable[Right], what: str, so: str) -> CheckR
     trusted = (f"{namespace}/", *(f"{own}/" for own in DEVICE_CONFIG_NAMESPACES), "system:")
     others = [f"{name} (by {role})" for name, role in sorted(holders.items()) if not name.startswith(trusted)]
     if everyone:
-        return broken(f"{listed(everyone)} may {what}, and so {so}", "remove the binding")
-    if others:
-        return warning(
+        yield broken(f"{listed(everyone)} may {what}, and so {so}", "remove the binding")
+    elif others:
+        yield warning(
             f"{listed(others)} may {what}, and so {so}",
             "leave that right to administrators: narrow the role or its binding",
         )
-    return ok(f"only administrators and the control plane may {what}")
+    return f"only administrators and the control plane may {what}"
 
 
 def _bindings(facts: Facts, namespace: str) -> list[Object]:

@@ -2,7 +2,6 @@
 
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,7 +10,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from webhook import names
 from webhook.lenient import at, obj
-from webhook.questions.doctor.check import CheckResult, broken, known, need, ok, warning
+from webhook.questions.doctor.check import CheckResult, Ended, Results, Status, broken, known, need, ok, warning
 from webhook.questions.doctor.facts import Facts, ObjectKind, listed
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries, service
 from webhook.texts import counted
@@ -39,7 +38,7 @@ _UNREADABLE = (
 )
 
 
-def ca_bundle(setup: Setup) -> Iterator[CheckResult]:
+def ca_bundle(setup: Setup) -> Results:
     """The bundle in each entry trusts the served certificate."""
     facts = setup.facts
     found = [
@@ -49,16 +48,11 @@ def ca_bundle(setup: Setup) -> Iterator[CheckResult]:
     ]
     if not found:
         need(facts.gap(ObjectKind.MUTATING) or facts.gap(ObjectKind.VALIDATING))
-        yield broken("there is no configuration with a caBundle", "see webhook-configurations")
-        return
+        raise Ended(broken("there is no configuration with a caBundle", "see webhook-configurations"))
     bad = [f"{name} {bundle}" for name, bundle in found if isinstance(bundle, str)]
     if bad:
-        yield broken(f"caBundle: {listed(bad)}: every call fails", RENEW)
-        return
+        raise Ended(broken(f"caBundle: {listed(bad)}: every call fails", RENEW))
     chain = _served(facts)
-    if isinstance(chain, CheckResult):
-        yield chain
-        return
     untrusted = [
         name for name, bundle in found if not isinstance(bundle, str) and not trusted(chain, bundle, facts.now)
     ]
@@ -66,33 +60,33 @@ def ca_bundle(setup: Setup) -> Iterator[CheckResult]:
         yield broken(
             f"the caBundle of {listed(untrusted)} does not trust the served certificate: every call fails", RENEW
         )
-    else:
-        yield ok(f"the caBundle trusts the served certificate: {counted(len(found), 'webhook')}")
+    return f"the caBundle trusts the served certificate: {counted(len(found), 'webhook')}"
 
 
-def serving_certificate(setup: Setup) -> Iterator[CheckResult]:
+def serving_certificate(setup: Setup) -> Results:
     """The certificate is valid for long enough, and for the name that the API server calls."""
     facts = setup.facts
-    chain = _served(facts)
-    if isinstance(chain, CheckResult):
-        yield chain
-        return
+    leaf = _served(facts)[0]
     namespace, name = service(facts)
     called = f"{name}.{namespace}.svc"
-    leaf = chain[0]
     if called not in hosts(leaf):
         yield broken(f"the served certificate is not for {called}: every call fails", RENEW)
     result = check_validity(leaf, facts.now)
-    yield replace(result, message=f"the served certificate {result.message}")
+    message = f"the served certificate {result.message}"
+    if result.status is not Status.OK:
+        yield replace(result, message=message)
+    return message
 
 
-def _served(facts: Facts) -> Certificates | CheckResult:
+def _served(facts: Facts) -> Certificates:
     namespace, _ = service(facts)
     secret = known(facts.find(ObjectKind.SECRET, namespace, names.TLS_SECRET))
     if secret is None:
-        return broken(f"there is no Secret {namespace}/{names.TLS_SECRET}: the webhook cannot start", RENEW)
+        raise Ended(broken(f"there is no Secret {namespace}/{names.TLS_SECRET}: the webhook cannot start", RENEW))
     chain = load(obj(secret, "data").get("tls.crt"))
-    return broken(f"Secret {namespace}/{names.TLS_SECRET}: tls.crt {chain}", RENEW) if isinstance(chain, str) else chain
+    if isinstance(chain, str):
+        raise Ended(broken(f"Secret {namespace}/{names.TLS_SECRET}: tls.crt {chain}", RENEW))
+    return chain
 
 
 def check_validity(certificate: x509.Certificate, now: datetime) -> CheckResult:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.lenient import at, obj, objs, text, texts
 from webhook.names import EXEMPT_NAMESPACES, NAMESPACE_NAME
-from webhook.questions.doctor.check import CheckResult, broken, need, ok, unchecked, warning
+from webhook.questions.doctor.check import CheckResult, Ended, Results, broken, need, unchecked, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, listed
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries
 from webhook.texts import counted
@@ -29,8 +29,9 @@ _OTHERS = (
 )
 
 
-def exist(setup: Setup) -> Iterator[CheckResult]:
+def exist(setup: Setup) -> Results:
     """Every entry is installed."""
+    complete = []
     for kind in CONFIGURATIONS:
         installed = entries(setup.facts, kind)
         gap = setup.facts.gap(kind)
@@ -43,44 +44,46 @@ def exist(setup: Setup) -> Iterator[CheckResult]:
         elif missing:
             yield broken(f"{kind}: {listed(missing)} does not exist, so its requests are not reviewed", APPLY)
         else:
-            yield ok(f"{kind}: {listed(list(installed))}")
+            complete.append(f"{kind}: {listed(list(installed))}")
+    return "; ".join(complete)
 
 
-def match(setup: Setup) -> Iterator[CheckResult]:
+def match(setup: Setup) -> Results:
     """Rules and matchConditions are those for the device config and the policy."""
     need(setup.settings_gap)
-    yield from _reported(setup, [result for each in _compared(setup) for result in _called(*each)])
+    compared = _compared(setup)
+    for each in compared:
+        yield from _called(*each)
+    return _as_rendered(compared)
 
 
-def settings(setup: Setup) -> Iterator[CheckResult]:
+def settings(setup: Setup) -> Results:
     """FailurePolicy and all other settings are as rendered."""
     compared = _compared(setup)
-    found = [result for each in compared for result in _set(*each)]
+    for each in compared:
+        yield from _set(*each)
     selecting = [name for name, entry, meant in compared if meant and not _excludes(entry, meant)]
     if selecting:
-        found.append(
-            warning(
-                f"{listed(selecting)}: the namespaceSelector does not just exclude {listed(list(EXEMPT_NAMESPACES))} and more "
-                "namespaces by name, so some are reviewed, or left out, against what the manifests say",
-                f"{APPLY}, and then exclude more namespaces by name (excludedNamespaces of the chart)",
-            )
+        yield warning(
+            f"{listed(selecting)}: the namespaceSelector does not just exclude {listed(list(EXEMPT_NAMESPACES))} and more "
+            "namespaces by name, so some are reviewed, or left out, against what the manifests say",
+            f"{APPLY}, and then exclude more namespaces by name (excludedNamespaces of the chart)",
         )
-    yield from _reported(setup, found)
+    return _as_rendered(compared)
 
 
-def hiding(setup: Setup) -> Iterator[CheckResult]:
+def hiding(setup: Setup) -> Results:
     """With overwriteEnv: true, the API server must send every pod."""
     need(setup.settings_gap)
     installed = any(name.startswith(HIDING) for name in entries(setup.facts, ObjectKind.MUTATING))
     wanted = setup.config.vgpu.overwrite_env
-    if not wanted or installed:
-        yield ok("pods without a device are sent, as overwriteEnv needs it" if wanted else "overwriteEnv is not in use")
-    else:
+    if wanted and not installed:
         need(setup.facts.gap(ObjectKind.MUTATING))
         yield warning(
             "overwriteEnv is true, but pods without a device are not sent here, so nothing is hidden from them",
             "apply what `vgpu-webhook manifests --all-pods` prints",
         )
+    return "pods without a device are sent, as overwriteEnv needs it" if wanted else "overwriteEnv is not in use"
 
 
 def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
@@ -91,25 +94,25 @@ def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
 
 
 def _compared(setup: Setup) -> list[Compared]:
-    """Each installed entry with the rendered one of its name; `exist` reports missing entries."""
+    """Each installed entry with the rendered one of its name; `exist` reports missing entries.
+
+    Raises:
+        Ended: no entry is installed.
+    """
     found: list[Compared] = []
     for kind in CONFIGURATIONS:
         meant = {
             text(e, "name"): e for raw in setup.rendered if text(raw, "kind") == kind for e in objs(raw, "webhooks")
         }
         found += [(name, entry, meant.get(name)) for name, entry in entries(setup.facts, kind).items()]
+    if not found:
+        need(setup.facts.gap(ObjectKind.MUTATING) or setup.facts.gap(ObjectKind.VALIDATING))
+        raise Ended(warning("there is no configuration to compare", APPLY))
     return found
 
 
-def _reported(setup: Setup, found: list[CheckResult]) -> Iterator[CheckResult]:
-    """What differs; or that nothing does, or that there is nothing to compare."""
-    if found:
-        yield from found
-    elif seen := len(_compared(setup)):
-        yield ok(f"as they should be: {counted(seen, 'webhook')}")
-    else:
-        need(setup.facts.gap(ObjectKind.MUTATING) or setup.facts.gap(ObjectKind.VALIDATING))
-        yield warning("there is no configuration to compare", APPLY)
+def _as_rendered(compared: list[Compared]) -> str:
+    return f"as they should be: {counted(len(compared), 'webhook')}"
 
 
 def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:

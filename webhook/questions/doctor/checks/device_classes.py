@@ -1,15 +1,13 @@
 """DeviceClasses: resources that Kubernetes serves by Dynamic Resource Allocation, beside or in place of a device plugin."""
 
-from collections.abc import Iterator
-
-from webhook.questions.doctor.check import CheckResult, need, ok, warning
+from webhook.questions.doctor.check import Results, need, warning
 from webhook.questions.doctor.facts import ObjectKind, listed
 from webhook.questions.doctor.setup import Setup
 from webhook.settings.table import DEVICE_CLASSES
 from webhook.volcano.device_classes import DeviceClasses
 
 
-def device_classes(setup: Setup) -> Iterator[CheckResult]:
+def device_classes(setup: Setup) -> Results:
     """Every DeviceClass can be read, and none serves a resource that Volcano assigns."""
     need(setup.facts.gap(ObjectKind.DEVICE_CLASS))
     kept = DEVICE_CLASSES.kept(setup.facts.all(ObjectKind.DEVICE_CLASS))
@@ -27,6 +25,5 @@ def device_classes(setup: Setup) -> Iterator[CheckResult]:
             "those that keep tenants apart refuse",
             "give the DeviceClass another spec.extendedResourceName",
         )
-    elif not complaint:
-        served = [f"{resource} ({name})" for resource, name in classes.items()]
-        yield ok(f"DeviceClasses serve {listed(served)}" if served else "no DeviceClass serves a resource")
+    served = [f"{resource} ({name})" for resource, name in classes.items()]
+    return f"DeviceClasses serve {listed(served)}" if served else "no DeviceClass serves a resource"

@@ -1,10 +1,8 @@
 """The ConfigMap with the device config: where the scheduler looks for it, how it reads it, and whether it has the NPUs."""
 
-from collections.abc import Iterator
-
 from webhook import names
 from webhook.lenient import at, objs, text
-from webhook.questions.doctor.check import CheckResult, broken, known, ok, warning
+from webhook.questions.doctor.check import CheckResult, Ended, Results, broken, known, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, listed
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
@@ -30,12 +28,12 @@ _KEYS = {
 }
 
 
-def device_config(setup: Setup) -> Iterator[CheckResult]:
+def device_config(setup: Setup) -> Results:
     """The scheduler finds its ConfigMap and can read it; otherwise it silently uses built-in defaults."""
     found = known(setup.device_config)
     if found is None:
-        yield _absent(setup)
-    elif found.error:
+        raise Ended(_absent(setup))
+    if found.error:
         yield broken(
             f"{found.error}; Volcano runs with its built-in defaults, and a replica of the webhook that starts is not ready",
             f"correct it, then {RESTART}",
@@ -45,9 +43,8 @@ def device_config(setup: Setup) -> Iterator[CheckResult]:
             f"{found.place}: this Volcano cannot read vnpus: {{configs: …}}; it runs with built-in defaults for all devices",
             f"write the list of chips itself under vnpus:, or upgrade the scheduler to 1.15.1; then {RESTART}",
         )
-    else:
-        seen = isinstance(setup.conf, SchedulerMap)
-        yield ok(f"{found.place} {'is what the scheduler reads, and it' if seen else 'exists, and'} can be read")
+    seen = isinstance(setup.conf, SchedulerMap)
+    return f"{found.place} {'is what the scheduler reads, and it' if seen else 'exists, and'} can be read"
 
 
 def _absent(setup: Setup) -> CheckResult:
@@ -66,17 +63,15 @@ def _absent(setup: Setup) -> CheckResult:
     )
 
 
-def device_names(setup: Setup) -> Iterator[CheckResult]:
+def device_names(setup: Setup) -> Results:
     """Volcano reads a name that the section leaves out as empty, not as the well-known one."""
     found = known(setup.device_config)
     if found is None or found.value is None:
-        yield ok("without a device config that can be read, Volcano takes the well-known names")
-        return
+        return "without a device config that can be read, Volcano takes the well-known names"
     nvidia = nvidia_of(found)
     enabled = isinstance(setup.conf, SchedulerMap) and setup.conf.enables(VGPU, setup.target)
     if not nvidia and not enabled:
-        yield ok(f"{found.place} has no nvidia: section, and no vGPUs are in use")
-        return
+        return f"{found.place} has no nvidia: section, and no vGPUs are in use"
     missing = [key for key in _KEYS if not text(nvidia, key)]
     percentage = "resourceMemoryPercentageName"
     needed = [key for key in missing if key != percentage]
@@ -90,11 +85,10 @@ def device_names(setup: Setup) -> Iterator[CheckResult]:
             f"{found.place}: nvidia: does not set {percentage}, so Volcano ignores memory percentages",
             f"write {percentage}: {_KEYS[percentage]}, then {RESTART}",
         )
-    else:
-        yield ok(f"{found.place} names all four resources of vGPUs")
+    return f"{found.place} names all four resources of vGPUs"
 
 
-def device_settings(setup: Setup) -> Iterator[CheckResult]:
+def device_settings(setup: Setup) -> Results:
     """No setting is in use that no component of Volcano applies."""
     found = known(setup.device_config)
     scaling = nvidia_of(found).get("deviceMemoryScaling")
@@ -103,11 +97,10 @@ def device_settings(setup: Setup) -> Iterator[CheckResult]:
             f"{found.place}: deviceMemoryScaling {scaling} has no effect in any version of Volcano or its device plugin",
             "set it to 1, and promise users the memory that cards have",
         )
-    else:
-        yield ok("every setting has an effect")
+    return "every setting has an effect"
 
 
-def ascend_config(setup: Setup) -> Iterator[CheckResult]:
+def ascend_config(setup: Setup) -> Results:
     """The switch is on if and only if the section exists, and the section has each registered kind of NPU."""
     conf, found = known(setup.conf), known(setup.device_config)
     on = conf.enables(ASCEND, setup.target)
@@ -124,15 +117,17 @@ def ascend_config(setup: Setup) -> Iterator[CheckResult]:
             f"{conf.place}: {ASCEND} is on, but {found.place} configures no NPU under vnpus:",
             "merge nvidia: and vnpus: in one ConfigMap, since the scheduler reads one only; or turn the switch off",
         )
-    elif chips and not on and not registered:
-        yield ok(f"vnpus: is configured and {ASCEND} off; no node registers an NPU")
-    elif chips and not on:
-        yield _off(conf, chips)
-    else:
-        yield ok(f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured")
+    elif chips and not on and registered:
+        yield warning(
+            f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that request them get none",
+            f"set {ASCEND}: true in the arguments of deviceshare, then restart the scheduler",
+        )
+    if chips and not on:
+        return f"vnpus: is configured and {ASCEND} off; no node registers an NPU"
+    return f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured"
 
 
-def ascend_templates(setup: Setup) -> Iterator[CheckResult]:
+def ascend_templates(setup: Setup) -> Results:
     """A template has about the same share of a chip's cores as of its memory; one copied from another chip has not."""
     found = known(setup.device_config)
     document = found.document if found is not None and isinstance(found.document, dict) else {}
@@ -152,18 +147,10 @@ def ascend_templates(setup: Setup) -> Iterator[CheckResult]:
             f"the device config has {listed(odd)}: copied from another chip, it gives pods another size than they request",
             f"compare the templates with those of the chip's own documentation, then {RESTART}",
         )
-    else:
-        yield ok("templates have the same share of cores and memory")
+    return "templates have the same share of cores and memory"
 
 
 def _share(template: Object, chip: Object, amount: str, whole: str) -> float:
     """What part of a chip a template takes; 0 if that cannot be read."""
     part, of = template.get(amount), chip.get(whole)
     return part / of if isinstance(part, int) and isinstance(of, int) and of > 0 and part > 0 else 0.0
-
-
-def _off(conf: SchedulerMap, chips: list[str]) -> CheckResult:
-    return warning(
-        f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that request them get none",
-        f"set {ASCEND}: true in the arguments of deviceshare, then restart the scheduler",
-    )

@@ -1,9 +1,7 @@
 """The device plugin: its device config and its flags must agree with what the scheduler reads."""
 
-from collections.abc import Iterator
-
 from webhook import names
-from webhook.questions.doctor.check import CheckResult, broken, known, ok, warning
+from webhook.questions.doctor.check import Ended, Results, broken, known, warning
 from webhook.questions.doctor.facts import listed
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
@@ -27,44 +25,36 @@ _NUMBER_FLAGS = {"device-split-count": "deviceSplitCount", "gpu-memory-factor": 
 _RESTART = "then restart scheduler and device plugin"
 
 
-def plugin_config(setup: Setup) -> Iterator[CheckResult]:
+def plugin_config(setup: Setup) -> Results:
     """Scheduler and device plugin read the same device config."""
     plugin, scheduled = known(setup.plugin), known(setup.device_config)
     if not _reads_config(setup):
-        yield ok(f"{plugin.place} before 1.12 reads no device config, but flags: see plugin-names")
-        return
+        return f"{plugin.place} before 1.12 reads no device config, but flags: see plugin-names"
     advertised = known(read_by_plugin(setup.facts))
     if advertised is None:
-        yield broken(
-            f"{plugin.place} looks for its device config in kube-system and volcano-system, where there is none",
-            f"create it in kube-system, {_RESTART}",
-        )
-    elif scheduled is None:
-        yield _without_scheduled(setup, plugin, advertised)
-    elif advertised.place == scheduled.place:
-        yield ok(f"{plugin.place} reads {advertised.place}, as the scheduler does")
-    elif advertised.document == scheduled.document:
+        looks = f"{plugin.place} looks for its device config in kube-system and volcano-system, where there is none"
+        raise Ended(broken(looks, f"create it in kube-system, {_RESTART}"))
+    if scheduled is None:
+        foreign = [name for name in _advertised(advertised, setup) if name not in _advertised(None, setup)]
+        if foreign:
+            yield broken(
+                f"{plugin.place} reads {listed(foreign)} in {advertised.place}, while the scheduler runs with its built-in "
+                "names",
+                f"see device-config, {_RESTART}",
+            )
+        return f"{plugin.place} reads {advertised.place}, with the names that are built into the scheduler"
+    if advertised.place != scheduled.place and advertised.document == scheduled.document:
         yield warning(
             f"{plugin.place} reads {advertised.place}, the scheduler {scheduled.place}; they are equal now",
             f"keep one: set {CONFIG_NAMESPACE}: {advertised.place.partition('/')[0]} and remove the other",
         )
-    else:
+    elif advertised.place != scheduled.place:
         yield broken(
             f"{plugin.place} reads {advertised.place}, the scheduler {scheduled.place}, and they differ"
             f"{_differing(advertised, scheduled)}",
             f"set {CONFIG_NAMESPACE}: {advertised.place.partition('/')[0]}, remove the other, {_RESTART}",
         )
-
-
-def _without_scheduled(setup: Setup, plugin: ImageWorkload, advertised: DeviceConfigMap) -> CheckResult:
-    """The scheduler has no device config and uses its built-in names."""
-    foreign = [name for name in _advertised(advertised, setup) if name not in _advertised(None, setup)]
-    if not foreign:
-        return ok(f"{plugin.place} reads {advertised.place}, with the names that are built into the scheduler")
-    return broken(
-        f"{plugin.place} reads {listed(foreign)} in {advertised.place}, while the scheduler runs with its built-in names",
-        f"see device-config, {_RESTART}",
-    )
+    return f"{plugin.place} reads {advertised.place}, as the scheduler does"
 
 
 def _advertised(config: DeviceConfigMap | None, setup: Setup) -> tuple[str, str, str]:
@@ -79,17 +69,14 @@ def _differing(advertised: DeviceConfigMap, scheduled: DeviceConfigMap) -> str:
     return f" in {listed(keys)}" if keys else ""
 
 
-def plugin_names(setup: Setup) -> Iterator[CheckResult]:
+def plugin_names(setup: Setup) -> Results:
     """The plugin advertises the names that the scheduler reads."""
     plugin = known(setup.plugin)
     known(setup.device_config)
-    if _reads_config(setup):
-        yield from _prefixes(setup, plugin)
-    else:
-        yield from _flags_agree(setup, plugin)
+    return _prefixes(setup, plugin) if _reads_config(setup) else _flags_agree(setup, plugin)
 
 
-def _prefixes(setup: Setup, plugin: ImageWorkload) -> Iterator[CheckResult]:
+def _prefixes(setup: Setup, plugin: ImageWorkload) -> Results:
     advertised = read_by_plugin(setup.facts)
     offered = _advertised(advertised if isinstance(advertised, SettingMap) else None, setup)
     foreign = [name for name in offered if not name.startswith(PREFIX)]
@@ -104,38 +91,31 @@ def _prefixes(setup: Setup, plugin: ImageWorkload) -> Iterator[CheckResult]:
             f"{plugin.place}: the flag {listed([f'--{flag}' for flag in unread])} is gone since 1.12, and the plugin exits",
             "remove it; names come from the device config",
         )
-    if not foreign and not unread:
-        yield ok(f"{plugin.place} advertises the names of the device config")
+    return f"{plugin.place} advertises the names of the device config"
 
 
-def _flags_agree(setup: Setup, plugin: ImageWorkload) -> Iterator[CheckResult]:
+def _flags_agree(setup: Setup, plugin: ImageWorkload) -> Results:
     wanted = dict(zip(_NAME_FLAGS, _advertised(None, setup), strict=True))
-    different = []
-    for flag, (_, usual) in _NAME_FLAGS.items():
+    for flag, (key, usual) in _NAME_FLAGS.items():
         given = plugin.flag(flag)
         advertised = usual if given is None else given
         if advertised != wanted[flag]:
-            different.append((flag, advertised))
-    for flag, advertised in different:
-        yield broken(
-            f"{plugin.place} advertises {advertised}, but the scheduler reads {wanted[flag]}: pods end in "
-            "UnexpectedAdmissionError",
-            f"set --{flag}={wanted[flag]}, or {_NAME_FLAGS[flag][0]}: {advertised} in the device config, {_RESTART}",
-        )
-    if not different:
-        yield ok(f"{plugin.place} advertises the names that the scheduler reads")
+            yield broken(
+                f"{plugin.place} advertises {advertised}, but the scheduler reads {wanted[flag]}: pods end in "
+                "UnexpectedAdmissionError",
+                f"set --{flag}={wanted[flag]}, or {key}: {advertised} in the device config, {_RESTART}",
+            )
+    return f"{plugin.place} advertises the names that the scheduler reads"
 
 
-def plugin_flags(setup: Setup) -> Iterator[CheckResult]:
+def plugin_flags(setup: Setup) -> Results:
     """No flag overrides the device config, which the scheduler reads without it."""
     plugin, scheduled = known(setup.plugin), known(setup.device_config)
-    good = True
     for flag, key in _NUMBER_FLAGS.items():
         given = plugin.flag(flag)
         meant = nvidia_of(scheduled).get(key)
         if given is None or not isinstance(meant, int) or given == str(meant):
             continue
-        good = False
         message = (
             f"{plugin.place}: --{flag}={given}, but the device config has {key}: {meant}; the flag takes precedence"
         )
@@ -144,8 +124,7 @@ def plugin_flags(setup: Setup) -> Iterator[CheckResult]:
             yield broken(f"{message}, and memory has two units", remedy)
         else:
             yield warning(message, remedy)
-    if good:
-        yield ok(f"no flag of {plugin.place} contradicts the device config")
+    return f"no flag of {plugin.place} contradicts the device config"
 
 
 def _reads_config(setup: Setup) -> bool:

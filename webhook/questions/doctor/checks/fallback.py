@@ -7,7 +7,7 @@ from webhook.lenient import at, objs, text, texts
 from webhook.manifests.configurations import LABELS, Installation
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.names import WEBHOOK
-from webhook.questions.doctor.check import CheckResult, broken, need, ok, warning
+from webhook.questions.doctor.check import CheckResult, Results, broken, need, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.texts import counted
@@ -18,22 +18,20 @@ _LABEL = "app.kubernetes.io/part-of"
 _APPLY = "apply what `vgpu-webhook manifests --fallback --device-config FILE --policy FILE` prints"
 
 
-def fallback_policies(setup: Setup) -> Iterator[CheckResult]:
+def fallback_policies(setup: Setup) -> Results:
     """The fallback policies are as rendered, compile without warnings, and are in force."""
     installed = {(kind, name_of(raw)): raw for kind in (POLICY, BINDING) for raw in setup.facts.all(kind) if _ours(raw)}
     if not installed:
         need(setup.facts.gap(POLICY))
-        yield ok("no fallback policies are installed")
-        return
+        return "no fallback policies are installed"
     need(setup.settings_gap)
     rendered = _rendered(setup, installed)
-    found = [result for one in rendered for result in _compared(one, installed, setup)]
+    for one in rendered:
+        yield from _compared(one, installed, setup)
     names = {(ObjectKind(one["kind"]), name_of(one)) for one in rendered}
-    strange = [f"{kind} {name}" for kind, name in installed if (kind, name) not in names]
-    found += [
-        warning(f"{place} does not belong to the fallback policies", f"delete it, or {_APPLY}") for place in strange
-    ]
-    yield from found or [ok(f"as it should be: {counted(len(rendered), 'object')}")]
+    for kind, name in [place for place in installed if place not in names]:
+        yield warning(f"{kind} {name} does not belong to the fallback policies", f"delete it, or {_APPLY}")
+    return f"as it should be: {counted(len(rendered), 'object')}"
 
 
 def _ours(raw: Object) -> bool:

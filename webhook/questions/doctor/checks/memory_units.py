@@ -6,7 +6,7 @@ from webhook.devices.requests import MAX_STATUS_UNITS
 from webhook.devices.vgpu.fleet import MAX_LISTED_UNITS, decode_register
 from webhook.lenient import obj, text
 from webhook.pod import quantity
-from webhook.questions.doctor.check import CheckResult, broken, need, ok, warning
+from webhook.questions.doctor.check import Results, broken, need, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import vgpu_nodes, vgpu_register
@@ -18,7 +18,7 @@ _EFFECT = (
 )
 
 
-def device_list_size(setup: Setup) -> Iterator[CheckResult]:
+def device_list_size(setup: Setup) -> Results:
     """No node lacks memory because its cards have more units than a device plugin can list."""
     name = setup.config.vgpu.memory_name
     found = {
@@ -33,11 +33,10 @@ def device_list_size(setup: Setup) -> Iterator[CheckResult]:
             f"{MAX_LISTED_UNITS}: it then lists none, so no pod gets a vGPU there",
             f"set gpuMemoryFactor: {_factor(large.values(), MAX_LISTED_UNITS, setup)} in the device config, {_EFFECT}",
         )
-    else:
-        yield ok("no node lacks memory because it has too many units")
+    return "no node lacks memory because it has too many units"
 
 
-def status_too_large(setup: Setup) -> Iterator[CheckResult]:
+def status_too_large(setup: Setup) -> Results:
     """The status of a pod has room for all units of a card."""
     found = {
         name_of(node): max(sizes, default=0)
@@ -51,8 +50,7 @@ def status_too_large(setup: Setup) -> Iterator[CheckResult]:
             f"requests into the pod's status: with more than {MAX_STATUS_UNITS} the pod stays pending",
             f"set gpuMemoryFactor: {_factor(large.values(), MAX_STATUS_UNITS, setup)} in the device config, {_EFFECT}",
         )
-    else:
-        yield ok("the status of a pod has room for all memory of a card")
+    return "the status of a pod has room for all memory of a card"
 
 
 def _cards(setup: Setup) -> Iterator[tuple[Object, list[int]]]:

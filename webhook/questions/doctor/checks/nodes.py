@@ -1,7 +1,7 @@
 """Nodes: what they register and advertise, their taints, their MIG geometries, and what is assigned of their devices."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from webhook import names
 from webhook.devices import wording
@@ -14,7 +14,7 @@ from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.lenient import obj, objs, text
 from webhook.pod import quantity
 from webhook.pod.tolerations import tolerates
-from webhook.questions.doctor.check import CheckResult, broken, known, need, ok, warning
+from webhook.questions.doctor.check import Results, broken, known, need, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
@@ -33,12 +33,11 @@ def _vgpu_nodes(setup: Setup) -> list[Object]:
     return found
 
 
-def node_registers(setup: Setup) -> Iterator[CheckResult]:
+def node_registers(setup: Setup) -> Results:
     """The annotation can be read, and each card has memory and a split count."""
     found = _vgpu_nodes(setup)
     if not found:
-        yield ok("no node registers vGPU cards")
-        return
+        return "no node registers vGPU cards"
     read = {name_of(node): decode_register(vgpu_register(node), setup.config.vgpu, {}) for node in found}
     unread = [name for name, cards in read.items() if cards is None]
     if unread:
@@ -56,8 +55,7 @@ def node_registers(setup: Setup) -> Iterator[CheckResult]:
         yield broken(
             f"{listed(foreign)}: cards whose type does not contain NVIDIA are never used by the scheduler", _RESTART
         )
-    if not unread and not empty and not foreign:
-        yield ok(f"all cards that are registered can be read: {counted(len(found), 'node')}")
+    return f"all cards that are registered can be read: {counted(len(found), 'node')}"
 
 
 def _useless(cards: Register) -> bool:
@@ -68,7 +66,7 @@ def _foreign(cards: Register) -> bool:
     return any("NVIDIA" not in card.type for card in cards.cards)
 
 
-def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
+def ascend_registers(setup: Setup) -> Results:
     """The annotations can be read, and each NPU has memory and a split count."""
     found = [
         (name_of(node), word, npus_by_id(value, word).values())
@@ -77,8 +75,7 @@ def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
     ]
     if not found:
         need(setup.facts.gap(ObjectKind.NODE))
-        yield ok("no node registers NPUs")
-        return
+        return "no node registers NPUs"
     unread = [f"{name} ({word})" for name, word, npus in found if not npus]
     if unread:
         yield broken(
@@ -88,11 +85,10 @@ def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
     empty = [f"{name} ({word})" for name, word, npus in found if any(n.memory <= 0 or n.split <= 0 for n in npus)]
     if empty:
         yield broken(f"{listed(empty)}: NPUs are registered with no memory or a split count of 0", _RESTART_ASCEND)
-    if not unread and not empty:
-        yield ok(f"all NPUs that are registered can be read: {counted(len({name for name, _, _ in found}), 'node')}")
+    return f"all NPUs that are registered can be read: {counted(len({name for name, _, _ in found}), 'node')}"
 
 
-def node_resources(setup: Setup) -> Iterator[CheckResult]:
+def node_resources(setup: Setup) -> Results:
     """Nodes advertise the resources that the scheduler reads; some versions read the well-known names in any case."""
     found, in_doubt = _vgpu_nodes(setup), list(_in_doubt(setup))
     for (doubt, known_devices), nodes in in_doubt:
@@ -102,35 +98,25 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
             "if it stays 0, look at the log of the device plugin, and at device-list-size",
         )
     if not found:
-        if not in_doubt:
-            yield ok("no node registers vGPU cards")
-        return
+        return "no node registers vGPU cards"
     vgpu = setup.config.vgpu
     configured = (vgpu.number_name, vgpu.memory_name, vgpu.cores_name)
     gated = GATE_NAMES if setup.target.gates_nodes else ()
-    good = not in_doubt
     told = {name for _, nodes in in_doubt for name in nodes}
     fleet = build_fleet(_nodes(setup), setup.config, setup.target).vgpu
     unheard = [node for node, name in fleet.gated if name == names.NODE_VGPU_HANDSHAKE]
     if unheard:
-        good = False
         yield broken(
             f"{listed(unheard)}: {wording.lacks(names.NODE_VGPU_HANDSHAKE, 'the')}; the scheduler sees no card of such a node",
             "install a device plugin of 1.12.0 or older, or update Volcano to 1.14.3, 1.15.1 or newer",
         )
     for name in dict.fromkeys((*gated, *configured)):
         lacking = [name_of(node) for node in found if not _offered(node, name) and name_of(node) not in told]
-        if not lacking:
-            continue
-        good = False
-        why = (
-            "the scheduler sees no card of such a node"
-            if name in gated
-            else "a pod that requests it fits nowhere there"
-        )
-        yield broken(f"{listed(lacking)}: {name} is absent or 0 in allocatable; {why}", _remedy(setup, name))
+        if lacking:
+            sees = "the scheduler sees no card of such a node"
+            why = sees if name in gated else "a pod that requests it fits nowhere there"
+            yield broken(f"{listed(lacking)}: {name} is absent or 0 in allocatable; {why}", _remedy(setup, name))
     for unseen in fleet.unseen:
-        good = False
         some = [fleet.index.names[at] for at in numbers_of(unseen.members)]
         without = f" that request no {unseen.lacks}" if unseen.lacks in configured else ""
         yield broken(
@@ -138,8 +124,7 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
             f"pods{without} there by what the node offers: they get no cards, and end in UnexpectedAdmissionError",
             f"cordon {'it' if len(some) == 1 else 'them'} until that is mended",
         )
-    if good:
-        yield ok(f"{listed(list(configured))} are advertised: {counted(len(found), 'node')}")
+    return f"{listed(list(configured))} are advertised: {counted(len(found), 'node')}"
 
 
 def _in_doubt(setup: Setup) -> Iterable[tuple[tuple[str, bool], list[str]]]:
@@ -170,7 +155,7 @@ def _remedy(setup: Setup, name: str) -> str:
     return _RESTART
 
 
-def node_labels(setup: Setup) -> Iterator[CheckResult]:
+def node_labels(setup: Setup) -> Results:
     """Every node with the vGPU label registers cards."""
     nodes = setup.facts.all(ObjectKind.NODE)
     meant = [node for node in nodes if text(node, "metadata", "labels", names.NODE_VGPU_ENABLED) == "true"]
@@ -180,22 +165,20 @@ def node_labels(setup: Setup) -> Iterator[CheckResult]:
             f"{listed(silent)}: labelled {names.NODE_VGPU_ENABLED}, but no card is registered",
             "see whether the device plugin runs there: its nodeSelector, its tolerations, its log",
         )
-    else:
-        if not nodes:
-            need(setup.facts.gap(ObjectKind.NODE))
-        yield ok(f"every node with the label {names.NODE_VGPU_ENABLED} registers cards")
+    elif not nodes:
+        need(setup.facts.gap(ObjectKind.NODE))
+    return f"every node with the label {names.NODE_VGPU_ENABLED} registers cards"
 
 
 _HARD = ("NoSchedule", "NoExecute")
 _TEMPORARY = "node.kubernetes.io/"  # Kubernetes itself adds these to a node that is cordoned or not ready
 
 
-def node_taints(setup: Setup) -> Iterator[CheckResult]:
+def node_taints(setup: Setup) -> Results:
     """The policy's toleration tolerates the taints of the nodes with cards."""
     found = _vgpu_nodes(setup)
     if not found:
-        yield ok("no node registers vGPU cards")
-        return
+        return "no node registers vGPU cards"
     need(setup.policy_gap)
     toleration = setup.policy.settings.toleration
     own = toleration.key if toleration else names.VGPU_TAINT
@@ -217,8 +200,7 @@ def node_taints(setup: Setup) -> Iterator[CheckResult]:
                 "themselves get there",
                 "if that is not meant, remove the taint, or set toleration of the policy",
             )
-    if not untolerated:
-        yield ok(f"repaired pods tolerate the taints of the nodes with vGPUs: {counted(len(found), 'node')}")
+    return f"repaired pods tolerate the taints of the nodes with vGPUs: {counted(len(found), 'node')}"
 
 
 def _tolerates(toleration: Toleration | None, taint: Object) -> bool:
@@ -231,7 +213,7 @@ def _format_taint(taint: Object) -> str:
     return f"{text(taint, 'key')}{f'={value}' if value else ''}:{text(taint, 'effect')}"
 
 
-def mig_models(setup: Setup) -> Iterator[CheckResult]:
+def mig_models(setup: Setup) -> Results:
     """Each card in mode mig has geometries, and each model of the geometries has a card."""
     found = _vgpu_nodes(setup)
     known(setup.device_config)
@@ -251,29 +233,21 @@ def mig_models(setup: Setup) -> Iterator[CheckResult]:
             "scheduler takes it for hami-core",
             "add the model with its geometries to the device config, then restart the scheduler",
         )
-    yield from _unused_models(setup, types, unknown, any(mig for _, _, mig in cards))
-
-
-def _unused_models(setup: Setup, types: set[str], unknown: set[str], in_use: bool) -> Iterator[CheckResult]:
-    """Models without a card: a likely mistake if a card has no model, else usual: the shipped config lists many."""
+    # Models without a card: a likely mistake if a card has no model, else usual: the shipped config lists many.
     models = [model for entry in setup.config.vgpu.mig_models for model in entry.models]
     idle = [model for model in dict.fromkeys(models) if not any(model in card_type for card_type in types)]
     unused = f"no registered card has {listed(idle)} in its type, as knownMigGeometries requires" if idle else ""
     if unknown and idle:
         yield warning(unused, f"compare with what is registered: {listed(sorted(types))}")
-    elif not unknown:
-        yield ok(
-            "; ".join(
-                filter(None, ["every card in mode mig has geometries" if in_use else "no card is in mode mig", unused])
-            )
-        )
+    in_use = "every card in mode mig has geometries" if any(mig for _, _, mig in cards) else "no card is in mode mig"
+    return "; ".join(filter(None, (in_use, unused)))
 
 
 # Because of these, pods fail, or read each other's memory, or the scheduler stops.
 _BROKEN = (LedgerRule.UNASSIGNED, LedgerRule.INSTANCE_SHARED, LedgerRule.UNREADABLE)
 
 
-def assignments(setup: Setup) -> Iterator[CheckResult]:
+def assignments(setup: Setup) -> Results:
     """Nothing is wrong with what live pods hold of the devices."""
     pods = known(setup.facts.bound_pods)
     need(setup.facts.gap(ObjectKind.NODE) if not setup.facts.all(ObjectKind.NODE) else None)
@@ -287,5 +261,4 @@ def assignments(setup: Setup) -> Iterator[CheckResult]:
         places = listed([one.pod or one.node for one in some])
         result = broken if rule in _BROKEN else warning
         yield result(f"{rule}: {places}: {first.message}", first.remedy)
-    if not found:
-        yield ok(f"the devices of {counted(len(pods), 'pod')} exist and suffice")
+    return f"the devices of {counted(len(pods), 'pod')} exist and suffice"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.errors import WebhookError
 from webhook.lenient import at, objs, text, texts
-from webhook.questions.doctor.check import CheckResult, known, need, ok, warning
+from webhook.questions.doctor.check import Ended, Results, known, need, warning
 from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, listed, namespace_of, place_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_configurations, service
 from webhook.questions.doctor.volcano import workload_of
@@ -40,7 +40,7 @@ _COUNT = re.compile(r"^apiserver_admission_webhook_fail_open_count\{([^}]*)\} ([
 _NAME = re.compile(r'name="([^"]*)"')
 
 
-def other_webhooks(setup: Setup) -> Iterator[CheckResult]:
+def other_webhooks(setup: Setup) -> Results:
     """Other mutating webhooks for new pods, and what they may do to device pods."""
     found = _others(setup.facts)
     troubling = [(name, conflict) for name in found for end, conflict in _CONFLICTS.items() if name.endswith(end)]
@@ -48,12 +48,11 @@ def other_webhooks(setup: Setup) -> Iterator[CheckResult]:
         yield warning(f"{name}: {what}", remedy)
     if not found:
         need(setup.facts.gap(ObjectKind.MUTATING))
-    if not troubling:
-        seen = f"{listed(found)} also change new pods; their result is validated afterwards"
-        yield ok(seen if found else "no other webhook changes new pods")
+    seen = f"{listed(found)} also change new pods; their result is validated afterwards"
+    return seen if found else "no other webhook changes new pods"
 
 
-def volcano_admission(setup: Setup) -> Iterator[CheckResult]:
+def volcano_admission(setup: Setup) -> Results:
     """Which pods cannot be created while Volcano's own webhook does not answer."""
     facts = setup.facts
     blocking = [
@@ -67,22 +66,20 @@ def volcano_admission(setup: Setup) -> Iterator[CheckResult]:
     ]
     if not blocking:
         need(facts.gap(ObjectKind.MUTATING) or facts.gap(ObjectKind.VALIDATING))
-        yield ok("no pod waits for Volcano's own webhook")
-        return
+        return "no pod waits for Volcano's own webhook"
     manager = workload_of(facts, ObjectKind.DEPLOYMENT, "vc-webhook-manager")
     replicas = 0 if isinstance(manager, Unread) else at(manager.raw, "spec", "replicas")
-    if isinstance(replicas, int) and replicas > 1:
-        yield ok(f"Volcano's own webhook has {replicas} replicas")
-        return
-    spared = set.intersection(*({*_spared(entry)} for entry in blocking))
-    namespace, _ = service(facts)
-    where = f" outside {', '.join(sorted(spared))}" if spared else ""
-    ours = "" if namespace in spared else "; this webhook cannot start either"
-    yield warning(
-        f"{listed([text(entry, 'name') for entry in blocking])}: while Volcano's own webhook does not answer, no pod can be "
-        f"created{where}{ours}",
-        f"run two replicas of it{f', and leave out {namespace} in its namespaceSelector' if ours else ''}",
-    )
+    if not isinstance(replicas, int) or replicas <= 1:
+        spared = set.intersection(*({*_spared(entry)} for entry in blocking))
+        namespace, _ = service(facts)
+        where = f" outside {', '.join(sorted(spared))}" if spared else ""
+        ours = "" if namespace in spared else "; this webhook cannot start either"
+        yield warning(
+            f"{listed([text(entry, 'name') for entry in blocking])}: while Volcano's own webhook does not answer, no pod can "
+            f"be created{where}{ours}",
+            f"run two replicas of it{f', and leave out {namespace} in its namespaceSelector' if ours else ''}",
+        )
+    return f"Volcano's own webhook has {replicas} replicas"
 
 
 def _spared(entry: Object) -> Iterator[str]:
@@ -92,7 +89,7 @@ def _spared(entry: Object) -> Iterator[str]:
             yield from texts(expression, "values")
 
 
-def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
+def undone_repairs(setup: Setup) -> Results:
     """No pod that waits lacks a repair which this webhook made when the pod was created."""
     pods = setup.facts.all(ObjectKind.POD)
     if not pods:
@@ -102,8 +99,7 @@ def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
     since = [text(raw, "metadata", "creationTimestamp") for raw in ours]
     if not since:
         need(setup.facts.gap(ObjectKind.MUTATING))
-        yield warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations")
-        return
+        raise Ended(warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations"))
     snapshot = SnapshotInputs(setup.config, setup.policy, None).snapshot()
     undone: dict[str, list[str]] = {}
     for pod in pods[:MAX_PODS]:
@@ -117,8 +113,7 @@ def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
             f"undoes it ({suspects})",
             "let that webhook leave out pods with devices; if the policy was changed since, create the pods again",
         )
-    if not undone:
-        yield ok("every pending pod has the repairs that this webhook makes")
+    return "every pending pod has the repairs that this webhook makes"
 
 
 def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
@@ -146,7 +141,7 @@ def _takes_pods(rule: Object) -> bool:
     )
 
 
-def failed_open(setup: Setup) -> Iterator[CheckResult]:
+def failed_open(setup: Setup) -> Results:
     """The API server admitted no request because the webhook did not answer."""
     metrics = known(setup.facts.metrics)
     counts: dict[str, float] = {}
@@ -161,8 +156,7 @@ def failed_open(setup: Setup) -> Iterator[CheckResult]:
             f"{listed(passed)}",
             "review the pods that were created meanwhile: `vgpu-webhook scan --cluster -A`",
         )
-    else:
-        yield ok("since it started, this API server has admitted no request without a review")
+    return "since it started, this API server has admitted no request without a review"
 
 
 def _number(count: str) -> float:

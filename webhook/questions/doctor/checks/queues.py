@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.lenient import objs, text
-from webhook.questions.doctor.check import CheckResult, broken, known, need, ok, warning
+from webhook.questions.doctor.check import CheckResult, Results, broken, known, need, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, listed, place_of
 from webhook.questions.doctor.setup import Setup
 from webhook.settings.table import QUEUES
@@ -15,18 +15,16 @@ from webhook.volcano.target import Target
 _ALL_STOP = "so the scheduler starts no pod of any queue"
 
 
-def queues(setup: Setup) -> Iterator[CheckResult]:
+def queues(setup: Setup) -> Results:
     """Some queue can run vGPU pods, and among them the one of pods that name none."""
     conf = known(setup.conf).conf
     if not conf.limits_queues:
-        yield ok("no plugin of the scheduler limits queues")
-        return
+        return "no plugin of the scheduler limits queues"
     every = _queues(setup)
     number = setup.config.vgpu.number_name
     target = replace(setup.target, scheduler=conf)
     why = {name: _obstacle(queue, every, number, target) for name, queue in every.by_name.items()}
     stopped = [f"{name} ({reason})" for name, reason in why.items() if reason]
-    running = counted(len(why) - len(stopped), "queue")
     if len(stopped) == len(why):
         yield broken(
             f"no queue can run vGPU pods: {listed(stopped) or 'there is none'}", "create or open one, with vGPUs"
@@ -36,8 +34,8 @@ def queues(setup: Setup) -> Iterator[CheckResult]:
             f"pods that name no queue go to {DEFAULT}, which can run no vGPU pod ({why[DEFAULT]})",
             f"name another queue in each vGPU pod, or change {DEFAULT}",
         )
-    else:
-        yield ok(f"{running} can run vGPU pods" + (f", not {listed(stopped)}" if stopped else ""))
+    running = f"{counted(len(why) - len(stopped), 'queue')} can run vGPU pods"
+    return f"{running}, not {listed(stopped)}" if stopped else running
 
 
 def _obstacle(queue: Queue, every: Queues, number: str, target: Target) -> str:
@@ -52,18 +50,16 @@ def _obstacle(queue: Queue, every: Queues, number: str, target: Target) -> str:
     return f"{'' if limit.queue == queue.name else f'its parent {limit.queue} allows '}{number} {limit.amount}"
 
 
-def hierarchy(setup: Setup) -> Iterator[CheckResult]:
+def hierarchy(setup: Setup) -> Results:
     """If queues are hierarchical, all hang below the root, and only leaves have pods."""
     conf = known(setup.conf)
     if not conf.conf.nests_queues:
-        yield ok(f"{conf.place}: queues are not hierarchical")
-        return
+        return f"{conf.place}: queues are not hierarchical"
     every = _queues(setup)
-    results = [*_detached(every), *_in_parents(setup, every)]
-    yield from results
-    if not results:
-        need(setup.facts.gap(ObjectKind.POD_GROUP))
-        yield ok("all queues hang below the queue root, and no PodGroup is in a queue with children")
+    yield from _detached(every)
+    yield from _in_parents(setup, every)
+    need(setup.facts.gap(ObjectKind.POD_GROUP))
+    return "all queues hang below the queue root, and no PodGroup is in a queue with children"
 
 
 def _detached(every: Queues) -> Iterator[CheckResult]:

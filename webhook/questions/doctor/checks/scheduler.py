@@ -1,9 +1,8 @@
 """The scheduler's configuration: deviceshare, its arguments, and the plugin that calls it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.questions.doctor.check import CheckResult, broken, known, need, ok, warning
+from webhook.questions.doctor.check import Results, broken, known, need, warning
 from webhook.questions.doctor.facts import ObjectKind, Unread, listed, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
@@ -31,7 +30,7 @@ _COUNTS_CLAIMS = (
 _EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))
 
 
-def scheduler_config(setup: Setup) -> Iterator[CheckResult]:
+def scheduler_config(setup: Setup) -> Results:
     """The scheduler can read its configuration, and deviceshare is part of it."""
     conf = known(setup.conf)
     if conf.error:
@@ -41,11 +40,10 @@ def scheduler_config(setup: Setup) -> Iterator[CheckResult]:
             f"{conf.place}: no tier has {DEVICESHARE}, so no device is ever assigned",
             f"add `- name: {DEVICESHARE}` with `{VGPU}: true` to a tier, {_RESTART}",
         )
-    else:
-        yield ok(f"{conf.place} has {DEVICESHARE}")
+    return f"{conf.place} has {DEVICESHARE}"
 
 
-def dra_claims(setup: Setup) -> Iterator[CheckResult]:
+def dra_claims(setup: Setup) -> Results:
     """No claim of a tenant can hold up the scheduler."""
     scheduler = known(setup.scheduler)
     gates = (scheduler.flag("feature-gates") or "").replace(" ", "").lower().split(",")
@@ -55,23 +53,21 @@ def dra_claims(setup: Setup) -> Iterator[CheckResult]:
             "with a huge count, which any tenant can write, holds up all scheduling (GHSA-j38h-7pfq-cxmw)",
             f"upgrade the scheduler to 1.15.2 or newer, or remove {_CAPACITY_GATE} from --feature-gates",
         )
-    else:
-        yield ok(f"{scheduler.place} is not held up by the count of a ResourceClaim")
+    return f"{scheduler.place} is not held up by the count of a ResourceClaim"
 
 
-def predicates(setup: Setup) -> Iterator[CheckResult]:
+def predicates(setup: Setup) -> Results:
     """The plugin predicates is on: its allocate handler assigns cards."""
     conf = _with_deviceshare(setup)
-    if conf.conf.plugin("predicates") is not None:
-        yield ok(f"{conf.place} has predicates, which lets {DEVICESHARE} assign cards")
-    else:
+    if conf.conf.plugin("predicates") is None:
         yield broken(
             f"{conf.place}: {DEVICESHARE} without predicates never assigns a card",
             f"add `- name: predicates` to a tier, {_RESTART}",
         )
+    return f"{conf.place} has predicates, which lets {DEVICESHARE} assign cards"
 
 
-def switches(setup: Setup) -> Iterator[CheckResult]:
+def switches(setup: Setup) -> Results:
     """No switch is ignored, and no two are on that make the scheduler exit."""
     conf = _with_deviceshare(setup)
     given = {switch: conf.arguments[switch] for switch in SWITCHES if switch in conf.arguments}
@@ -91,11 +87,10 @@ def switches(setup: Setup) -> Iterator[CheckResult]:
         yield broken(
             f"{conf.place}: {' and '.join(both[0])} are both on: the scheduler exits", f"keep one of them, {_RESTART}"
         )
-    if not ignored and not both:
-        yield ok(f"on: {listed(on)}" if on else "no switch is on")
+    return f"on: {listed(on)}" if on else "no switch is on"
 
 
-def families(setup: Setup) -> Iterator[CheckResult]:
+def families(setup: Setup) -> Results:
     """The switch of every family that nodes register is on."""
     conf = _with_deviceshare(setup)
     found = {
@@ -111,32 +106,29 @@ def families(setup: Setup) -> Iterator[CheckResult]:
         )
     if not used:
         need(setup.facts.gap(ObjectKind.NODE))
-    if not off:
-        yield ok(f"what nodes register is on: {listed(used)}" if used else "no node registers a device")
+    return f"what nodes register is on: {listed(used)}" if used else "no node registers a device"
 
 
-def node_lock(setup: Setup) -> Iterator[CheckResult]:
+def node_lock(setup: Setup) -> Results:
     """Pods that start together on a node do not get each other's cards."""
     conf = _with_deviceshare(setup)
     if not conf.enables(VGPU, setup.target):
-        yield ok(f"{VGPU} is not on")
-    elif conf.enables(NODE_LOCK, setup.target):
-        yield ok(f"{NODE_LOCK} is on: a node starts one pod with vGPUs at a time")
-    else:
+        return f"{VGPU} is not on"
+    if not conf.enables(NODE_LOCK, setup.target):
         yield warning(
             f"{conf.place}: {NODE_LOCK} is not on: when pods with vGPUs start together on a node, the device plugin can give "
             "one the cards and limits of another",
             f"set {NODE_LOCK}: true in the arguments of {DEVICESHARE}; a node then starts one such pod at a time; {_RESTART}",
         )
+    return f"{NODE_LOCK} is on: a node starts one pod with vGPUs at a time"
 
 
-def exclusive_rules(setup: Setup) -> Iterator[CheckResult]:
+def exclusive_rules(setup: Setup) -> Results:
     """The scheduler reads every rule that keeps pods on cards of their own, and so does the webhook."""
     conf = _with_deviceshare(setup)
     written = conf.arguments.get(EXCLUSIVE_RULES)
     if written is None:
-        yield ok(f"{EXCLUSIVE_RULES} is not set")
-        return
+        return f"{EXCLUSIVE_RULES} is not set"
     rules = written if isinstance(written, list) else []
     unread = [f"rule {number}" for number, rule in enumerate(rules, 1) if not is_rule(rule)]
     if not isinstance(written, list) or unread:
@@ -157,8 +149,7 @@ def exclusive_rules(setup: Setup) -> Iterator[CheckResult]:
             "`why` and the rules about gangs miss the others",
             "write fewer rules",
         )
-    else:
-        yield ok(f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}")
+    return f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}"
 
 
 def _with_deviceshare(setup: Setup) -> SchedulerMap:

@@ -1,9 +1,7 @@
 """The Service through which the API server calls the webhook, and the pods behind it."""
 
-from collections.abc import Iterator
-
 from webhook.lenient import at, objs, text, texts
-from webhook.questions.doctor.check import CheckResult, broken, known, need, ok, warning
+from webhook.questions.doctor.check import Ended, Results, broken, known, need, warning
 from webhook.questions.doctor.facts import ObjectKind, listed, namespace_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, called_service, entries, port, service
 from webhook.settings.sources import PROBLEM
@@ -13,7 +11,7 @@ _LABEL = "kubernetes.io/service-name"
 _TROUBLES = (PROBLEM, "the last good one is in use", "unknown")  # in a line of /readyz
 
 
-def webhook_service(setup: Setup) -> Iterator[CheckResult]:
+def webhook_service(setup: Setup) -> Results:
     """The Service exists and has the port that the configurations call."""
     namespace, name = service(setup.facts)
     place = f"{namespace}/{name}"
@@ -23,18 +21,16 @@ def webhook_service(setup: Setup) -> Iterator[CheckResult]:
         yield broken(f"the webhook configurations call Service {listed(others)}, not {place}", _PLACE)
     found = known(setup.facts.find(ObjectKind.SERVICE, namespace, name))
     if found is None:
-        yield broken(f"there is no Service {place}: every call fails", "apply deploy/ again")
-        return
+        raise Ended(broken(f"there is no Service {place}: every call fails", "apply deploy/ again"))
     called = {port(entry) for entry in installed}
     offered = {offer.get("port") for offer in objs(found, "spec", "ports") if isinstance(offer.get("port"), int)}
     if called - offered:
         missing = listed([str(number) for number in sorted(called - offered)])
         yield broken(f"Service {place} has no port {missing}, which is called", "apply deploy/ again")
-    else:
-        yield ok(f"Service {place} is there")
+    return f"Service {place} is there"
 
 
-def webhook_endpoints(setup: Setup) -> Iterator[CheckResult]:
+def webhook_endpoints(setup: Setup) -> Results:
     """At least two pods are ready, so that one may restart."""
     namespace, name = service(setup.facts)
     slices = [
@@ -58,11 +54,10 @@ def webhook_endpoints(setup: Setup) -> Iterator[CheckResult]:
         yield warning(
             f"only one pod is ready behind {namespace}/{name}: while it restarts, device pods are refused", logs
         )
-    else:
-        yield ok(f"{len(ready)} pods answer at {namespace}/{name}")
+    return f"{len(ready)} pods answer at {namespace}/{name}"
 
 
-def readiness(setup: Setup) -> Iterator[CheckResult]:
+def readiness(setup: Setup) -> Results:
     """The webhook is ready, and uses the newest version of all its settings."""
     response = known(setup.facts.readiness)
     first, *details = response.body.splitlines() or [""]
@@ -71,5 +66,4 @@ def readiness(setup: Setup) -> Iterator[CheckResult]:
         yield broken(f"/readyz: {response.status} {first[:200]}", "see the logs of the webhook")
     elif troubled:
         yield warning(f"/readyz: {'; '.join(troubled)[:300]}", "correct what it names")
-    else:
-        yield ok("/readyz: " + "; ".join([first, *details])[:200])
+    return "/readyz: " + "; ".join([first, *details])[:200]

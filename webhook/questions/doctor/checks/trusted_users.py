@@ -1,9 +1,8 @@
 """The policy trusts the accounts that assign devices."""
 
 import json
-from collections.abc import Iterator
 
-from webhook.questions.doctor.check import CheckResult, broken, need, ok, unchecked, warning
+from webhook.questions.doctor.check import Results, broken, need, unchecked, warning
 from webhook.questions.doctor.facts import listed, place_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import ASSIGNING, account_of, assigning_workloads
@@ -11,7 +10,7 @@ from webhook.rules.settings import Level
 from webhook.rules.validate import reserved_annotation
 
 
-def trusted_users(setup: Setup) -> Iterator[CheckResult]:
+def trusted_users(setup: Setup) -> Results:
     """The schedulers and device plugins run as users that trustedUsers lists."""
     need(setup.policy_gap)
     settings = setup.policy.settings
@@ -37,7 +36,5 @@ def trusted_users(setup: Setup) -> Iterator[CheckResult]:
         else:
             yield warning(f"{message}; reserved-annotation reports their annotations", remedy)
     yield from map(unchecked, gaps)
-    if places and not missing:
-        yield ok(f"trusted: {listed(sorted(places))}")
-    elif not places and not gaps:
-        yield ok("no scheduler or device plugin that assigns devices was found")
+    trusted = f"trusted: {listed(sorted(places))}"
+    return trusted if places else "no scheduler or device plugin that assigns devices was found"

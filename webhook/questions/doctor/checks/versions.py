@@ -1,6 +1,5 @@
 """The policy, and the versions in it compared with those that run."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
@@ -8,7 +7,7 @@ from webhook.devices import wording
 from webhook.devices.fleet import build_fleet
 from webhook.devices.node_changes import node_changes
 from webhook.lenient import objs, texts
-from webhook.questions.doctor.check import CheckResult, NotRead, broken, known, need, ok, warning
+from webhook.questions.doctor.check import Ended, Results, broken, known, need, unchecked, warning
 from webhook.questions.doctor.facts import Object, ObjectKind, Unread, listed
 from webhook.questions.doctor.setup import Setup, service
 from webhook.questions.doctor.volcano import ImageWorkload
@@ -27,14 +26,15 @@ _BEHAVIOURS = {
 }
 
 
-def policy(setup: Setup) -> Iterator[CheckResult]:
+def policy(setup: Setup) -> Results:
     """The policy can be used."""
     facts = setup.facts
     namespace, _ = service(facts)
     place = f"{namespace}/{names.POLICY_MAP}"
     if facts.policy is not None:
-        yield ok("the given policy can be used")
-    elif (found := known(setup.policy_map)) is None:
+        return "the given policy can be used"
+    found = known(setup.policy_map)
+    if found is None:
         if any(map(_names_policy, facts.all(ObjectKind.DEPLOYMENT))):
             yield broken(f"there is no ConfigMap {place}; {_UNKNOWN}", "create it with the policy that was meant")
         else:
@@ -43,12 +43,8 @@ def policy(setup: Setup) -> Iterator[CheckResult]:
                 "`vgpu-webhook policy default` prints them; create it",
             )
     elif found.error:
-        yield broken(
-            f"{found.error}; {_UNKNOWN}",
-            f"correct {names.POLICY_KEY}; `vgpu-webhook policy check` checks it",
-        )
-    else:
-        yield ok(f"{place} can be used")
+        yield broken(f"{found.error}; {_UNKNOWN}", f"correct {names.POLICY_KEY}; `vgpu-webhook policy check` checks it")
+    return f"{place} can be used"
 
 
 def _names_policy(deployment: Object) -> bool:
@@ -60,35 +56,33 @@ def _names_policy(deployment: Object) -> bool:
     )
 
 
-def volcano_version(setup: Setup) -> Iterator[CheckResult]:
+def volcano_version(setup: Setup) -> Results:
     """The scheduler is the one that the policy names."""
-    yield _compared(setup, setup.scheduler, "volcano", "target.volcano")
+    return _compared(setup, setup.scheduler, "volcano", "target.volcano")
 
 
-def plugin_version(setup: Setup) -> Iterator[CheckResult]:
+def plugin_version(setup: Setup) -> Results:
     """The device plugin is the one that the policy names."""
-    yield _compared(setup, setup.plugin, "device_plugin", "target.devicePlugin")
+    return _compared(setup, setup.plugin, "device_plugin", "target.devicePlugin")
 
 
-def version_pair(setup: Setup) -> Iterator[CheckResult]:
+def version_pair(setup: Setup) -> Results:
     """The scheduler and the device plugin go together, and what an upgrade of only one of them would do."""
     scheduler, plugin = known(setup.scheduler), known(setup.plugin)
     target = replace(setup.target, volcano=_version(scheduler), device_plugin=_version(plugin))
     runs = f"{plugin.place} runs {format_version(target.device_plugin)}, {scheduler.place} {format_version(target.volcano)}"
     if not target.reads_handshake:
-        yield ok(f"{runs}: they go together")
-        return
+        return f"{runs}: they go together"
     if not target.writes_handshake:
         yield broken(
             f"{runs}: this Volcano uses the vGPUs of a node only with a handshake, which this device plugin does not write, so "
             "no pod with vGPUs starts",
             f"{_UPGRADE}, or go back to device plugin 1.12.0",
         )
-    else:
-        yield ok(
-            f"{runs}: they go together; upgrade Volcano before the device plugin: a plugin newer than 1.12.0 writes no "
-            "handshake, and this Volcano would then use the vGPUs of no node"
-        )
+    first = (
+        "upgrade Volcano before the device plugin: a plugin newer than 1.12.0 writes no handshake, and this Volcano would "
+        "then use the vGPUs of no node"
+    )
     nodes = read_nodes(setup.facts.all(ObjectKind.NODE), setup.config)
     now, then = (build_fleet(nodes, setup.config, each) for each in (target, replace(target, volcano=_GATING)))
     for change in node_changes(now, then):
@@ -96,24 +90,25 @@ def version_pair(setup: Setup) -> Iterator[CheckResult]:
             yield warning(
                 f"{listed(list(change.nodes))}: {wording.lacks(change.lacks, 'the')}: a Volcano that needs no handshake would "
                 "no longer use their vGPUs",
-                "let the device plugin advertise it before you upgrade Volcano; see node-resources",
+                f"let the device plugin advertise it, see node-resources; then {first}",
             )
+    return f"{runs}: they go together; {first}"
 
 
 def _version(workload: ImageWorkload) -> Version:
     """The version that a workload runs.
 
     Raises:
-        NotRead: its image has none.
+        Ended: its image has none.
     """
     version = workload.version
     if version is None:
         why = f"its image {workload.image} has none"
-        raise NotRead(Unread(f"version of {workload.place}", why, "a tag like v1.15.1"))
+        raise Ended(unchecked(Unread(f"version of {workload.place}", why, "a tag like v1.15.1")))
     return version
 
 
-def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: str) -> CheckResult:
+def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: str) -> Results:
     """Compare the version that runs with the policy's: `field` of its target, which `key` sets."""
     need(setup.policy_gap)
     workload, meant = known(running), setup.policy.settings.target
@@ -121,18 +116,18 @@ def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: st
     runs = replace(meant, volcano=version) if field == "volcano" else replace(meant, device_plugin=version)
     running_version = format_version(version)
     oldest = OLDEST_VOLCANO if field == "volcano" else OLDEST_DEVICE_PLUGIN
+    named = format_version(getattr(meant, field))
+    differ = [words for name, words in _BEHAVIOURS.items() if getattr(runs, name) != getattr(meant, name)]
     if version < oldest:
-        return broken(
+        yield broken(
             f"{workload.place} runs {running_version}, which is not supported: pods are judged wrongly",
             f"upgrade it to {format_version(oldest)} or newer",
         )
-    if runs == meant:
-        return ok(f"{workload.place} runs {running_version}, as the policy expects")
-    named = format_version(getattr(meant, field))
-    differ = [words for name, words in _BEHAVIOURS.items() if getattr(runs, name) != getattr(meant, name)]
-    if not differ:
-        return ok(f"{workload.place} runs {running_version}, which decides as the policy's {named} does")
-    return broken(
-        f"{workload.place} runs {running_version}, the policy expects {named}: pods are judged wrongly in {', '.join(differ)}",
-        f'set {key}: "{running_version}" in the policy',
-    )
+    elif differ:
+        yield broken(
+            f"{workload.place} runs {running_version}, the policy expects {named}: pods are judged wrongly in "
+            f"{', '.join(differ)}",
+            f'set {key}: "{running_version}" in the policy',
+        )
+    as_meant = "as the policy expects" if runs == meant else f"which decides as the policy's {named} does"
+    return f"{workload.place} runs {running_version}, {as_meant}"
