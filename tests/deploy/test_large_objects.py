@@ -8,9 +8,12 @@ import pytest
 
 from tests.deploy.calling import called
 from tests.deploy.clusters import HIDING, USUAL, request
+from tests.deploy.fallback import FallbackPolicies
 from tests.workloads import workload
+from webhook.manifests.fallback.pod import MAX_ENTRIES as MAX_READ
 from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
+from webhook.policy.policy import default_policy
 
 PLAIN = {"name": "main", "image": "x"}
 MANY = {f"example.org/{number}": "1" for number in range(MAX_ENTRIES + 1)}
@@ -87,17 +90,38 @@ def test_an_update_is_sent_only_if_it_changes_one_of_too_many_annotations():
         assert called(USUAL.entries, update, "/validate") == sent
 
 
+def binding(annotations: dict[str, str]) -> dict[str, Any]:
+    """The request that binds a pod."""
+    written = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "p", "namespace": "default", "annotations": annotations},
+        "target": {"kind": "Node", "name": "n"},
+    }
+    return request(written, resource={"group": "", "version": "v1", "resource": "pods"}, subResource="binding")
+
+
 def test_a_binding_with_too_many_annotations_is_sent():
     for annotations, sent in ((fewer(ANNOTATIONS), set()), (ANNOTATIONS, {"bindings"})):
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": "p", "namespace": "default", "annotations": annotations},
-            "target": {"kind": "Node", "name": "n"},
-        }
-        where = {"group": "", "version": "v1", "resource": "pods"}
-        found = called(USUAL.entries, request(binding, resource=where, subResource="binding"), "/validate")
-        assert found == sent
+        assert called(USUAL.entries, binding(annotations), "/validate") == sent
+
+
+def test_the_fallback_policies_refuse_a_binding_with_more_annotations_than_they_look_at():
+    policies = FallbackPolicies(USUAL.snapshot.config, default_policy())
+    for number, refusal in (
+        (MAX_READ, ""),
+        (MAX_READ + 1, "pod-too-large: the Binding has more than 1000 annotations"),
+    ):
+        asked = binding({f"a{index}": "" for index in range(number)})
+        assert policies.refusal(asked).startswith(refusal)
+        assert bool(policies.refusal(asked)) == bool(refusal)
+
+
+def test_they_refuse_an_update_that_removes_more():
+    policies = FallbackPolicies(USUAL.snapshot.config, default_policy())
+    for number, refused in ((MAX_READ, False), (MAX_READ + 1, True)):
+        old = pod(annotations={f"a{index}": "" for index in range(number)})
+        assert policies.refusal(request(pod(), "UPDATE", oldObject=old)).startswith("pod-too-large") == refused
 
 
 @pytest.mark.parametrize("cluster", [USUAL, HIDING], ids=["usual", "hiding"])

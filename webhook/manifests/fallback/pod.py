@@ -129,8 +129,12 @@ def requesting(config: DeviceConfig, family: str) -> str:
     )
 
 
-def excess() -> Iterator[str]:
-    """What is too much to be read, as sentences. The cost of all other expressions follows from these limits."""
+def excess(*, updates: bool) -> Iterator[str]:
+    """What is too much to be read, as sentences. The cost of all other expressions follows from these limits.
+
+    Args:
+        updates: the annotations of the old pod count, too.
+    """
     many = sentence(
         f"{POD_TOO_LARGE}: the pod is too large: {{number}} containers are too many, at most {MAX_CONTAINERS} are reviewed; "
         "make several pods",
@@ -144,7 +148,10 @@ def excess() -> Iterator[str]:
         "size(c.requests)",
         f"(has(c.raw.securityContext) && has({added}) && has({added}.add) ? size({added}.add) : 0)",
     ]
-    entries = f"variables.containers.map(c, {' + '.join(sizes)}).sum() + size(variables.annotations) + size(variables.volumes)"
+    others = ["annotations", "volumes", *(["old"] if updates else [])]
+    entries = " + ".join(
+        [f"variables.containers.map(c, {' + '.join(sizes)}).sum()", *(f"size(variables.{each})" for each in others)]
+    )
     message = (
         f"{POD_TOO_LARGE}: the pod has more than {MAX_ENTRIES} environment variables, mounts, volumes, resources, "
         "annotations and the like; make several pods"
@@ -160,3 +167,9 @@ def excess() -> Iterator[str]:
         "write shorter ones"
     )
     yield f"(variables.containers.map(c, {paths}).sum() + {brought} > {MAX_CHARACTERS} ? [{text(message)}] : [])"
+
+
+def excess_of_binding() -> str:
+    """Likewise of a Binding, which has annotations alone."""
+    message = f"{POD_TOO_LARGE}: the Binding has more than {MAX_ENTRIES} annotations; write fewer"
+    return f"size(variables.annotations) > {MAX_ENTRIES} ? [{text(message)}] : []"

@@ -26,6 +26,7 @@ from webhook.manifests.fallback.pod import (
     containers_of,
     devices,
     excess,
+    excess_of_binding,
     listed,
     matched,
     read,
@@ -122,7 +123,9 @@ def _variables(scope: Scope, levels: LevelTable, rules: list[Validation]) -> Ite
     yield "annotations", annotations_of("object")
     if not scope.creates:
         yield "old", "{}" if scope.binds else annotations_of("oldObject")
+    some_denies = where(levels, lambda effective: any(_denies(rule, effective) for rule in rules))
     if scope.binds:
+        yield "excess", only(some_denies, excess_of_binding())
         yield from _found(scope, levels, rules)
         return
     yield "pod", "dyn(object)"
@@ -142,21 +145,20 @@ def _variables(scope: Scope, levels: LevelTable, rules: list[Validation]) -> Ite
             "judged",
             "variables.containers" if scope.creates else f"variables.count > {MAX_CONTAINERS} ? [] :\n{debugging}",
         )
-    some_denies = where(levels, lambda effective: any(_denies(rule, effective) for rule in rules))
-    yield "excess", only(some_denies, " +\n".join(excess()))
-    yield from _found(scope, levels, rules, "excess")
+    yield "excess", only(some_denies, " +\n".join(excess(updates=not scope.creates)))
+    yield from _found(scope, levels, rules)
 
 
-def _found(scope: Scope, levels: LevelTable, rules: list[Validation], excess: str = "") -> Iterator[tuple[str, str]]:
+def _found(scope: Scope, levels: LevelTable, rules: list[Validation]) -> Iterator[tuple[str, str]]:
     """The findings of each rule, if nothing is too much, and of all."""
-    small = [f"size(variables.{excess}) == 0"] if excess else []
-    held = [excess] if excess else []
+    held = ["excess"]
     for rule in rules:
         denied = where(levels, partial(_denies, rule))
         if denied != NOWHERE:
             held.append(rule.id.replace("-", "_"))
-            yield held[-1], only(both(denied, *small, _of_family(rule)), ISOLATION[rule.id](scope))
-    yield "findings", " + ".join(f"variables.{name}" for name in held) or "[]"
+            findings = ISOLATION[rule.id](scope)
+            yield held[-1], only(both(denied, "size(variables.excess) == 0", _of_family(rule)), findings)
+    yield "findings", " + ".join(f"variables.{name}" for name in held)
 
 
 def _denies(rule: Validation, effective: Effective) -> bool:
