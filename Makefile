@@ -39,7 +39,7 @@ check-layers:
 compile-tests: $(READY)
 	@$(BIN)/pytest --collect-only -p no:xdist >/dev/null || true # what is wrong, the tests report
 
-bench: $(READY) ## measure engine, throughput, latency, memory
+bench: $(READY) ## measure engine, throughput, latency, memory, and the expressions in the API server
 	@$(BIN)/python -m tests.bench
 
 manifests: $(READY) ## make the kustomization's files from the chart's templates, with the version of pyproject.toml

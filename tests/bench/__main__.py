@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import decisions, engine, fallback, hostile, live, memory, peers, siege, throughput
+from tests.bench import conditions, decisions, engine, fallback, hostile, live, memory, peers, siege, throughput
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
     )
     parser.add_argument(
         "--only",
-        choices=("engine", "hostile", "server", "peers", "live", "memory", "decisions", "fallback"),
+        choices=("engine", "hostile", "server", "peers", "live", "memory", "decisions", "conditions", "fallback"),
         help="one part alone",
     )
     chosen = parser.parse_args()
@@ -40,6 +40,8 @@ def main() -> int:
             missing |= peers.report(Path(directory) / "peers", chosen.seconds, chosen.rounds)
         if chosen.only in (None, "live"):
             live.report(Path(directory), 10 * chosen.seconds)
+        if chosen.only in (None, "conditions"):
+            missing |= conditions.report(Path(directory))
         if chosen.only == "memory":
             missing = siege.report(Path(directory)) | memory.report(Path(directory))
         if chosen.only == "decisions":

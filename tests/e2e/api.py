@@ -1,6 +1,7 @@
 """A client of the API server over one kept connection, which returns status, object and warnings."""
 
 import json
+import re
 import ssl
 from dataclasses import dataclass
 from http.client import HTTPSConnection
@@ -83,6 +84,13 @@ class Api:
         is_json = response.headers.get_content_type() == "application/json"
         warnings = tuple(warning_text(header) for header in response.headers.get_all("Warning") or [])
         return Response(response.status, json.loads(data) if is_json else data.decode(), warnings)
+
+
+def cpu_seconds(api: Api) -> float:
+    """The CPU time that the API server has spent, which other load on the machine does not change."""
+    found = re.search(r"^process_cpu_seconds_total (\S+)$", api.get("/metrics").body, re.MULTILINE)
+    assert found
+    return float(found[1])
 
 
 def warning_text(header: str) -> str:

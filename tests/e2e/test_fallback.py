@@ -14,7 +14,7 @@ import yaml
 from tests.deploy.clusters import DATA, outcome_of, request
 from tests.deploy.drawing import pod_with
 from tests.deploy.fallback import shown
-from tests.e2e.api import Api, Response
+from tests.e2e.api import Api, Response, cpu_seconds
 from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run, Serve
@@ -69,12 +69,6 @@ def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float
     start = cpu_seconds(api)
     response = dry_run(api, manifest, namespace)
     return cpu_seconds(api) - start, response
-
-
-def cpu_seconds(api: Api) -> float:
-    found = re.search(r"^process_cpu_seconds_total (\S+)$", api.get("/metrics").body, re.MULTILINE)
-    assert found
-    return float(found[1])
 
 
 def corpus() -> Iterator[Object]:

@@ -1,0 +1,264 @@
+"""What the expressions in the API server cost: the conditions of the webhook configurations, and the fallback policies.
+
+The program of tests/bench/cel evaluates them with the API server's own library; `go` builds it. Costs are in units of CEL, of
+which the API server allows 1,000,000 for an expression and 2,500,000 for the conditions of an entry.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from tests.bench.engine import DATA
+from tests.deploy.clusters import request
+from webhook.manifests.configurations import DOMAIN, configurations
+from webhook.manifests.fallback.policies import admission_policies
+from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES
+from webhook.policy.policy import default_policy
+from webhook.settings.table import DEVICE_CONFIG
+
+Json = dict[str, Any]
+
+PROGRAM = Path(__file__).parent / "cel"
+MOST = 100_000  # units for one expression, whatever is written in the object: a tenth of what the API server allows
+CONFIG = DATA / "config" / "device-config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Expressions that the API server evaluates together.
+
+    Attributes:
+        name: of the entry of a webhook configuration, or of the fallback policy.
+        rules: which requests it reads.
+        expressions: as the program of tests/bench/cel takes them.
+    """
+
+    name: str
+    rules: list[Json]
+    expressions: Json
+
+    def reads(self, request: Json) -> bool:
+        found = request["resource"]
+        resource = "/".join(filter(None, (found["resource"], request.get("subResource"))))
+        return any(
+            found["group"] in rule["apiGroups"]
+            and request["operation"] in rule["operations"]
+            and resource in rule["resources"]
+            for rule in self.rules
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The cost of one expression for one request."""
+
+    name: str
+    cost: int
+    microseconds: float
+    error: str
+
+
+class Evaluator:
+    """The program of tests/bench/cel, which runs; `close` ends it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Build it into a directory, and start it."""
+        path = directory / "cel"
+        subprocess.run(["go", "build", "-o", str(path), "."], cwd=PROGRAM, check=True)
+        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def evaluate(self, policies: Iterable[Policy], asked: Json) -> Iterator[Figure]:
+        """What each expression of the policies that read a request costs."""
+        for policy in policies:
+            if policy.reads(asked):
+                names = [f"condition {one['name']}" for one in policy.expressions["conditions"]]
+                answer = self._answer(policy.expressions | {"request": asked})
+                for name, one in zip(
+                    [*names, "validation"], [*answer["conditions"], *answer["validations"]], strict=False
+                ):
+                    yield Figure(f"{policy.name}: {name}", one["cost"], one["microseconds"], one["error"])
+
+    def _answer(self, question: Json) -> Json:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(question).encode() + b"\n")
+        self._process.stdin.flush()
+        answer: Json = json.loads(self._process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def report(directory: Path) -> int:
+    """Print this part of the table; returns 1 if an expression fails, or costs more than the aim."""
+    if shutil.which("go") is None:
+        print("expressions in the API server: not measured, there is no `go`\n")
+        return 0
+    with closing(Evaluator(directory)) as evaluator:
+        return _report(evaluator, {"webhook": webhooks(), "fallback": fallback_policies()})
+
+
+def _report(evaluator: Evaluator, policies: Mapping[str, Sequence[Policy]]) -> int:
+    print(f"expressions in the API server, by its own library (aim: at most {MOST:,} units each, and none fails)")
+    print(f"  {'an ordinary pod, a Deployment of it, a Volcano Job: each expression':<86}{'units':>8}{'µs CPU':>8}")
+    for name, asked in requests(ordinary()):
+        for figure in evaluator.evaluate(chain(*policies.values()), asked):
+            print(f"  {name:<26}{figure.name:<60}{figure.cost:>8,}{figure.microseconds:>8.0f}")
+    print(
+        f"  {'all expressions of a request':<52}",
+        *(f"{name:>9}{'µs CPU':>8}" for name in policies),
+        " the costliest one",
+    )
+    found: list[tuple[str, Figure]] = []
+    for case, pod in {"ordinary": ordinary(), **large()}.items():
+        for name, asked in requests(pod):
+            figures = [list(evaluator.evaluate(known, asked)) for known in policies.values()]
+            sums = [
+                f"{sum(one.cost for one in each):>9,}{sum(one.microseconds for one in each):>8.0f}" for each in figures
+            ]
+            costliest = max(one.cost for one in chain(*figures))
+            print(f"  {case:<27}{name:<25}", *sums, f"{costliest:>18,}")
+            found += [(f"{case}, {name}", one) for one in chain(*figures)]
+    where, worst = max(found, key=lambda one: one[1].cost)
+    print(f"  the costliest of all: {worst.cost:,} units, {worst.name} of {where}")
+    failed = [(where, one) for where, one in found if one.error]
+    for where, one in failed:
+        print(f"  FAILED: {one.name} of {where}: {one.error}")
+    print()
+    return int(worst.cost > MOST or bool(failed))
+
+
+def webhooks() -> list[Policy]:
+    """The entries of the webhook configurations."""
+    found = configurations(DEVICE_CONFIG.load(CONFIG), default_policy())
+    return [
+        Policy(
+            f"{configuration['kind'].removesuffix('WebhookConfiguration')} {entry['name'].removesuffix(f'.{DOMAIN}')}",
+            entry["rules"],
+            {"conditions": entry["matchConditions"]},
+        )
+        for configuration in found
+        for entry in configuration["webhooks"]
+    ]
+
+
+def fallback_policies() -> list[Policy]:
+    """The fallback policies for isolation."""
+    found = admission_policies(DEVICE_CONFIG.load(CONFIG), default_policy())
+    return [
+        Policy(
+            document["metadata"]["name"],
+            document["spec"]["matchConstraints"]["resourceRules"],
+            {
+                "conditions": document["spec"]["matchConditions"],
+                "variables": document["spec"]["variables"],
+                "validations": document["spec"]["validations"],
+            },
+        )
+        for document in found
+        if document["kind"] == "ValidatingAdmissionPolicy"
+    ]
+
+
+def requests(pod: Json) -> Iterator[tuple[str, Json]]:
+    """What becomes of a pod in the API server, and of workloads with its template."""
+    changed = annotated(pod, {**pod["metadata"]["annotations"], "changed": "1"})
+    running = pod | {"status": {"phase": "Running"}}
+    where = {"resource": {"group": "", "version": "v1", "resource": "pods"}}
+    yield "pod, create", request(pod)
+    yield "pod, status", request(running, "UPDATE", oldObject=pod, subResource="status")
+    yield "pod, update", request(changed, "UPDATE", oldObject=pod)
+    yield "pod, annotations removed", request(annotated(pod, {}), "UPDATE", oldObject=pod)
+    metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "annotations")}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"kind": "Node", "name": "n"}}
+    yield "pod, binding", request(binding, subResource="binding", **where)
+    template = {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
+    selector = {"matchLabels": {"app": "p"}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"replicas": 1, "selector": selector, "template": template},
+    }
+    yield from _stored("Deployment", deployment)
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "default"},
+        "spec": {"tasks": [{"name": f"t{task}", "template": template} for task in range(pod.get("tasks", 1))]},
+    }
+    yield from _stored("Volcano Job", job)
+
+
+def _stored(name: str, workload: Json) -> Iterator[tuple[str, Json]]:
+    yield f"{name}, create", request(workload)
+    changed = workload | {"spec": workload["spec"] | {"paused": True}}
+    yield f"{name}, update", request(changed, "UPDATE", oldObject=workload)
+
+
+def ordinary() -> Json:
+    """A pod as a service has it: two containers with some variables, mounts and resources."""
+    return _pod(_container("main"), _container("proxy"), annotations={f"example.org/{name}": "x" for name in range(5)})
+
+
+def large() -> dict[str, Json]:
+    """Pods as large as their author can make them, and as large as expressions still look into."""
+    limits = {f"example.org/{name}": "1" for name in range(MAX_ENTRIES)}
+    env, mounts = _env(MAX_ENTRIES), _mounts(MAX_ENTRIES)
+    each = MAX_ENTRIES // MAX_CONTAINERS
+    few = {f"example.org/{name}": "1" for name in range(each)}
+    full = [_container(f"c{index}", few, _env(each), _mounts(each)) for index in range(MAX_CONTAINERS)]
+    most = {f"a{number}": "" for number in range(MAX_ANNOTATIONS)}
+    return {
+        "at the limits, 1 container": _pod(_container("main", limits, env, mounts), annotations=most),
+        f"at the limits, {MAX_CONTAINERS}": _pod(*full, annotations=most),
+        **{
+            f"{size:,} annotations": _pod(annotations={f"a{number}": "" for number in range(size)})
+            for size in (5_000, 20_000, 38_000)
+        },
+        "10,000 resource names": _pod(_container("main", {f"example.org/{name}": "1" for name in range(10_000)})),
+        "20,000 variables": _pod(_container("main", env=_env(20_000))),
+        "4,000 containers": _pod(*[{"name": f"c{index}", "image": "x"} for index in range(4_000)]),
+        "4,000 tasks": _pod({"name": "main", "image": "x"}) | {"tasks": 4_000},
+    }
+
+
+def annotated(pod: Json, annotations: Mapping[str, str]) -> Json:
+    """The pod with other annotations."""
+    return pod | {"metadata": pod["metadata"] | {"annotations": annotations}}
+
+
+def _pod(*containers: Json, annotations: Mapping[str, str] | None = None) -> Json:
+    metadata = {"name": "p", "namespace": "default", "annotations": annotations or {}}
+    spec = {"containers": list(containers or [_container("main")])}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _container(
+    name: str, limits: Mapping[str, str] | None = None, env: list[Json] | None = None, mounts: list[Json] | None = None
+) -> Json:
+    amounts = limits or {"cpu": "1", "memory": "1Gi"}
+    resources = {"limits": amounts, "requests": amounts}
+    return {
+        "name": name,
+        "image": "x",
+        "resources": resources,
+        "env": env or _env(10),
+        "volumeMounts": mounts or _mounts(3),
+    }
+
+
+def _env(number: int) -> list[Json]:
+    return [{"name": f"E{index}", "value": "x"} for index in range(number)]
+
+
+def _mounts(number: int) -> list[Json]:
+    return [{"name": "v", "mountPath": f"/{index}"} for index in range(number)]

@@ -1,0 +1,129 @@
+"""Objects of any size cost the API server at most twice as much CPU as where we judge nothing, and no expression fails."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import pytest
+import yaml
+
+from tests.bench.conditions import annotated, large, ordinary
+from tests.e2e.api import Api, Response, cpu_seconds
+from tests.e2e.changes import DEVICE_CONFIG
+from tests.e2e.cluster import Cluster
+from tests.e2e.objects import Object, namespace_objects, pods, service_account
+from tests.e2e.shipped import is_configuration, render
+from tests.server.program import until
+from webhook.devices.config_file import parse_device_config
+from webhook.manifests.fallback.policies import admission_policies
+from webhook.policy.policy import default_policy
+
+Act = Callable[[Api, str, Object], Response]
+
+ROUNDS = 3
+NOISE_SECONDS = 0.2  # of CPU, which the API server spends on other things meanwhile
+JUDGED, CONTROL = "cost", "kube-system"  # in the second, the configurations exempt every object
+PODS = {"ordinary": ordinary(), **large()}
+CONDITIONS = r'^apiserver_admission_match_condition_evaluation_errors_total\{[^}]*name="[^"]*vgpu-webhook[^}]*\} (\S+)$'
+POLICIES = (
+    r'^apiserver_validating_admission_policy_check_total\{(?![^}]*"no_error")[^}]*policy="vgpu-webhook[^}]*\} (\S+)$'
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def expressions(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both webhook configurations and the fallback policies are in effect, except in the control; all pods existed before."""
+    for configuration in filter(is_configuration, render(cluster)):
+        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    cluster.apply(*namespace_objects(JUDGED), service_account(CONTROL))
+    with cluster.api() as api:
+        for namespace, (number, pod) in product((JUDGED, CONTROL), enumerate(PODS.values())):
+            until(lambda: api.post(pods(namespace), pod_named(f"p{number}", pod)).status in (201, 409))  # noqa: B023
+        config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
+        policies = admission_policies(config, default_policy())
+        cluster.apply(*policies)
+        request.getfixturevalue("webhook")
+        forged = pod_named("p", annotated(ordinary(), {"volcano.sh/vgpu-node": "gpu-a"}))
+        until(lambda: "ValidatingAdmissionPolicy 'vgpu-webhook-pods'" in create(api, JUDGED, forged).message)
+    yield
+    for document in policies:
+        cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
+    for namespace, number in product((JUDGED, CONTROL), range(len(PODS))):
+        cluster.kubectl("delete", "pod", f"p{number}", "-n", namespace, "--force", "--grace-period=0")
+
+
+def pod_named(name: str, pod: Object) -> Object:
+    """A pod of the benchmark, as it can be created in any namespace."""
+    metadata = {"name": name, "annotations": pod["metadata"]["annotations"]}
+    spec = pod["spec"] | {"volumes": [{"name": "v", "emptyDir": {}}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def create(api: Api, namespace: str, pod: Object) -> Response:
+    return api.post(f"{pods(namespace)}?dryRun=All", pod | {"metadata": pod["metadata"] | {"name": "another"}})
+
+
+def patch_status(api: Api, namespace: str, pod: Object) -> Response:
+    """What the kubelet does; it must succeed, whatever the pod is."""
+    path = f"{pods(namespace, pod['metadata']['name'], 'status')}?dryRun=All"
+    response = api.merge(path, {"status": {"phase": "Succeeded"}})
+    assert response.status == 200, response.message
+    return response
+
+
+def bind(api: Api, namespace: str, pod: Object) -> Response:
+    """What the scheduler does, with all annotations in the Binding, as anyone who may bind pods can do."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": "gpu-a"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": pod["metadata"], "target": target}
+    return api.post(f"{pods(namespace, pod['metadata']['name'], 'binding')}?dryRun=All", binding)
+
+
+def update(api: Api, namespace: str, pod: Object) -> Response:
+    path = f"{pods(namespace, pod['metadata']['name'])}?dryRun=All"
+    return api.merge(path, {"metadata": {"annotations": {"changed": "1"}}})
+
+
+def create_deployment(api: Api, namespace: str, pod: Object) -> Response:
+    labels = {"app": "d"}
+    template = {"metadata": {"labels": labels, "annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    return api.post(f"/apis/apps/v1/namespaces/{namespace}/deployments?dryRun=All", deployment)
+
+
+@pytest.mark.parametrize("number", range(len(PODS)), ids=PODS)
+@pytest.mark.parametrize("act", [create, patch_status, bind, update, create_deployment])
+def test_a_request_costs_at_most_twice_as_much(api: Api, number: int, act: Act):
+    assert_cheap(api, pod_named(f"p{number}", [*PODS.values()][number]), act)
+
+
+@pytest.mark.parametrize("tasks", [1, 64, 4_000])
+def test_a_job_of_many_tasks_costs_at_most_twice_as_much(api: Api, tasks: int):
+    template = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
+    spec = {"tasks": [{"name": f"t{task}", "template": template} for task in range(tasks)]}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+
+    def create_job(api: Api, namespace: str, job: Object) -> Response:
+        return api.post(f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs?dryRun=All", job)
+
+    assert_cheap(api, job, create_job)
+
+
+def assert_cheap(api: Api, obj: Object, act: Act) -> None:
+    failed, least = failures(api), dict.fromkeys((JUDGED, CONTROL), float("inf"))
+    for _ in range(ROUNDS):  # in turn, so that what else the machine does affects both
+        for namespace in least:
+            before = cpu_seconds(api)
+            response = act(api, namespace, obj)
+            least[namespace] = min(least[namespace], cpu_seconds(api) - before)
+            assert "cost" not in response.message  # too large a pod may be refused, but for what it is
+    assert failures(api) == failed
+    assert least[JUDGED] <= 2 * least[CONTROL] + NOISE_SECONDS, least
+
+
+def failures(api: Api) -> float:
+    """How many expressions failed so far."""
+    metrics = api.get("/metrics").body
+    return sum(
+        float(found[1]) for pattern in (CONDITIONS, POLICIES) for found in re.finditer(pattern, metrics, re.MULTILINE)
+    )
