@@ -99,6 +99,7 @@ CHOOSING_ANNOTATIONS = AUTHOR_ANNOTATIONS | {PODGROUP_POLICY, VNPU_MODE}  # by w
 
 # --- annotations of Kubernetes ----------------------------------------------------------------------------------------
 
+LIMIT_RANGER = "kubernetes.io/limit-ranger"  # what the API server has set by the default of a LimitRange
 MIRROR = "kubernetes.io/config.mirror"  # on the API server's copy of a static pod
 KUBELETS = "system:nodes"  # the group of their users
 SERVICE_ACCOUNT = "system:serviceaccount:"  # before NAMESPACE:NAME: the user name of a service account

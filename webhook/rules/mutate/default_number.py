@@ -1,12 +1,21 @@
 """Memory, cores or a percentage without a count: the count becomes the config's `defaultGPUNum`.
 
-Reads:    resources of the regular containers; defaultGPUNum
+Reads:    resources of the regular containers; defaultGPUNum; what the API server notes about the defaults of a LimitRange
 Writes:   the count, in limits and requests
 Why:      no other component of Volcano applies this default: with cores or a percentage alone a container gets no GPU, with
           memory alone no isolation.
+
+A LimitRange with a default memory makes a vGPU pod of each pod in its namespace: the API server applies it before this webhook.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, Role, set_amount
+from webhook import names
+from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
+
+_NOTE = "LimitRanger plugin set: "  # Kubernetes, plugin/pkg/admission/limitranger/admission.go
+BY_DEFAULT = (
+    "{who} requests {resource} only by the default of a LimitRange, so it gets a card; if it needs none, ask an administrator "
+    "to remove {resource} from that default: defaultMemory and defaultCores of the device config change only pods with vGPUs"
+)
 
 
 @Mutation(
@@ -19,3 +28,13 @@ def propose(pod: ReviewedPod, _context: Context) -> Edits:
     for request in pod.slices:
         if Role.NUMBER not in request.written:
             yield from set_amount(request.container, request.config.number_name, request.config.default_number)
+            first, *others = request.written.values()
+            if {first, *others} <= _by_default(pod, request.container.name):
+                yield Notice(BY_DEFAULT.format(who=wording.container(request.container), resource=first))
+
+
+def _by_default(pod: ReviewedPod, container: str) -> set[str]:
+    """The resources whose limit the API server has set in a container, by the default of a LimitRange."""
+    notes = (pod.view.annotation(names.LIMIT_RANGER) or "").removeprefix(_NOTE).split("; ")
+    split = [note.partition(" limit for container ") for note in notes]
+    return {resource for resources, _, name in split if name == container for resource in resources.split(", ")}
