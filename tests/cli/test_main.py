@@ -62,6 +62,19 @@ def test_commands_that_read_files_import_no_server_database_or_kubernetes_client
     assert python(code, *commands).stdout == f"{len(commands)} []\n"
 
 
+def test_why_imports_the_rules_and_at_most_110_other_files():
+    """It reviews the pod that waits, so it needs every rule, and each is a file."""
+    code = (
+        "import sys; from webhook.cli.main import main; main(['why', '--sample']); "
+        "print(*sorted(name for name, module in sys.modules.items() if name.startswith('webhook.') "
+        "and not name.startswith(('webhook.rules.mutate.', 'webhook.rules.validate.')) "
+        "and not module.__file__.endswith('__init__.py')))"
+    )
+    loaded = python(code).stdout.splitlines()[-1].split()
+    assert "webhook.questions.why.answer" in loaded
+    assert len(loaded) <= 110, loaded
+
+
 def test_certs_imports_nothing_that_reviews_pods():
     code = "import sys, webhook.cli.certs; print({'webhook.rules', 'webhook.settings'} & sys.modules.keys())"
     assert python(code).stdout == "set()\n"
