@@ -1,11 +1,13 @@
 """A cluster as it is now: what live pods leave of the devices of its nodes, and which pods wait."""
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from webhook import names
 from webhook.devices.family import AnyFamily
@@ -23,6 +25,7 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart
 from webhook.errors import ConfigError, Malformed
 from webhook.existing import controller_of, subject_of
+from webhook.inputs.objects import ObjectFiles
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
@@ -263,6 +266,52 @@ class LiveObjects:
         return sum(pods for below, pods in self.started_by.items() if owner in self.chain(below))
 
 
+class PodSource(Protocol):
+    """The bound pods of all namespaces, as files or the API server have them."""
+
+    @property
+    def version(self) -> Hashable | None:
+        """Another one after each change; None while the pods are not known."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
+
+    def pods(self) -> Sequence[BoundPod]:
+        """The pods.
+
+        Raises:
+            WebhookError: they cannot be read.
+        """
+
+
+class FilePods:
+    """The bound pods of files, as kubectl prints them.
+
+    Attributes:
+        version, problem: as of pods that change; those of files do not.
+    """
+
+    version = 0
+    problem: str | None = None
+
+    def __init__(self, paths: Sequence[Path], snapshot: Callable[[], Snapshot]) -> None:
+        """Take the files, and the settings in use."""
+        self._paths = [str(path) for path in paths]
+        self._snapshot = snapshot
+
+    def pods(self) -> Sequence[BoundPod]:
+        """The pods that hold devices."""
+        objects = LiveObjects(self._snapshot())
+        for document in ObjectFiles(self._paths, _refuse):
+            objects.add(document.value)
+        return objects.bound
+
+
+def _refuse(complaint: str) -> None:
+    raise ConfigError(complaint)
+
+
 class LiveCluster:
     """The devices that live pods leave.
 
@@ -371,6 +420,39 @@ class LiveCluster:
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
         occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families)
         return next(one for one in occupied if one.shape is node.shape)
+
+
+class LiveSource:
+    """What live pods leave of the devices, computed anew when nodes, settings or pods have changed. Safe in any thread.
+
+    Attributes:
+        settings: the settings in use: a snapshot, and what it was built from.
+        pods: the pods.
+    """
+
+    def __init__(self, settings: Callable[[], tuple[SnapshotInputs, Snapshot]], pods: PodSource) -> None:
+        """Take the sources; nothing is computed yet."""
+        self.settings = settings
+        self.pods = pods
+        self._lock = threading.Lock()
+        self._key: tuple[Snapshot, Hashable] | None = None
+        self._live: LiveCluster | None = None
+
+    def __call__(self) -> LiveCluster:
+        """What live pods leave now.
+
+        Raises:
+            ConfigError: the pods are not known.
+        """
+        with self._lock:
+            version = self.pods.version
+            if version is None:
+                raise ConfigError(self.pods.problem or "nodes and pods are not read yet; try again in some seconds")
+            inputs, snapshot = self.settings()
+            if self._live is None or self._key is None or self._key[0] is not snapshot or self._key[1] != version:
+                self._live = LiveCluster(inputs, snapshot, self.pods.pods())
+                self._key = snapshot, version
+            return self._live
 
 
 def _by_node(bound: Iterable[BoundPod]) -> dict[str, tuple[BoundPod, ...]]:

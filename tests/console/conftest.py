@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -10,11 +11,10 @@ from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
 from webhook.audit.follower import LogFollower
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
+from webhook.console.app import create_app, sections
+from webhook.console.state import ConsoleState, Sources
+from webhook.live import FilePods, LiveSource
 from webhook.policy.policy import Policy
-from webhook.questions.usage.watcher import UsageWatcher
-from webhook.questions.why.waiting import FileSource
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
@@ -67,15 +67,22 @@ def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
     return replace(inputs, policy=policy) if policy else inputs
 
 
-def sample_pods(settings: Fixed) -> FileSource:
-    return FileSource([SAMPLE_PODS], lambda: settings.current, lambda: FLEET.load(SAMPLE_FLEET))
+def sample_sources(settings: Fixed) -> Sources:
+    """What a console with the sample pods reads."""
+    pods = FilePods([SAMPLE_PODS], lambda: settings.snapshot)
+    live = LiveSource(lambda: settings.current, pods)
+    return Sources(settings, live, (SAMPLE_PODS,), lambda: FLEET.load(SAMPLE_FLEET))
+
+
+def followed(sources: Sources) -> dict[str, Any]:
+    """What the questions follow of it."""
+    return {question: section.follow(sources) for question, section in sections().items()}
 
 
 def sample_state() -> ConsoleState:
     """A console that reads the sample pods."""
     settings = Fixed(sample_parts())
-    source = sample_pods(settings)
-    return ConsoleState(settings, waiting=source, usage=UsageWatcher(lambda: settings.current, source))
+    return ConsoleState(settings, followed=followed(sample_sources(settings)))
 
 
 @pytest.fixture(autouse=True)

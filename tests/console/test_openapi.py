@@ -2,63 +2,27 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from importlib import import_module
 from urllib.parse import urlencode
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cases import each_case
-from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
 from tests.console.pages import Page
 from webhook.audit.follower import LogFollower
-from webhook.console.app import create_app, pages
+from webhook.console.app import create_app, pages, sections
 from webhook.console.pages import PREFIX, ResponseModel, to_json
 from webhook.console.state import ConsoleState
-from webhook.questions.doctor.examiner import Examiner
-from webhook.questions.doctor.gather import facts_from_files
-from webhook.questions.usage.watcher import UsageWatcher
 from webhook.settings.files import SAMPLES
 
-MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
-FILTERS = {
-    "since": "2020-01-01",
-    "until": "2099-01-01",
-    "refused": "true",
-    "rule": ["cores-range", "*"],
-    "namespace": "*",
-    "user": "*",
-    "name": "*",
-    "outcome": "refused",
-    "dryRun": "false",
-    "endpoint": "validate",
-}
-PAST = {"key": "1"}
-
-# Requests for each operation: together they use each parameter.
+QUESTIONS = [question.replace("-", "_") for question in sections()]
 REQUESTS = {
-    "review": [
-        {"manifest": MANIFEST},
-        {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4, "explain": False},
-    ],
-    "playground": [{}, {"example": "cores-range"}],
-    "decisions": [{}, {**FILTERS, "before": "1000", "limit": "5"}, {"after": "1"}],
-    "decisions_summary": [{}, FILTERS],
-    "decision": [PAST],
-    "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
-    "usage": [
-        {},
-        {"family": "vgpu", "name": "*", "type": "*", "namespace": "a", "pod": "b", "findings": "true", "sort": "pods"},
-        {"offset": "1", "limit": "1"},
-    ],
-    "waiting": [{}],
-    "why": [{"namespace": "team-c", "pod": "finetune-0"}, {"namespace": "team", "manifest": MANIFEST}],
-    "replay": [PAST, {**PAST, "settings": ["rules.card-count=warn"], "split": "4"}],
-    "rules": [{}, {"namespace": "team", "search": "memory"}],
-    "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
-    "policy": [{"digest": sample_parts().policy.digest}],
-    "health": [{}, {"refresh": "true", "wait": "20"}],
-    "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
+    name: requests
+    for question in QUESTIONS
+    for name, requests in import_module(f"tests.questions.{question}.requests").REQUESTS.items()
 }
 CASES = [
     (each, method, parameters)
@@ -75,14 +39,8 @@ def client():
     follower = LogFollower(str(SAMPLES / "audit.jsonl"))
     follower.look()
     settings = Fixed(sample_parts())
-    state = ConsoleState(
-        settings,
-        follower,
-        Examiner("samples", lambda: facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)),
-        SAMPLES / "fleet.yaml",  # no certificate, so a problem is reported
-        waiting=(pods := sample_pods(settings)),
-        usage=UsageWatcher(lambda: settings.current, pods),
-    )
+    given = {"doctor_from": SAMPLES / "cluster", "tls_cert": SAMPLES / "fleet.yaml"}  # the latter is no certificate
+    state = ConsoleState(settings, follower, followed(replace(sample_sources(settings), given=given)))
     yield create_app(state).test_client()
     follower.stop()
 

@@ -13,7 +13,7 @@ from tests.deploy.chart import NAME
 from tests.deploy.files import DEPLOY, ROOT, built, documents, one
 from webhook.audit.shipper import METRICS as SHIP_METRICS
 from webhook.cli.certs import service_hosts
-from webhook.console.metrics import GAUGES as CONSOLE_GAUGES
+from webhook.questions.usage.metrics import GAUGES as CONSOLE_GAUGES
 from webhook.server.metrics import PREFIX, Metrics
 
 MONITORING = DEPLOY / "components" / "monitoring"

@@ -2,30 +2,27 @@
 
 import logging
 import sys
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import click
 from gunicorn.util import parse_address
 
-from webhook import names
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
-from webhook.cli.options import FILE, File, store_option
+from webhook.cli.options import File, store_option
 from webhook.cli.program import Command, bad_usage
+from webhook.console.app import exposition, sections
 from webhook.console.guard import LOOPBACK
-from webhook.console.metrics import exposition
 from webhook.console.serving import Console
-from webhook.console.state import ConsoleState
-from webhook.questions.doctor.examiner import Examiner
-from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
-from webhook.questions.policy.page import PolicyKeeper
-from webhook.questions.usage.watcher import UsageWatcher
-from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource
+from webhook.console.state import ConsoleState, Sources
+from webhook.live import FilePods, LiveSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
@@ -39,6 +36,13 @@ The console has no passwords: it listens on loopback, and everyone who can reach
 
   vgpu-webhook console --sample --audit-log webhook/samples/audit.jsonl
 """
+
+
+def section_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the questions."""
+    for option in reversed([option for section in sections().values() for option in section.options]):
+        command = option(command)
+    return command
 
 
 @click.command("console", cls=Command, epilog=_EPILOG)
@@ -63,24 +67,11 @@ The console has no passwords: it listens on loopback, and everyone who can reach
 @store_option(
     "A database that `vgpu-webhook decisions ship` fills from the logs of all replicas, instead of --audit-log."
 )
-@click.option(
-    "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
-)
-@click.option(
-    "--doctor-from",
-    type=FILE,
-    metavar="DIR",
-    help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster.",
-)
 @pods_option(
     "What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
     "cluster, with --cluster; can be repeated."
 )
-@click.option(
-    "--events",
-    is_flag=True,
-    help="Write an Event about each waiting pod when its verdict changes; with --cluster, and the right to create Events.",
-)
+@section_options
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
     bind: str,
@@ -88,41 +79,45 @@ def command(
     metrics_bind: str | None,
     audit_log: str | None,
     store: str | None,
-    tls_cert: Path | None,
-    doctor_from: Path | None,
     pod_files: tuple[Path, ...],
-    events: bool,
     settings: SettingsOptions,
+    **given: Any,
 ) -> None:
     """Serve pages about the webhook: playground, fleet, decisions, rules, health; and an API for them."""
-    if events and (settings.cluster is None or pod_files):
-        raise bad_usage("--events is about the pods of a cluster: add --cluster, and leave out --pods")
     files, cluster = settings
+    for section in sections().values():
+        section.check(given, cluster is not None and not pod_files)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    keeper = PolicyKeeper()
-    watcher = SettingsWatcher(files, cluster, keeper, keep_inputs=True)
-    doctor = _doctor(doctor_from, settings)
+    states: list[ConsoleState] = []
+
+    def changed(_: object) -> None:
+        for state, section in product(states, sections().values()):
+            section.changed(state)
+
+    watcher = SettingsWatcher(files, cluster, changed, keep_inputs=True)
 
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
         SettingsThread(watcher).start(FIRST_READ_SECONDS if cluster else 0.0)
-        decisions = DecisionSource(DecisionStore(database=Database.at(store))) if store else None
-        if audit_log:
-            decisions = follower = LogFollower(audit_log)
-            follower.start()
-        waiting, usage = _pods(watcher, settings, pod_files, events=events)
-        if usage is not None:
-            usage.current(0)  # starts to compute
-        found = keeper.state = ConsoleState(watcher, decisions, doctor, tls_cert, waiting, usage)
-        keeper(watcher.snapshot)
+        decisions = _decisions(audit_log, store)
+        sources = Sources(
+            watcher,
+            _live(watcher, settings, pod_files),
+            settings.or_sample_pods(pod_files),
+            settings.raw_nodes,
+            cluster,
+            settings.client if cluster else None,
+            given,
+        )
+        followed = {question: section.follow(sources) for question, section in sections().items()}
+        found = ConsoleState(watcher, decisions, followed)
+        states.append(found)
+        changed(None)
         if metrics_bind:
             start_metrics_server(metrics_bind, partial(exposition, found))
         return found
 
-    if audit_log and store:
-        raise bad_usage("--audit-log and --store exclude each other: leave out one")
-    if store:
-        Database.at(store).close()  # checks the URL; the process that serves connects
+    _check_decisions(audit_log, store)
     check_address(bind)
     if metrics_bind:
         check_address(metrics_bind, METRICS_BIND)
@@ -134,33 +129,28 @@ def command(
     console.run()
 
 
-def _pods(
-    watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...], *, events: bool
-) -> tuple[WaitingSource | None, UsageWatcher | None]:
-    """The pods that wait, and what the others hold: from files, else from the cluster; None if there is neither."""
-    pod_files = settings.or_sample_pods(pod_files)
-    if pod_files:
-        files = FileSource(pod_files, lambda: watcher.current, settings.raw_nodes)
-        return files, UsageWatcher(lambda: watcher.current, files)
-    if settings.cluster is None:
-        return None, None
-    from webhook.kube.credentials import Credentials  # noqa: PLC0415
-    from webhook.kube.lease import Lease  # noqa: PLC0415
-    from webhook.questions.why.events import WaitingEvents  # noqa: PLC0415  # load the Kubernetes client, which takes a second
-    from webhook.settings.pods import FollowedPods  # noqa: PLC0415
-
-    followed = FollowedPods(settings.client, lambda: watcher.snapshot)
-    usage = UsageWatcher(lambda: watcher.current, followed)
-    source = ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning)
-    if events:
-        namespace = Credentials(settings.cluster.kubeconfig, settings.cluster.context).webhook_namespace
-        WaitingEvents(settings.client, Lease(namespace, names.EVENTS_LEASE), source).start()
-    return source, usage
+def _check_decisions(audit_log: str | None, store: str | None) -> None:
+    if audit_log and store:
+        raise bad_usage("--audit-log and --store exclude each other: leave out one")
+    if store:
+        Database.at(store).close()  # checks the URL; the process that serves connects
 
 
-def _doctor(directory: Path | None, settings: SettingsOptions) -> Examiner | None:
-    if directory is not None:
-        return Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))
+def _decisions(audit_log: str | None, store: str | None) -> DecisionSource | None:
+    """The decisions of a log, which is followed, or of a database; None if there is neither."""
+    if not audit_log:
+        return DecisionSource(DecisionStore(database=Database.at(store))) if store else None
+    follower = LogFollower(audit_log)
+    follower.start()
+    return follower
+
+
+def _live(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]) -> LiveSource | None:
+    """What live pods leave: those of files, else those of the cluster; None if there is neither."""
+    if pod_files := settings.or_sample_pods(pod_files):
+        return LiveSource(lambda: watcher.current, FilePods(pod_files, lambda: watcher.snapshot))
     if settings.cluster is None:
         return None
-    return Examiner("the cluster", lambda: (facts_from_cluster(settings.client(), datetime.now(UTC), None), []))
+    from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
+
+    return LiveSource(lambda: watcher.current, FollowedPods(settings.client, lambda: watcher.snapshot))

@@ -31,6 +31,11 @@ from webhook.settings.table import (
 if TYPE_CHECKING:
     from webhook.kube.client import Client
 
+FLEET_UNKNOWN = (
+    "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
+    "then add --fleet fleet.yaml"
+)
+
 # --- files ----------------------------------------------------------------------------------------------------------
 
 

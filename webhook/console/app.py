@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,6 +12,7 @@ import orjson
 from flask import Blueprint, Flask, Response, render_template, request
 from gunicorn.http.errors import ParseException
 from jinja2 import FileSystemLoader
+from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import (
     BadRequest,
     HTTPException,
@@ -22,7 +23,7 @@ from werkzeug.exceptions import (
 )
 
 from webhook import questions
-from webhook.console import guard, metrics
+from webhook.console import guard
 from webhook.console.openapi import openapi_document
 from webhook.console.pages import MAX_MESSAGE, MEDIA_TYPE, PREFIX, ConsolePage, Problem, Section, describe_error, link
 from webhook.console.pictures.held import bar
@@ -32,7 +33,6 @@ from webhook.console.texts import prose
 from webhook.errors import WebhookError
 from webhook.product import product_version
 from webhook.questions import QUESTIONS, package_of
-from webhook.settings.table import SETTING_NAMES
 from webhook.texts import legible, shorten, visible
 
 API = "/api/"
@@ -43,10 +43,16 @@ log = logging.getLogger(__name__)
 
 
 @cache
-def sections() -> tuple[Section, ...]:
-    """What the questions add, in the order of their list; those without a page add nothing."""
-    packages = [package_of(question) for question in QUESTIONS]
-    return tuple(import_module(f"{name}.page").SECTION for name in packages if find_spec(f"{name}.page"))
+def sections() -> Mapping[str, Section]:
+    """What the questions add, by their names and in the order of their list; those without a page add nothing."""
+    packages = {question: f"{package_of(question)}.page" for question in QUESTIONS}
+    return {question: import_module(name).SECTION for question, name in packages.items() if find_spec(name)}
+
+
+def exposition(state: ConsoleState) -> bytes:
+    """The metrics of the questions, in the text format of Prometheus."""
+    with guard.computing():
+        return b"".join([section.metrics(state) for section in sections().values() if section.metrics])
 
 
 def _question_folders() -> Iterator[Path]:
@@ -57,7 +63,7 @@ def _question_folders() -> Iterator[Path]:
 
 def pages() -> list[ConsolePage]:
     """Every page of the questions, those with nothing but JSON among them."""
-    return [page for section in sections() for page in section.pages]
+    return [page for section in sections().values() for page in section.pages]
 
 
 def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
@@ -73,13 +79,12 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "shorten": shorten, "prose": prose}
     app.jinja_env.globals |= {"version": product_version(), "link": link, "picture": picture, "held_bar": bar}
-    app.jinja_env.globals["menu"] = [(each.pages[0].name, each.menu) for each in sections() if each.menu]
-    app.jinja_env.globals["samples"] = partial(_samples, state)
+    app.jinja_env.globals["menu"] = [(each.pages[0].name, each.menu) for each in sections().values() if each.menu]
     app.url_build_error_handlers.append(lambda *_: "#")  # a link to the page of a question that is not there
     guard.install(app, hosts)
     for blueprint in _blueprints(state, pages()):
         app.register_blueprint(blueprint)
-    app.add_url_rule("/metrics", "metrics", partial(metrics.page, state))
+    app.add_url_rule("/metrics", "metrics", lambda: Response(exposition(state), content_type=CONTENT_TYPE_LATEST))
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(ParseException, _broken_body)
     app.register_error_handler(WebhookError, _unusable)
@@ -99,13 +104,6 @@ def _blueprints(state: ConsoleState, listed: Sequence[ConsolePage]) -> Iterator[
     first = listed[0]
     shown.add_url_rule("/", "start", partial(first.show, state), methods=first.methods)
     yield from (shown, api)
-
-
-def _samples(state: ConsoleState, page: str) -> list[str]:
-    """What is sample data of that which a page shows."""
-    found = state.samples
-    shown = {"Decisions": ["audit log"], "Rules": ["policy"], "Health": found}.get(page, SETTING_NAMES.values())
-    return [name for name in found if name in shown]
 
 
 def _http_error(error: HTTPException) -> Response:

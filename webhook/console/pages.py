@@ -19,11 +19,12 @@ from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable, UnsupportedMediaType
 
 from webhook.console.guard import computing
-from webhook.console.state import ConsoleState
+from webhook.console.state import ConsoleState, Sources
 from webhook.console.texts import brief
 from webhook.errors import RequestError, StoreError, WebhookError
 from webhook.mistakes import mistake_in_json
 from webhook.parameters import Parameters, parameters_of
+from webhook.settings.table import SETTING_NAMES
 
 PREFIX = "/api/v1"
 MEDIA_TYPE = "application/json"
@@ -70,7 +71,8 @@ class ConsolePage:
         methods: `GET`, which reads a query, and `POST`, which reads a form or a JSON body.
         heavy: it computes for long, so that few may run at a time.
         whole: parts of its JSON that are complete, because other limits bound them.
-        form: the page shows an error as `problem` beside its form, which keeps its input.
+        form: it shows an error as `problem` beside its form, which keeps its input.
+        shows: what it shows that may be sample data.
     """
 
     path: str
@@ -81,6 +83,7 @@ class ConsolePage:
     heavy: bool = False
     whole: Collection[str] = ()
     form: bool = False
+    shows: Collection[str] = ()
 
     @cached_property
     def parameters(self) -> type[Parameters]:
@@ -135,6 +138,7 @@ class ConsolePage:
                 raise
             status, problem = describe_error(error)
         shown = {"found": found, "wanted": wanted, "problem": problem}
+        shown["samples"] = [name for name in state.samples if name in self.shows]
         if "GET" in self.methods and isinstance(wanted, Parameters):
             shown["as_json"] = link(f"api.{self.name}", Parameters.query(wanted), *parts)
         return Response(render_template(self.template, **shown | dict(self.more(state, wanted, found))), status)
@@ -146,17 +150,29 @@ class Section:
 
     Attributes:
         menu: the name of its first page in the menu; empty if the menu does not have it.
+        shows: what its pages show that may be sample data.
+        options: add options to the command `console`.
+        check: refuses values of them; gets them, and whether the pods of a cluster are followed.
+        follow: starts what its pages read, in the process that serves.
+        changed: called when the console begins to serve, and when a setting has changed.
+        metrics: for Prometheus.
         pages: its pages.
     """
 
     menu: str = ""
+    shows: Collection[str] = tuple(SETTING_NAMES.values())
+    options: Sequence[Callable[[Callable[..., Any]], Callable[..., Any]]] = ()
+    check: Callable[[Mapping[str, Any], bool], None] = lambda *_: None
+    follow: Callable[[Sources], Any] = lambda _: None
+    changed: Callable[[ConsoleState], None] = lambda _: None
+    metrics: Callable[[ConsoleState], bytes] | None = None
     pages: list[ConsolePage] = field(default_factory=list)
 
     def page(self, path: str, template: str = "", **options: Any) -> Callable[[Function], Function]:
         """Register a function as a page; see `ConsolePage` for the options."""
 
         def add(perform: Function) -> Function:
-            self.pages.append(ConsolePage(path, perform, template, **options))
+            self.pages.append(ConsolePage(path, perform, template, shows=self.shows, **options))
             return perform
 
         return add

@@ -1,22 +1,26 @@
 """What the console shows, and where it comes from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from webhook.audit.follower import DecisionSource
 from webhook.inputs.files import parse_document
+from webhook.live import LiveSource
 from webhook.policy.policy import parse_policy
-from webhook.questions.doctor.examiner import Examiner
-from webhook.questions.usage.watcher import UsageWatcher
-from webhook.questions.why.waiting import WaitingSource
 from webhook.settings.files import is_sample
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import ClusterOptions
 from webhook.settings.trial import try_out
 from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
+
+AUDIT_LOG = "audit log"
 NO_PODS = (
     "the console reads no pods: start it with --cluster and the right to list pods, or with --pods FILE, where FILE is what "
     "`kubectl get pods,podgroups -A -o json` prints"
@@ -25,24 +29,41 @@ MAX_TRIED = 4  # snapshots of tried settings that are kept; one of a large fleet
 
 
 @dataclass(frozen=True, slots=True)
+class Sources:
+    """What the console reads, of which each question follows what it needs.
+
+    Attributes:
+        settings: device config, policy and fleet.
+        live: what live pods leave of the devices; None if no pods are read.
+        pod_files: the files that they come from; empty for those of the cluster.
+        nodes: the nodes as they are.
+        cluster: how to reach the cluster; None if none is read.
+        connect: makes a client of it.
+        given: the values of the options that the questions add to the command.
+    """
+
+    settings: SettingsWatcher
+    live: LiveSource | None = None
+    pod_files: tuple[Path, ...] = ()
+    nodes: Callable[[], Iterable[Any]] = tuple
+    cluster: ClusterOptions | None = None
+    connect: "Callable[[], Client] | None" = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ConsoleState:
-    """Everything that pages and operations read, in many threads.
+    """Everything that pages read, in many threads.
 
     Attributes:
         settings: device config, policy and fleet.
         decisions: the decisions of an audit log, or of a database; None if there are none to read.
-        doctor: checks the cluster, or files; None if there is nothing to check.
-        certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
-        waiting: where waiting pods come from; None if no pods are read.
-        usage: what pods hold of the nodes; None if no pods are read.
+        followed: what each question follows, by its name.
     """
 
     settings: SettingsWatcher
     decisions: DecisionSource | None = None
-    doctor: Examiner | None = None
-    certificate: Path | None = None
-    waiting: WaitingSource | None = None
-    usage: UsageWatcher | None = None
+    followed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -51,10 +72,9 @@ class ConsoleState:
 
     @property
     def samples(self) -> tuple[str, ...]:
-        """What of it is this program's sample data: names of settings, `audit log` and `cluster`."""
+        """What of it is this program's sample data: names of settings, and `audit log`."""
         origins = {each.name: each.source.origin for each in self.settings.statuses()}
-        origins["audit log"] = (self.decisions and self.decisions.path) or ""
-        origins["cluster"] = self.doctor.subject if self.doctor else ""
+        origins[AUDIT_LOG] = (self.decisions and self.decisions.path) or ""
         return tuple(name for name, origin in origins.items() if is_sample(origin))
 
     def tried(self, settings: Sequence[str], split: int | None, policy: str = "") -> Snapshot:

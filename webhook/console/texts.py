@@ -9,6 +9,8 @@ from webhook.texts import shorten, visible
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 MAX_TEXT = 300  # characters of a name in a list
+MAX_MANIFEST = 256 << 10  # bytes that a page takes; YAML of this size can keep a core busy for a second
+SOURCE = "the manifest"  # of such a page, in messages
 MAX_NAME = 253  # characters of a name in Kubernetes; a file may hold longer ones
 MAX_DEPTH = 60  # of JSON that a log holds: a pod is not half as deep, and writers of YAML and JSON fail at some depth
 

@@ -23,7 +23,7 @@ from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.certificate import check_certificate
 from webhook.questions.doctor.examiner import Examiner
 from webhook.questions.doctor.gather import facts_from_files
-from webhook.questions.doctor.operation import WORST_FIRST
+from webhook.questions.doctor.operation import WORST_FIRST, Examined
 from webhook.questions.doctor.registry import examine
 from webhook.settings.files import SAMPLES, or_samples
 from webhook.settings.sources import SettingStatus, SourceStatus
@@ -37,8 +37,9 @@ def gather_samples():
     return facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)
 
 
-def console(settings=None, **parts):
-    return create_app(ConsoleState(settings or Fixed(sample_parts()), **parts)).test_client()
+def console(settings=None, decisions=None, **examined):
+    followed = {"doctor": Examined(**examined)}
+    return create_app(ConsoleState(settings or Fixed(sample_parts()), decisions, followed)).test_client()
 
 
 def health(client, **query):
@@ -275,7 +276,7 @@ def test_without_a_cluster_the_page_explains_how_to_connect_one(client):
 
 
 def test_the_doctor_returns_the_results_of_the_command():
-    found = doctor_results(console(doctor=Examiner("samples", gather_samples)))
+    found = doctor_results(console(examiner=Examiner("samples", gather_samples)))
     expected = examine(gather_samples()[0], partial(configurations, all_pods=True))
     assert sorted(
         (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
@@ -287,7 +288,7 @@ def test_the_doctor_returns_the_results_of_the_command():
 
 
 def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
-    client = console(SettingsWatcher(or_samples({}), None), doctor=Examiner(str(SAMPLES / "cluster"), gather_samples))
+    client = console(SettingsWatcher(or_samples({}), None), examiner=Examiner(str(SAMPLES / "cluster"), gather_samples))
     doctor_results(client)
     found = part(health(client), "doctor")
     assert found["status"] == health(client)["status"] == "not checked"
@@ -301,7 +302,7 @@ def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
 
 
 def test_the_page_groups_the_results_worst_first():
-    client = console(doctor=Examiner("samples", gather_samples))
+    client = console(examiner=Examiner("samples", gather_samples))
     page = client.get("/health?wait=20").text
     found = doctor_results(client)
     for line in found["lines"]:
@@ -314,7 +315,7 @@ def test_the_page_groups_the_results_worst_first():
 
 def test_a_fresh_result_is_reused():
     gather = Gatherer()
-    client = console(doctor=Examiner("samples", gather))
+    client = console(examiner=Examiner("samples", gather))
     for _ in range(5):
         assert doctor_results(client)["lines"]
     assert health(client)["doctor"]["lines"]
@@ -324,7 +325,7 @@ def test_a_fresh_result_is_reused():
 
 def test_the_doctor_runs_again_on_request_and_when_its_result_is_old():
     gather, clock = Gatherer(), Clock()
-    client = console(doctor=Examiner("samples", gather, clock))
+    client = console(examiner=Examiner("samples", gather, clock))
     doctor_results(client)
     clock.now += 11
     doctor_results(client)
@@ -338,7 +339,7 @@ def test_the_doctor_runs_again_on_request_and_when_its_result_is_old():
 
 def test_a_page_does_not_wait_for_a_slow_check():
     gather = Gatherer(blocked=True)
-    client = console(doctor=Examiner("samples", gather))
+    client = console(examiner=Examiner("samples", gather))
     page = client.get("/health").text
     assert 'data-looking="/health?wait=20"' in page
     assert 'href="/health?wait=20"' in page
@@ -353,7 +354,7 @@ def test_a_page_does_not_wait_for_a_slow_check():
 
 def test_an_older_result_is_shown_while_the_doctor_runs():
     gather, clock = Gatherer(), Clock()
-    client = console(doctor=Examiner("samples", gather, clock))
+    client = console(examiner=Examiner("samples", gather, clock))
     lines = doctor_results(client)["lines"]
     clock.now += 11
     gather.unblocked.clear()
@@ -373,7 +374,7 @@ def test_an_older_result_is_shown_while_the_doctor_runs():
 )
 def test_a_failed_doctor_does_not_hide_the_rest_of_the_page(error, problem):
     gather = Gatherer(error)
-    client = console(doctor=Examiner("samples", gather))
+    client = console(examiner=Examiner("samples", gather))
     found = doctor_results(client)
     assert (found["available"], found["lines"]) == (True, [])
     assert problem in found["problem"]
@@ -388,7 +389,7 @@ def test_a_failed_doctor_does_not_hide_the_rest_of_the_page(error, problem):
 
 def test_a_failed_run_is_repeated_sooner():
     gather, clock = Gatherer(ClusterError("dead")), Clock()
-    client = console(doctor=Examiner("samples", gather, clock))
+    client = console(examiner=Examiner("samples", gather, clock))
     assert doctor_results(client)["problem"] == "dead"
     clock.now += 11
     gather.error = None
@@ -399,7 +400,7 @@ def test_a_failed_run_is_repeated_sooner():
 
 def test_concurrent_requests_share_one_check():
     gather = Gatherer(blocked=True)
-    client = console(doctor=Examiner("samples", gather))
+    client = console(examiner=Examiner("samples", gather))
     found = []
     threads = [
         threading.Thread(target=lambda: found.append(doctor_results(client.application.test_client())))

@@ -57,12 +57,11 @@ def test_a_decision_leads_to_its_policy_and_to_when_it_changed(store: DecisionSt
 
 def test_the_content_is_kept_when_another_policy_comes_into_use(store: DecisionStore):
     keeper = PolicyKeeper()
-    keeper(sample_parts().snapshot())  # before it serves
     for policy in (NEW, parse_policy({}, "test")):
-        keeper.state = ConsoleState(Fixed(sample_parts(policy)), DecisionSource(store))
-        keeper(keeper.state.snapshot)
+        state = ConsoleState(Fixed(sample_parts(policy)), DecisionSource(store))
+        keeper(state)
         keeper.thread.join()
-    page = get_page(create_app(keeper.state).test_client(), f"/policies/{NEW.digest}")
+    page = get_page(create_app(state).test_client(), f"/policies/{NEW.digest}")
     assert "card-count: warn" in page.text
     assert ", in use now" not in page.text
 

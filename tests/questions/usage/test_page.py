@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.console.conftest import Fixed, sample_parts, sample_sources
 from tests.server.program import until
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices.ledger import BoundPod
+from webhook.live import LiveSource
 from webhook.questions.usage.watcher import UsageWatcher
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
@@ -39,14 +40,14 @@ def settings() -> Fixed:
 
 @pytest.fixture
 def pods(settings: Fixed) -> Pods:
-    return Pods(sample_pods(settings).pods())
+    return Pods(sample_sources(settings).live.pods.pods())
 
 
 @pytest.fixture
 def client(settings: Fixed, pods: Pods) -> Any:
     hours = count()
-    watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), pods, lambda: 3600.0 * next(hours))
-    return create_app(ConsoleState(settings, usage=watcher)).test_client()
+    watcher = UsageWatcher(LiveSource(lambda: settings.current, pods), lambda: 3600.0 * next(hours))
+    return create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
 
 
 def usage(client: Any, **query: object) -> dict[str, Any]:
@@ -139,8 +140,8 @@ def test_the_page_can_show_the_empty_nodes(client: Any):
 
 def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):
     denied = Pods(None, "the pods may not be listed; grant it")
-    watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), denied)
-    client = create_app(ConsoleState(settings, usage=watcher)).test_client()
+    watcher = UsageWatcher(LiveSource(lambda: settings.current, denied))
+    client = create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
     shown = page(client, name="gpu-*", namespace="team-a")
     assert "What pods hold is not known." in shown
     assert "grant it" in shown

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
 from webhook import names
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -18,7 +18,7 @@ WAITING = "finetune-0"
 @pytest.fixture
 def state():
     settings = Fixed(sample_parts())
-    return ConsoleState(settings, waiting=sample_pods(settings))
+    return ConsoleState(settings, followed=followed(sample_sources(settings)))
 
 
 def test_what_takes_too_long_is_not_examined(client, monkeypatch):
@@ -118,7 +118,7 @@ class Unreadable:
 
 @pytest.mark.parametrize(("source", "message"), [(None, "reads no pods"), (Unreadable(), "403 forbidden")])
 def test_without_pods_the_page_shows_the_reason(state, source, message):
-    other = create_app(ConsoleState(state.settings, waiting=source)).test_client()
+    other = create_app(ConsoleState(state.settings, followed={"why": source})).test_client()
     assert message in other.get("/why").get_data(as_text=True)
     assert other.get("/api/v1/waiting").get_json()["known"] is False
     assert message in other.get("/why?pod=a/b").get_data(as_text=True)

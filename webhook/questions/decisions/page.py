@@ -18,7 +18,7 @@ from webhook.audit.summary import OTHERS
 from webhook.console.pages import ResponseModel, Section
 from webhook.console.parameters import FilterRequest, wider
 from webhook.console.sources import LogStatus, log_status
-from webhook.console.state import ConsoleState
+from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import MAX_TEXT, brief, shallow
 from webhook.emit import to_json, to_yaml
 from webhook.outcome import WORDS
@@ -53,7 +53,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
 _ROW = ("time", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name")
 
 
-SECTION = Section("Decisions")
+SECTION = Section("Decisions", shows=[AUDIT_LOG])
 
 Before = Annotated[int | None, Field(ge=1, le=MAX_NUMBER, description="older than the decision of that number")]
 After = Annotated[int | None, Field(ge=0, le=MAX_NUMBER, description="newer than the decision of that number")]

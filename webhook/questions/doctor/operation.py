@@ -1,15 +1,20 @@
 """The results of the doctor, which checks the cluster around the webhook."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
+import click
 from pydantic import Field
 
+from webhook.cli.options import FILE
 from webhook.console.pages import ResponseModel
-from webhook.console.state import ConsoleState
+from webhook.console.state import ConsoleState, Sources
 from webhook.questions.doctor.check import CheckResult, Status
-from webhook.questions.doctor.examiner import Examination
+from webhook.questions.doctor.examiner import Examination, Examiner
+from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.settings.files import is_sample
 
 MAX_WAIT_SECONDS = 30.0
 MAX_RESULTS = 500
@@ -20,6 +25,53 @@ UNAVAILABLE = (
     "there is nothing to check; start the console with --cluster to check the cluster, or with --doctor-from DIR, "
     "where DIR holds what kubectl printed, as `vgpu-webhook doctor --help` says"
 )
+
+
+class Examined(NamedTuple):
+    """What the console examines.
+
+    Attributes:
+        examiner: checks the cluster, or files; None if there is nothing to check.
+        certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
+    """
+
+    examiner: Examiner | None = None
+    certificate: Path | None = None
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it checks this program's sample cluster."""
+        return self.examiner is not None and is_sample(self.examiner.subject)
+
+
+OPTIONS = (
+    click.option(
+        "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
+    ),
+    click.option(
+        "--doctor-from",
+        type=FILE,
+        metavar="DIR",
+        help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster.",
+    ),
+)
+
+
+def follow(sources: Sources) -> Examined:
+    """Take what there is to examine."""
+    directory, connect = sources.given.get("doctor_from"), sources.connect
+    examiner = None
+    if directory is not None:
+        examiner = Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))
+    elif connect is not None:
+        examiner = Examiner("the cluster", lambda: (facts_from_cluster(connect(), datetime.now(UTC), None), []))
+    return Examined(examiner, sources.given.get("tls_cert"))
+
+
+def followed(state: ConsoleState) -> Examined:
+    """What the console examines."""
+    found: Examined = state.followed.get("doctor") or Examined()
+    return found
 
 
 Refresh = Annotated[
@@ -62,12 +114,13 @@ class DoctorResponse(ResponseModel):
 
 def doctor(state: ConsoleState, refresh: Refresh = False, wait: Wait = 20.0) -> DoctorResponse:
     """What is wrong with the cluster around the webhook, and what to do about it."""
-    if state.doctor is None:
+    examiner = followed(state).examiner
+    if examiner is None:
         return DoctorResponse(available=False, problem=UNAVAILABLE)
-    status = state.doctor.status(refresh=refresh, wait=wait)
+    status = examiner.status(refresh=refresh, wait=wait)
     return DoctorResponse(
         available=True,
-        subject=state.doctor.subject,
+        subject=examiner.subject,
         looking=status.running_seconds is not None,
         looking_seconds=status.running_seconds or 0.0,
         age_seconds=status.age_seconds,

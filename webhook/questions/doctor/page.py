@@ -8,15 +8,25 @@ from typing import Any
 
 from webhook.console.pages import ResponseModel, Section
 from webhook.console.sources import LogStatus, log_status
-from webhook.console.state import ConsoleState
+from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import ago, elapsed
 from webhook.devices.fleet import Fleet
 from webhook.parameters import Parameters
 from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate
 from webhook.questions.doctor.check import CheckResult, Status, ok, warning
-from webhook.questions.doctor.operation import WORST_FIRST, DoctorResponse, Refresh, Wait, doctor
+from webhook.questions.doctor.operation import (
+    OPTIONS,
+    WORST_FIRST,
+    DoctorResponse,
+    Refresh,
+    Wait,
+    doctor,
+    follow,
+    followed,
+)
 from webhook.settings.sources import SettingStatus
+from webhook.settings.table import SETTING_NAMES
 
 _STARTED = time.monotonic()
 
@@ -47,7 +57,7 @@ class Health(ResponseModel):
     doctor: DoctorResponse
 
 
-SECTION = Section("Health")
+SECTION = Section("Health", shows=(*SETTING_NAMES.values(), AUDIT_LOG), options=OPTIONS, follow=follow)
 
 
 # The sign of each status, as not all people tell the colours apart, and its class.
@@ -65,23 +75,25 @@ HEADLINES = {
 }
 
 
-def drawn(_: ConsoleState, __: Parameters, found: Health) -> Mapping[str, Any]:
+def drawn(state: ConsoleState, _: Parameters, found: Health) -> Mapping[str, Any]:
     """What the page shows besides the value."""
-    return {"signs": SIGNS, "headline": HEADLINES[found.status], "ago": ago, "elapsed": elapsed}
+    samples = [*state.samples, *["cluster"] * followed(state).is_sample]
+    return {"samples": samples, "signs": SIGNS, "headline": HEADLINES[found.status], "ago": ago, "elapsed": elapsed}
 
 
 @SECTION.page("/health", "health.html", more=drawn)
 def health(state: ConsoleState, refresh: Refresh = False, wait: Wait = 0.0) -> Health:
     """The state of settings, certificate, audit log and cluster."""
     settings = state.settings.statuses()
-    served = None if state.certificate is None else check_certificate(state.certificate)
+    examined = followed(state)
+    served = None if examined.certificate is None else check_certificate(examined.certificate)
     log = log_status(state)
     checked = doctor(state, refresh, wait)
     results = {setting.name: _setting(setting, state.snapshot.fleet) for setting in settings}
     results |= {
         "certificate": _certificate(served),
         "audit log": _log(log),
-        "doctor": _doctor(checked, sample="cluster" in state.samples),
+        "doctor": _doctor(checked, sample=examined.is_sample),
     }
     parts = [replace(result, check=name) for name, result in results.items()]
     parts.sort(key=lambda part: WORST_FIRST.index(part.status))

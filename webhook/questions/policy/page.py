@@ -14,12 +14,35 @@ from webhook.console.state import ConsoleState
 from webhook.emit import to_yaml
 from webhook.errors import StoreError
 from webhook.policy.policy import Policy
-from webhook.snapshot import Snapshot
 
 DEFAULT = "{}  # every key has its default; `vgpu-webhook policy default` prints them\n"
 
 
-SECTION = Section()
+class PolicyKeeper:
+    """Keeps each policy that comes into use in the store of decisions, unless the console may only read that.
+
+    Attributes:
+        thread: that keeps the latest one, as a database may take long; None before the first.
+    """
+
+    thread: threading.Thread | None = None
+    _digest = ""
+
+    def __call__(self, state: ConsoleState) -> None:
+        """Keep the policy in use, once."""
+        used = state.settings.inputs.policy
+        if state.decisions is not None and used.digest != self._digest:
+            self._digest = used.digest
+            self.thread = threading.Thread(target=_keep, args=(state.decisions.store, used), daemon=True)
+            self.thread.start()
+
+
+def _keep(store: DecisionStore, used: Policy) -> None:
+    with suppress(StoreError):
+        store.keep_policy(used.digest, datetime.now(UTC), _text(used))
+
+
+SECTION = Section(changed=PolicyKeeper())
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{12}$", description="its digest, as decisions have it")]
 
@@ -55,31 +78,3 @@ def policy(state: ConsoleState, digest: Digest) -> PolicyInFull:
 
 def _text(used: Policy) -> str:
     return to_yaml(dict(used.document)) if used.document else DEFAULT
-
-
-class PolicyKeeper:
-    """Keeps each policy that comes into use in the store of decisions, unless the console may only read that.
-
-    Attributes:
-        state: of the console; None before it serves.
-        thread: that keeps the latest one, as a database may take long; None before the first.
-    """
-
-    state: ConsoleState | None = None
-    thread: threading.Thread | None = None
-    _digest = ""
-
-    def __call__(self, _: Snapshot) -> None:
-        """Keep the policy in use, once."""
-        if self.state is None or self.state.decisions is None:
-            return
-        used = self.state.settings.inputs.policy
-        if used.digest != self._digest:
-            self._digest = used.digest
-            self.thread = threading.Thread(target=_keep, args=(self.state.decisions.store, used), daemon=True)
-            self.thread.start()
-
-
-def _keep(store: DecisionStore, used: Policy) -> None:
-    with suppress(StoreError):
-        store.keep_policy(used.digest, datetime.now(UTC), _text(used))

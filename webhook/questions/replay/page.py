@@ -5,7 +5,7 @@ from typing import Any
 from webhook.audit.pairs import content_after, repairs_before
 from webhook.console.pages import ResponseModel, Section
 from webhook.console.parameters import TriedSettings
-from webhook.console.state import ConsoleState
+from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import shallow
 from webhook.outcome import Violation
 from webhook.questions.decisions.page import MAX_SHOWN, Key, find, patch_rows
@@ -13,7 +13,7 @@ from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.rules.settings import Level
 from webhook.settings.trial import MAX_SPLIT
 
-SECTION = Section()
+SECTION = Section(shows=[AUDIT_LOG])
 
 MAX_LEVELS = 100  # rules at another level
 

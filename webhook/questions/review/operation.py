@@ -12,18 +12,16 @@ from webhook import names
 from webhook.console.pages import MAX_MESSAGE, ResponseModel
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_NAME
+from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import WebhookError
 from webhook.inputs.documents import parse_documents
-from webhook.questions.doctor.setup import SUFFIX
+from webhook.manifests.configurations import DOMAIN
 from webhook.questions.review.listing import MAX_LINES, ListedLine, listing
 from webhook.questions.review.text import ReviewReport, note, report
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
-SOURCE = "the manifest"
-MAX_MANIFEST = 256 << 10  # bytes; YAML of this size can keep a core busy for a second
 MAX_EXPANDED = 3 << 20  # bytes of JSON, once aliases are followed; an API server takes no larger object either
 MAX_DOCUMENTS = 50
 MAX_POLICY = 64 << 10  # characters
@@ -193,7 +191,7 @@ def _refusal(request: Request, message: str) -> str:
     """A refusal as kubectl prints it."""
     creating = 'error when creating "manifest.yaml": ' if request.operation == "CREATE" else ""
     return (
-        f'Error from server (Forbidden): {creating}admission webhook "{_webhook(request)}{SUFFIX}" denied the request: '
+        f'Error from server (Forbidden): {creating}admission webhook "{_webhook(request)}.{DOMAIN}" denied the request: '
         f"{message}"
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
 
 from webhook.cli.ci import Writer, reported
+from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
 from webhook.document_review import LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
@@ -19,10 +20,6 @@ from webhook.snapshot import Snapshot
 from webhook.texts import shorten, visible
 
 MAX_LINE = 160  # characters of a line in a diff
-FLEET_UNKNOWN = (
-    "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
-    "then add --fleet fleet.yaml"
-)
 
 MAX_NAME = 80
 MAX_PATHS = 5  # of one object in a note

@@ -11,9 +11,10 @@ from webhook.console.texts import MAX_NAME
 from webhook.emit import MarkedLine, difference
 from webhook.rules.levels import LevelTable
 from webhook.rules.settings import Level
+from webhook.settings.table import POLICY, SETTING_NAMES
 from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 
-SECTION = Section("Rules")
+SECTION = Section("Rules", shows=[SETTING_NAMES[POLICY.part]])
 
 Namespace = Annotated[
     str,

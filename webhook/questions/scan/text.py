@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
 from webhook.document_review import only_pods_reviewed
 from webhook.emit import to_json
 from webhook.existing import ScanRow, Tally
-from webhook.questions.review.text import FLEET_UNKNOWN
 from webhook.texts import counted
 
 MAX_CELL = 60  # characters of all but the message, on a terminal

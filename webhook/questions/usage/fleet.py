@@ -22,6 +22,7 @@ from webhook.devices.model import EqualDevices
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import AnyShape
 from webhook.parameters import Parameters
+from webhook.questions.usage.watcher import usage_of
 from webhook.settings.sources import SettingStatus
 from webhook.texts import shorten
 
@@ -309,9 +310,10 @@ def _types(real: list[tuple[AnyShape, int, list[EqualDevices]]]) -> list[TypeTot
 
 def drawn(state: ConsoleState, wanted: NodeFilter, _: FleetResponse) -> Mapping[str, Any]:
     """What the page shows besides the value."""
+    watcher = usage_of(state)
     return {
-        "held": state.usage is not None,
-        "unheld": state.usage.problem if state.usage is not None else None,
+        "held": watcher is not None,
+        "unheld": watcher.problem if watcher is not None else None,
         "filtered": bool(wanted.family or wanted.name or wanted.type),
         "wider": wider(wanted, ("name", "type")),
         "families": {family.id: family for family in registry.FAMILIES},

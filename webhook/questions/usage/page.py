@@ -18,7 +18,8 @@ from webhook.devices.model import JsonAmounts
 from webhook.devices.usage import total
 from webhook.questions.usage import fleet
 from webhook.questions.usage.fleet import FamilyId, NodeFilter, glob_field, matcher
-from webhook.questions.usage.watcher import CurrentUsage, NodeUsage
+from webhook.questions.usage.metrics import exposition
+from webhook.questions.usage.watcher import CurrentUsage, NodeUsage, follow_usage, usage_of
 
 NODES = 30  # of a page
 MAX_NODES = 500  # of one response
@@ -27,7 +28,7 @@ MAX_NAMESPACES = 100
 MAX_HOLDERS = 200  # listed of one node on the page
 
 
-SECTION = Section("Fleet")
+SECTION = Section("Fleet", follow=follow_usage, metrics=exposition)
 
 
 class UsageRequest(NodeFilter):
@@ -100,8 +101,9 @@ def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mappin
     Raises:
         RequestRedirect: nothing is known of pods, so the empty nodes are shown.
     """
-    found = state.usage.current() if state.usage is not None else None
-    if state.usage is None or (found is None and state.usage.problem):
+    watcher = usage_of(state)
+    found = watcher.current() if watcher is not None else None
+    if watcher is None or (found is None and watcher.problem):
         query = wanted.query()
         filters = {key: query[key] for key in NodeFilter.model_fields if key in query}
         raise RequestRedirect(link("pages.fleet", filters))
@@ -121,8 +123,9 @@ def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mappin
 @SECTION.page("/usage", "usage.html", more=drawn)
 def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
     """Who holds which slice of which device."""
-    found = state.usage.current() if state.usage is not None else None
-    problem = state.usage.problem if state.usage is not None else None
+    watcher = usage_of(state)
+    found = watcher.current() if watcher is not None else None
+    problem = watcher.problem if watcher is not None else None
     if found is None:
         return UsageResponse(known=False, problem=problem)
     matching = select(found, wanted)

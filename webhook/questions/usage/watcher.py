@@ -2,17 +2,17 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from webhook.console.state import ConsoleState, Sources
 from webhook.devices import registry
-from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
+from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import JsonAmounts
 from webhook.devices.usage import capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
-from webhook.live import LiveCluster
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.live import LiveCluster, LiveSource
 from webhook.snapshot import Snapshot
 from webhook.worker import Background
 
@@ -20,23 +20,19 @@ PAUSE_SECONDS = 2.0  # at least, between two computations
 FIRST_SECONDS = 5.0  # for the first one, while a page waits
 
 
-class PodSource(Protocol):
-    """The bound pods of all namespaces, as a file or the API server has them."""
+def follow_usage(sources: Sources) -> "UsageWatcher | None":
+    """Follow what pods hold; None if no pods are read."""
+    if sources.live is None:
+        return None
+    watcher = UsageWatcher(sources.live)
+    watcher.current(0)  # starts to compute
+    return watcher
 
-    @property
-    def version(self) -> Hashable | None:
-        """Another one after each change; None while the pods are not known."""
 
-    @property
-    def problem(self) -> str | None:
-        """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
-
-    def pods(self) -> Sequence[BoundPod]:
-        """The pods.
-
-        Raises:
-            WebhookError: they cannot be read.
-        """
+def usage_of(state: ConsoleState) -> "UsageWatcher | None":
+    """What pods hold, as the console follows it; None if it reads no pods."""
+    found: UsageWatcher | None = state.followed.get("usage")
+    return found
 
 
 class NodeUsage(NamedTuple):
@@ -97,21 +93,16 @@ class _Computed(NamedTuple):
 class UsageWatcher:
     """Has what pods hold, computed anew in a thread when nodes, settings or pods change."""
 
-    def __init__(
-        self,
-        settings: Callable[[], tuple[SnapshotInputs, Snapshot]],
-        source: PodSource,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, live: LiveSource, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the sources; nothing is computed yet.
 
         Args:
-            settings: the settings in use: a snapshot, and what it was built from.
-            source: the pods.
+            live: what live pods leave of the devices.
             clock: in seconds.
         """
-        self._settings = settings
-        self._source = source
+        self._live = live
+        self._settings = live.settings
+        self._source = live.pods
         self._versions = count(1)
         self._work = Background("usage", self._compute, clock)
         self._failure: str | None = None
@@ -165,7 +156,8 @@ class UsageWatcher:
             version = self._source.version
             if version is None:
                 return self._work.last
-            found = summed_up(next(self._versions), inputs, snapshot, self._source.pods())
+            known = snapshot.fleet is not None and inputs.nodes is not None
+            found = summed_up(next(self._versions), self._live()) if known else None
         except WebhookError as error:
             self._failure = str(error)
             return self._work.last
@@ -173,13 +165,8 @@ class UsageWatcher:
         return _Computed(snapshot, version, found)
 
 
-def summed_up(
-    version: int, inputs: SnapshotInputs, snapshot: Snapshot, pods: Iterable[BoundPod]
-) -> CurrentUsage | None:
-    """What pods hold of each node; None if the nodes are not known."""
-    if snapshot.fleet is None or inputs.nodes is None:
-        return None
-    live = LiveCluster(inputs, snapshot, pods)
+def summed_up(version: int, live: LiveCluster) -> CurrentUsage:
+    """What pods hold of each node."""
     found = live.occupancy
     by_node: dict[str, list[LedgerFinding]] = {}
     for finding in found.findings:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
-from webhook.devices import wording
+from webhook.devices import registry, wording
 from webhook.devices.model import Amounts
 from webhook.emit import as_value, to_json, to_yaml
-from webhook.questions.usage.text import FAMILIES
 from webhook.questions.what_if.answer import Fate, Headroom, PodFate, WhatIf
 from webhook.texts import counted, legible
 
@@ -151,6 +150,6 @@ NO_ROOM = ("-", "-", "-")
 
 
 def _room(room: Headroom) -> tuple[str, str, str]:
-    found, unit = room.slice, FAMILIES[room.family].unit
+    found, unit = room.slice, next(family.unit for family in registry.FAMILIES if family.id == room.family)
     largest = f"{found.memory or found.cores} {unit}".rstrip() + f" on {found.node}" if found is not None else "-"
     return largest, f"{room.cards} on {room.node}" if room.cards else "-", counted(room.gang, "pod")

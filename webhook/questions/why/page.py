@@ -1,24 +1,28 @@
 """Why a pod waits: the page that draws the answer, and the list of the pods that wait."""
 
+import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
+import click
 from pydantic import Field, StringConstraints
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from webhook import names
+from webhook.cli.program import bad_usage
 from webhook.console.guard import computing
 from webhook.console.pages import ResponseModel, Section
-from webhook.console.state import NO_PODS, ConsoleState
-from webhook.console.texts import MAX_NAME
+from webhook.console.state import NO_PODS, ConsoleState, Sources
+from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
-from webhook.questions.review.operation import MAX_MANIFEST, SOURCE
 from webhook.questions.why.answer import WaitAnswer, WaitingObject, explain_objects, explain_waiting
+from webhook.questions.why.events import WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitReason, WaitVerdict
 from webhook.questions.why.text import age, change_words, holder_words, waiting_words
-from webhook.questions.why.waiting import Wanted
+from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource, Wanted
 
 MAX_LISTED = 500  # waiting pods
 LIST_SECONDS = 5.0  # to explain them
@@ -73,7 +77,41 @@ class WhyResponse(ResponseModel):
     problems: tuple[str, ...] = ()
 
 
-SECTION = Section("Why")
+def follow(sources: Sources) -> WaitingSource | None:
+    """Follow the waiting pods; None if no pods are read."""
+    if sources.live is None:
+        return None
+    if sources.pod_files:
+        return FileSource(sources.pod_files, sources.live.settings, sources.nodes)
+    if sources.cluster is None or sources.connect is None:
+        return None
+    source = ClusterSource(sources.connect, sources.live, logging.getLogger("vgpu-webhook").warning)
+    if sources.given.get("events"):
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.kube.lease import Lease  # noqa: PLC0415
+
+        namespace = Credentials(sources.cluster.kubeconfig, sources.cluster.context).webhook_namespace
+        WaitingEvents(sources.connect, Lease(namespace, names.EVENTS_LEASE), source).start()
+    return source
+
+
+def check(given: Mapping[str, Any], follows_pods: bool) -> None:
+    """Refuse --events where the pods of no cluster are followed."""
+    if given["events"] and not follows_pods:
+        raise bad_usage("--events is about the pods of a cluster: add --cluster, and leave out --pods")
+
+
+EVENTS = click.option(
+    "--events",
+    is_flag=True,
+    help="Write an Event about each waiting pod when its verdict changes; with --cluster, and the right to create Events.",
+)
+SECTION = Section("Why", options=[EVENTS], check=check, follow=follow)
+
+
+def _source(state: ConsoleState) -> WaitingSource | None:
+    found: WaitingSource | None = state.followed.get("why")
+    return found
 
 
 def drawn(state: ConsoleState, _: Any, __: Any) -> Mapping[str, Any]:
@@ -102,11 +140,12 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
         namespace, _, pod = pod.partition("/")
     if not pod and not manifest:
         return WhyResponse(answers=())
-    if state.waiting is None:
+    source = _source(state)
+    if source is None:
         raise ConfigError(NO_PODS)
     if pod:
         wanted = Wanted((namespace or "default", pod))
-        cluster = state.waiting.read(wanted)
+        cluster = source.read(wanted)
         return WhyResponse(answers=(explain_waiting(cluster.subject(wanted), cluster.live),))
     data = manifest.encode(errors="surrogatepass")
     if len(data) > MAX_MANIFEST:
@@ -114,7 +153,7 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
             f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
         )
     documents = parse_documents(data, SOURCE)
-    cluster = state.waiting.read(None)
+    cluster = source.read(None)
     subjects = [
         cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=namespace)
         for document in documents[:MAX_DOCUMENTS]
@@ -126,10 +165,11 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
 @SECTION.page("/waiting", heavy=True)
 def waiting(state: ConsoleState) -> WaitingResponse:
     """The pods that wait for devices."""
-    if state.waiting is None:
+    source = _source(state)
+    if source is None:
         return WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
     try:
-        found = list_waiting(state.waiting.waiting(), seconds=LIST_SECONDS)
+        found = list_waiting(source.waiting(), seconds=LIST_SECONDS)
     except WebhookError as error:
         return WaitingResponse(known=False, problem=str(error), pods=(), more=0)
     pods = found.pods[:MAX_LISTED]

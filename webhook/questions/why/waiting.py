@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook import names
-from webhook.devices.ledger import BoundPod
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.objects import ObjectFiles
@@ -147,14 +146,7 @@ class WaitingSource(Protocol):
 
 
 class FileSource:
-    """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them.
-
-    Attributes:
-        version, problem: as of pods that change; those of files do not.
-    """
-
-    version = 0
-    problem: str | None = None
+    """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them."""
 
     def __init__(self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]]) -> None:
         """Take the files, the settings in use, and the nodes as they are."""
@@ -166,10 +158,6 @@ class FileSource:
     def share(self) -> float | None:
         """How much of the files has been read, from 0 to 1; None if that is not known."""
         return self._source.share if self._source is not None else None
-
-    def pods(self) -> Sequence[BoundPod]:
-        """The pods that hold devices."""
-        return self._objects(self._settings()[1], None).bound
 
     def waiting(self) -> WaitingState:
         """The cluster of the files."""

@@ -4,10 +4,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.console.conftest import Fixed, sample_parts, sample_state
-from webhook.console import metrics
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices.usage import report
+from webhook.questions.usage import metrics
 from webhook.server.metrics import PREFIX
 
 
@@ -28,7 +28,7 @@ def samples(client):
 
 def test_the_metrics_match_the_usage(client, state):
     found = samples(client)
-    live = state.waiting.read(None).live
+    live = state.followed["usage"].live()
     usage = report(live.occupancy, live.snapshot.families)
     for total in usage.totals:
         assert found["devices_accounted_memory_mib", ("family", total.family)] == total.accounted.memory

@@ -8,12 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-from flask import Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from webhook.console.guard import computing
 from webhook.console.state import NO_PODS, ConsoleState
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import NOTHING, Amounts
@@ -21,6 +19,7 @@ from webhook.devices.usage import UsageReport, by_namespace, capacity, report
 from webhook.errors import ConfigError
 from webhook.live import LiveCluster
 from webhook.names import METRIC_PREFIX as PREFIX
+from webhook.questions.usage.watcher import usage_of
 
 MAX_CARDS = 2_000  # listed one by one, in the order of the nodes
 MAX_NAMESPACES = 500
@@ -59,25 +58,16 @@ GAUGES = {
 }
 
 
-def page(state: ConsoleState) -> Response:
-    """The text format of Prometheus.
-
-    Raises:
-        ConfigError: the pods or the nodes are not known.
-    """
-    with computing():
-        return Response(exposition(state), content_type=CONTENT_TYPE_LATEST)
-
-
 def exposition(state: ConsoleState) -> bytes:
     """What live pods hold, in the text format of Prometheus.
 
     Raises:
         ConfigError: the pods or the nodes are not known.
     """
-    if state.usage is None:
+    watcher = usage_of(state)
+    if watcher is None:
         raise ConfigError(NO_PODS)
-    return _exposition(state.usage.live())
+    return _exposition(watcher.live())
 
 
 @lru_cache(maxsize=1)  # until something changes

@@ -1,0 +1,6 @@
+"""Requests for each page: together they use each parameter."""
+
+REQUESTS = {
+    "rules": [{}, {"namespace": "team", "search": "memory"}],
+    "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
+}
