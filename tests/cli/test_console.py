@@ -55,8 +55,8 @@ def start() -> Iterator[Start]:
 
     yield run
     for each in running:
-        each.process.kill()
-        each.process.communicate()
+        with each.process:
+            each.process.kill()
 
 
 def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
