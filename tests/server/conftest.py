@@ -34,9 +34,25 @@ def start(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
             programs[-1].wait_ready()
         return programs[-1]
 
+    run.programs = programs  # type: ignore[attr-defined]
     yield run
+    end(programs)
+
+
+@pytest.fixture(autouse=True)
+def _ended_with_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test starts ends with it: a server that looks for a stopped API server again and again keeps a core busy."""
+    programs = request.getfixturevalue("start").programs if "start" in request.fixturenames else []
+    before = len(programs)
+    yield
+    end(programs[before:])
+    del programs[before:]
+
+
+def end(programs: list[Program]) -> None:
     for program in programs:
-        program.process.terminate()  # all at once; close waits
+        if program.process.poll() is None:
+            program.process.terminate()  # all at once; close waits
     for program in programs:
         program.close()
 
