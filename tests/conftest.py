@@ -2,15 +2,19 @@
 
 Property tests have no deadline: on a busy machine, an example may take long.
 
-HYPOTHESIS_PROFILE=nightly tries ten times as many examples as `ci`; see tests/examples.py.
+HYPOTHESIS_PROFILE=nightly tries forty times as many examples as `quick`, and new ones each time; see tests/examples.py.
 """
 
 import gc
 import os
+import subprocess
+import sys
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+
+from tests.fork_server import Popen
 
 # Collection makes a million objects, and hardly one of them is garbage: looking for it would take a third of the time.
 gc.disable()
@@ -18,12 +22,15 @@ gc.disable()
 # `yaml.safe_load` of the tests: libyaml reads the same ten times as fast, and each process reads all cases.
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# The same examples in each run: a change of the code alone decides whether CI passes. Those of `nightly` are new each time.
+if sys.platform == "linux":
+    subprocess.Popen = Popen  # type: ignore[misc]
+
+# The same examples in each run: a change of the code alone decides whether the tests pass.
 settings.register_profile(
-    "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000, derandomize=False)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile("nightly", settings.get_profile("quick"), max_examples=1000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_collection_finish() -> None:

@@ -3,6 +3,6 @@
 from hypothesis import settings
 
 
-def examples(number: int) -> settings:
-    """Settings with this number of examples in the profile `ci`, and ten times the number in `nightly`."""
-    return settings(max_examples=number * settings.default.max_examples // 100)
+def examples(share: int) -> settings:
+    """Settings with this share, in percent, of the examples that other properties get."""
+    return settings(max_examples=max(1, share * settings.default.max_examples // 100))
