@@ -8,19 +8,30 @@ RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
+.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs bench manifests e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(READY) ## install all that developing needs in .venv; the other targets do it as well
 
 run: $(RUN_READY) ## start a standalone webhook and its console, send three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
 
 # Without bytecode each of the hundreds of processes that the tests start would compile all modules.
 test: export PYTHONDONTWRITEBYTECODE =
-test: $(READY) ## everything that CI runs: checks, then tests
+test: $(READY) ## everything that CI runs: checks, then tests; minutes
+	@echo "checks, then all tests: about four minutes on two cores; make quick takes half a minute"
 	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-layers compile-tests
 	@$(BIN)/pytest -n auto --dist worksteal
+
+quick: export PYTHONDONTWRITEBYTECODE =
+quick: $(READY) ## style, types, and the tests of the core: for a change of one rule
+	@echo "style, types, tests of the core: half a minute on two cores"
+	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-core
+
+check-core: $(READY)
+	@$(BIN)/pytest -n auto $(addprefix tests/,rules devices pod wire volcano golden test_review.py test_policy_levels.py)
 
 check: $(READY) ## style, types, import layers, at the same time
 	@$(MAKE) --no-print-directory --jobs=3 check-style check-types check-layers
@@ -97,7 +108,9 @@ clean: ## remove the virtual environment and all caches
 $(READY): EXTRA := [dev]
 $(RUN_READY) $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which with: make PYTHON=python3.12")'
-	@echo "setting up $(VENV) …"
+	@echo "setting up $(VENV): half a minute to two minutes"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRA)'
+	@while sleep 1; do printf .; done & dots=$$!; \
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRA)'; \
+	code=$$?; kill $$dots; echo; exit $$code
 	@touch $(RUN_READY) $@

@@ -69,7 +69,33 @@ def test_make_targets_of_the_workflows_exist():
 def test_make_run_installs_only_what_it_needs(target: str, installed: str, tmp_path: Path):
     plan = ["make", "-n", target, f"VENV={tmp_path}", "-C", str(ROOT)]
     printed = subprocess.run(plan, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"constraints.txt -e (\S+)", printed)[1] == installed
+    assert re.search(r"constraints.txt -e ('.*?')", printed)[1] == installed
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_an_environment_is_ready_only_if_its_installation_succeeds(code: int, tmp_path: Path):
+    """With a Python whose environments have a `pip` that ends with this code."""
+    venv, python = tmp_path / "venv", tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\n[ $1 = -c ] && exit\nmkdir -p $3/bin\n"
+        f"printf '#!/bin/sh\\nexit {code}\\n' > $3/bin/pip\nchmod +x $3/bin/pip\n"
+    )
+    python.chmod(0o755)
+    command = ["make", "setup", f"VENV={venv}", f"PYTHON={python}", "-C", str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"setting up {venv}: half a minute" in done.stdout
+    assert (done.returncode == 0, (venv / ".ready").exists()) == (code == 0, code == 0), done
+
+
+@pytest.mark.parametrize("target", ["test", "quick"])
+def test_a_target_that_takes_long_says_so_at_once(target: str):
+    plan = ["make", "-n", target, f"READY={ROOT / 'Makefile'}", "-C", str(ROOT)]
+    first = next(
+        line
+        for line in subprocess.run(plan, capture_output=True, text=True, check=True).stdout.splitlines()
+        if "Entering" not in line
+    )
+    assert re.match(r'echo ".*minutes? on two cores', first)
 
 
 def test_a_release_has_the_version_of_pyproject():
