@@ -1,4 +1,4 @@
-"""How many small mistakes in the core the tests find: `python -m tests.mutants --count 40 --seed 1`.
+"""How many small mistakes the tests find: `python -m tests.mutants --count 40 --seed 1`, in the core or in other packages.
 
 A mutant is a copy of the project with one change: a comparison, a condition, `and` or `or`, a sign or a small number. It is
 killed if a test fails. Survivors are printed: each is a missing test, dead code, or a change without an effect.
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 CORE = ("devices", "volcano", "rules", "pod", "wire")
+OTHERS = ("server", "audit", "questions")
 # The tests of the core, those that mostly find a mistake first; the mutant's own package comes before them.
 TESTS = (
     "rules",
@@ -29,12 +30,10 @@ TESTS = (
     "ported",
     "test_review.py",
     "cli/test_oracle.py",
-    "render",
-    "scan",
-    "why",
     "volcano",
-    "cli/test_explain.py",
-    "cli/test_usage.py",
+    "questions/scan",
+    "questions/why",
+    "questions/usage",
     "audit/test_excerpt.py",
     "test_outside_family.py",
     "test_policy_levels.py",
@@ -146,24 +145,24 @@ def survives(mutant: Mutant) -> bool:
             ROOT, copy, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__", ".mypy_cache", ".hypothesis")
         )
         (copy / mutant.path).write_text(mutant.applied())
-        own = mutant.path.parts[1]
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-n0",
-            "-p",
-            "no:randomly",
-            *[f"tests/{part}" for part in sorted(TESTS, key=lambda part: part != own)],
-        ]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", *[f"tests/{part}" for part in suites_of(mutant)]]
         environment = os.environ | {"PYTHONPATH": str(copy)}
         try:
             done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return False
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stdout.decode() + done.stderr.decode())  # no test ran
     return done.returncode == 0
+
+
+def suites_of(mutant: Mutant) -> list[str]:
+    """The tests to run, those of the mutant's own package first."""
+    package, *rest = mutant.path.with_suffix("").parts[1:]
+    if package in CORE:
+        return sorted(TESTS, key=lambda part: part != package)
+    own = [f"questions/{rest[0]}"] if package == "questions" and len(rest) > 1 else []
+    return [*own, package]
 
 
 def main() -> None:
@@ -172,9 +171,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--others", dest="core", action="store_false", help="in server, audit and questions")
     parser.add_argument("--path", default="", help="only files whose path contains this")
     options = parser.parse_args()
-    files = [path.relative_to(ROOT) for part in CORE for path in sorted((ROOT / "webhook" / part).rglob("*.py"))]
+    parts = CORE if options.core else OTHERS
+    files = [path.relative_to(ROOT) for part in parts for path in sorted((ROOT / "webhook" / part).rglob("*.py"))]
     every = [mutant for path in files if options.path in str(path) for mutant in mutants_of(path)]
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     survivors = []
