@@ -209,7 +209,7 @@ fill()
 thread.start()
 follower.start()
 for _ in range(2):
-    write(4000)
+    write(1000)
     until(lambda: shipping.failures and follower.problem)
     until(lambda: re.search(f"{full}.*; the log is kept, and shipped when this is over", messages.read_text()))
     assert "database or disk is full). Make room where temporary files go" in follower.problem

@@ -30,8 +30,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (directory,) = [rest for name, rest in steps("dependencies") if name == "WORKDIR"]
     there = site.parents[2] / Path(directory).relative_to("/install")
     subprocess.run(cut.replace("-type f", "-type l"), shell=True, cwd=there, check=True)
-    bytecode = str(tmp_path_factory.mktemp("bytecode"))  # outside of the checkout, compiled once for all programs
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{ROOT}", "PYTHONPYCACHEPREFIX": bytecode}
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{ROOT}"}
 
 
 def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
