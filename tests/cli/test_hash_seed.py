@@ -16,7 +16,7 @@ def test_the_result_does_not_depend_on_the_hash_seed(tmp_path):
     (tmp_path / "policy.json").write_text('{"memoryAboveCard": "deny"}')
     pods = [case["pod"] for case in fleet["cases"]]
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": pods}))
-    printed = {_review(tmp_path, seed) for seed in range(4)}
+    printed = {_review(tmp_path, seed) for seed in range(3)}
     assert len(printed) == 1
     assert "memory-above-card" in printed.pop()
 

@@ -1,5 +1,6 @@
 """What all commands share: names, imports, exit codes, completion."""
 
+import os
 import re
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.conftest import pod, python
+from tests.cli.conftest import pod, python, shell
 from webhook.cli.completion import kubectl_complete
 from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, MODULES, program
 from webhook.cli.program import ExitCode
@@ -178,9 +179,9 @@ def complete(*arguments: str) -> list[str]:
     """The completions that bash offers for the last word."""
     line = ["vgpu-webhook", *arguments]
     env = {COMPLETION_VARIABLE: "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(arguments))}
-    result = python("import sys; from webhook.cli.main import main; sys.exit(main())", env=env)
-    assert (result.returncode, result.stderr) == (0, "")
-    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+    result = shell(env=os.environ | env)
+    assert (result.returncode, result.stderr) == (0, b"")
+    return [line.partition(",")[2] for line in result.stdout.decode().splitlines()]
 
 
 def test_tab_offers_commands_options_and_values():
