@@ -22,7 +22,7 @@ Act = Callable[[Api, str, Object], Response]
 
 ROUNDS = 3
 NOISE_SECONDS = 0.2  # of CPU, which the API server spends on other things meanwhile
-JUDGED, CONTROL = "cost", "kube-system"  # in the second, the configurations exempt every object
+JUDGED, CONTROL = "judged", "kube-system"  # in the second, the configurations exempt every object
 PODS = {"ordinary": ordinary(), **large()}
 CONDITIONS = r'^apiserver_admission_match_condition_evaluation_errors_total\{[^}]*name="[^"]*vgpu-webhook[^}]*\} (\S+)$'
 POLICIES = (
