@@ -1,10 +1,14 @@
 """Following an audit log from its end or from its first line; test_follower tests changes of its files."""
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.audit.test_reader import line
+from tests.clock import Clock
+from webhook.audit import tail as tail_module
 from webhook.audit.reader import CHUNK, Cursor, Skipped
 from webhook.audit.tail import LogTail
 
@@ -36,6 +40,28 @@ def test_following_from_now_continues_after_rotation_and_truncation(tmp_path: Pa
     log.write_bytes(line("f"))
     assert new_uids(tail) == ["f"]
     assert tail.skipped == Skipped(foreign=1)
+    tail.close()
+
+
+def test_a_renamed_file_ends_although_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    wall, steady = Clock(time.time()), Clock()
+    monkeypatch.setattr(tail_module, "time", SimpleNamespace(time=wall, monotonic=steady))
+    monkeypatch.setattr(tail_module, "LINGER", 1.0)
+    log = tmp_path / "log"
+    log.write_bytes(line("a"))
+    tail = LogTail(str(log))
+    assert new_uids(tail) == ["a"]
+    with log.open("ab") as old:
+        log.rename(tmp_path / "log.1")
+        log.write_bytes(line("c"))
+        wall.now -= 3600
+        assert new_uids(tail) == []
+        steady.now += 0.9
+        old.write(line("b"))  # by a process that has the old file open
+        old.flush()
+    assert new_uids(tail) == ["b"]
+    steady.now += 1
+    assert new_uids(tail) == ["c"]
     tail.close()
 
 

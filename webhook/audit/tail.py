@@ -55,6 +55,9 @@ class LogTail:
         self.skipped = Skipped()
         self._path, self._latest = path, latest
         self._logs: list[LogFile] = []  # of the last look; they stay open, as they may get other names or none
+        self._lingering: tuple[tuple[int, int], float, float] | None = (
+            None  # a renamed file, its change, when that was seen
+        )
 
     @property
     def share(self) -> float:
@@ -127,7 +130,7 @@ class LogTail:
     def _read(self, start: Cursor, repeats: bool) -> Iterator[Batch]:
         for log in self._logs:
             newest = log is self._logs[-1]
-            ended = not newest and time.time() - os.fstat(log.file.fileno()).st_ctime >= LINGER
+            ended = not newest and self._is_ended(log)
             try:
                 yield from self._read_file(log, start, repeats, ended)
             except NoAuditLogError as error:
@@ -140,6 +143,15 @@ class LogTail:
             if not ended:
                 break
             start, repeats = START._replace(time=self.cursor.time), False
+
+    def _is_ended(self, log: LogFile) -> bool:
+        """Whether nobody writes to a renamed file any more. Its change is in the future if the clock was set back since."""
+        changed = os.fstat(log.file.fileno()).st_ctime
+        if time.time() - changed >= LINGER:
+            return True
+        if self._lingering is None or self._lingering[:2] != (log.inode, changed):
+            self._lingering = log.inode, changed, time.monotonic()
+        return time.monotonic() - self._lingering[2] >= LINGER
 
     def _read_file(self, log: LogFile, start: Cursor, repeats: bool, ended: bool) -> Iterator[Batch]:
         """Read one file. The cursor stays until something is read that is not repeated."""
