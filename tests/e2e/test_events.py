@@ -24,9 +24,9 @@ NEVER, WAITS, GATED = 1000, 980, 20
 NAMESPACES = ("team-a", "team-b")
 CARD = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vgpu-webhook/leases/vgpu-webhook-events"
-AT_ONCE = {"console.waiting_events.SETTLE_SECONDS": 0.0}
-SOON = AT_ONCE | {"console.waiting_events.TURN_SECONDS": 1.0, "console.waiting_events.ROUND_SECONDS": 1.0}
-FAST = SOON | {"console.waiting_events.RATE": 200.0, "console.waiting_events.ROUND": 5000}
+AT_ONCE = {"questions.why.events.SETTLE_SECONDS": 0.0}
+SOON = AT_ONCE | {"questions.why.events.TURN_SECONDS": 1.0, "questions.why.events.ROUND_SECONDS": 1.0}
+FAST = SOON | {"questions.why.events.RATE": 200.0, "questions.why.events.ROUND": 5000}
 
 
 @pytest.fixture(scope="module")
