@@ -29,8 +29,9 @@ from tests.e2e.volcano.scheduler import (
 from webhook import names
 from webhook.inputs.documents import Document
 from webhook.live import LiveCluster, LiveObjects
-from webhook.questions.why.answer import WaitingObject, explain_waiting
+from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.subject import WaitingObject
 from webhook.volcano.scheduler import EXCLUSIVE_RULES
 
 PODS = int(os.environ.get("PROOF_EXCLUSIVE_PODS", "60"))

@@ -16,8 +16,9 @@ from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
 from webhook.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.questions.why.answer import WaitingObject, explain_waiting
+from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import holder_words
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.collections import Collections

@@ -23,8 +23,9 @@ from webhook.inputs.documents import Document
 from webhook.live import LiveCluster
 from webhook.policy.policy import parse_policy
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
-from webhook.questions.why.answer import WaitingObject, explain_waiting
+from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.subject import WaitingObject
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.scheduler import EXCLUSIVE_RULES, parse_scheduler_conf
 

@@ -29,8 +29,9 @@ from webhook.live import Key, LiveCluster, LiveObjects, PodGroup, group_of, key_
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import kind_and_name
 from webhook.questions.what_if.changes import FleetChange
-from webhook.questions.why.answer import WaitingObject, gate_reasons, queue_reasons, request_content
 from webhook.questions.why.node_reasons import MAX_COMMON, free_of
+from webhook.questions.why.obstacles import gate_reasons, queue_reasons
+from webhook.questions.why.subject import WaitingObject, request_content
 from webhook.questions.why.waiting import WaitingState
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod

@@ -18,9 +18,10 @@ from webhook.cli.terminal import Terminal
 from webhook.inputs.documents import read_documents
 from webhook.live import LiveCluster
 from webhook.pod.workload_kinds import kind_named
-from webhook.questions.why.answer import WaitAnswer, WaitingObject, explain_objects
+from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
+from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import as_json, as_yaml, show, show_waiting
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 from webhook.settings.snapshot import SnapshotInputs

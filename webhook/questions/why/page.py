@@ -17,10 +17,11 @@ from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
-from webhook.questions.why.answer import WaitAnswer, WaitingObject, explain_objects, explain_waiting
+from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
 from webhook.questions.why.events import WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitReason, WaitVerdict
+from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import age, change_words, holder_words, waiting_words
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource, Wanted
 

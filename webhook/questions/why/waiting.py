@@ -26,7 +26,7 @@ from webhook.live import (
     read_pod_group,
 )
 from webhook.pod.workload_kinds import JOB, POD, VCJOB_GROUP, WorkloadKind
-from webhook.questions.why.answer import WaitingObject
+from webhook.questions.why.subject import WaitingObject
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import NODES, PODS
 from webhook.snapshot import Snapshot

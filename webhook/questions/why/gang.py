@@ -1,0 +1,134 @@
+"""Pods that start together: how many of them wait, and what keeps them from starting though each of them might."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from webhook.devices.budget import SearchBudget
+from webhook.devices.families import Family
+from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
+from webhook.devices.vgpu.fleet import VgpuFleet
+from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
+from webhook.document_review import Reviewed
+from webhook.live import LiveCluster
+from webhook.pod.gangs import Gang, read_gang, read_roles
+from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict
+from webhook.questions.why.subject import WaitingObject, members, request_content
+from webhook.review import context_of
+from webhook.wire.models import Request
+
+MAX_MEMBERS = 10_000  # pods of a gang that are read
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingGang:
+    """The pods that start together.
+
+    Attributes:
+        minimum: so many of them, counted with those that have started.
+        started: how many have a node.
+        waiting: how many wait for one.
+    """
+
+    minimum: int
+    started: int
+    waiting: int
+
+
+class _Role(NamedTuple):
+    """Equal pods of a gang, so many of them."""
+
+    answer: PodAnswer
+    pods: int
+
+
+def gang_of(
+    subject: WaitingObject, reviewed: Reviewed, answers: Sequence[PodAnswer], live: LiveCluster
+) -> tuple[WaitingGang | None, list[WaitReason]]:
+    """The gang of the object, and what keeps it from starting though each of its pods might."""
+    conf = live.snapshot.settings.target.scheduler
+    if conf is not None and not conf.starts_gangs:
+        return None, []
+    if subject.group is not None:
+        minimum, started = subject.group.minimum, subject.started
+        counts = _counts(subject.waiting, answers, reviewed, live)
+        waiting = len(subject.waiting)
+        others = waiting - sum(counts)
+    else:
+        planned = _planned(reviewed)
+        if planned is None:
+            return None, []
+        minimum, started, waiting = planned.minimum, 0, planned.replicas
+        by_path = {role.template: role.replicas for role in planned.roles}
+        counts = [by_path.get(answer.path, 0) for answer in answers]
+        others = waiting - sum(counts)
+    if minimum <= 1:
+        return None, []
+    gang = WaitingGang(minimum, started, waiting)
+    missing = minimum - started
+    if missing > waiting:
+        message = (
+            f"{minimum} pods start together, but only {waiting + started} exist; the scheduler waits for the others"
+        )
+        return gang, [WaitReason(reason="gang", message=message, verdict=WaitVerdict.NOT_NOW)]
+    roles = [_Role(answer, count) for answer, count in zip(answers, counts, strict=True) if count]
+    needed = missing - others
+    if needed <= 1 or not roles:
+        return gang, []
+    return gang, list(_together(roles, needed, gang, live))
+
+
+def _planned(reviewed: Reviewed) -> Gang | None:
+    request: Request = reviewed.request
+    raw = request.object or {}
+    return read_gang(request.group, request.kind, raw, read_roles(request.group, request.kind, raw))
+
+
+def _counts(
+    waiting: Sequence[dict[str, Any]], answers: Sequence[PodAnswer], reviewed: Reviewed, live: LiveCluster
+) -> list[int]:
+    """How many waiting pods are like each of the explained ones."""
+    context = context_of(reviewed.request, live.snapshot)._replace(levels={})
+    found = Counter(request_content(pod) for _, pod in members(waiting[:MAX_MEMBERS], context) if pod.requested)
+    return [found[request_content(answer.pod)] for answer in answers]
+
+
+def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: LiveCluster) -> Iterator[WaitReason]:
+    """Judge the vGPU pods of a gang by the empty nodes, and by what is left of them."""
+    vgpu = live.fleet.families[Family.VGPU]
+    requests = [
+        (role, requested)
+        for role in roles
+        if (requested := role.answer.pod.slice_request) is not None and requested.needs
+    ]
+    if len(requests) < len(roles):
+        return
+    every = sum(role.pods for role in roles)
+    wanted = [
+        RoleRequest(requested, min(max(needed - every + role.pods, 0), role.pods), role.pods, role.answer.pod.spreads)
+        for role, requested in requests
+    ]
+    view = roles[0].answer.pod.view
+    able = [node for node in live.occupied.get(vgpu.id, ()) if not (node.shape.doubt or live.obstacle(node.name, view))]
+    left = live.remaining(vgpu, able)
+    for part, verdict, when in (
+        (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),
+        (left, WaitVerdict.NOT_NOW, "what the running pods leave"),
+    ):
+        found = judge_gang(GangRequest(tuple(wanted), needed, by_index=False), cast("VgpuFleet", part), SearchBudget())
+        if not isinstance(found, NeverStarts | StartsTightly):
+            continue
+        most = found.placed if isinstance(found, StartsTightly) else found.most
+        nodes = [] if isinstance(found, StartsTightly) else [f"{name} {pods}" for name, pods in found.nodes[:MAX_NAMED]]
+        room = "has no room for them together" if most is None else f"has room for {most}"
+        if most is None and isinstance(found, StartsTightly):
+            room = "has room for them only in an order that the scheduler does not try"
+        where = f" ({', '.join(nodes)})" if nodes else ""
+        so_far = f", {gang.started} have started" if gang.started else ""
+        yield WaitReason(
+            reason="gang",
+            message=f"{gang.minimum} pods start together{so_far}: {needed} more must fit at once, but {when} {room}{where}",
+            verdict=verdict,
+        )
+        return

@@ -1,0 +1,85 @@
+"""The object whose pods wait, and its pods as the scheduler reads them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook import names
+from webhook.document_review import Reviewed
+from webhook.errors import Malformed
+from webhook.inputs.documents import Document
+from webhook.live import LiveCluster, PodGroup, key_of
+from webhook.pod.templates import find_templates, read_templates
+from webhook.pod.view import PodView
+from webhook.review import context_of
+from webhook.rules.context import Context
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.snapshot import Snapshot
+from webhook.wire.models import Request
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingObject:
+    """An object to explain.
+
+    Attributes:
+        document: a pod or a workload.
+        exists: the API server has it; else it is a manifest, and is read as it would be admitted.
+        waiting: the waiting pods of its group or of the workload, with the pod itself.
+        started: how many of them have a node, or have succeeded.
+        group: its PodGroup; None if it is not known.
+        namespace: of a manifest that names none.
+    """
+
+    document: Document
+    exists: bool
+    waiting: Sequence[dict[str, Any]] = ()
+    started: int = 0
+    group: PodGroup | None = None
+    namespace: str = ""
+
+
+def pods_of(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list[tuple[str, ReviewedPod]]:
+    """The pods of an object, each as the scheduler reads it."""
+    context = context_of(reviewed.request, live.snapshot)._replace(levels={})  # no rule corrects what the author wrote
+    found: list[tuple[str, ReviewedPod]]
+    if subject.exists and reviewed.request.kind == "Pod":
+        found = [("", ReviewedPod(PodView(subject.document.value), context))]
+    elif subject.waiting:
+        found = list(members(subject.waiting, context))
+    else:
+        views = [(path, pod.view) for path, pod in reviewed.outcome.pods] or _views(reviewed.request, live.snapshot)
+        found = [(path, ReviewedPod(view, context)) for path, view in views]
+    return found
+
+
+def unlike(found: Sequence[tuple[str, ReviewedPod]]) -> list[tuple[str, ReviewedPod]]:
+    """The pods that request devices; of equal ones the first."""
+    unlike = {request_content(pod): (path, pod) for path, pod in reversed(found) if pod.requested}
+    return list(reversed(unlike.values()))
+
+
+def _views(request: Request, snapshot: Snapshot) -> list[tuple[str, PodView]]:
+    """The pods of an object that the webhook does not review."""
+    raw = request.object or {}
+    if request.kind == "Pod":
+        return [("", PodView(raw))]
+    kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+    templates = find_templates(raw) if kind is None else read_templates(kind, raw)
+    return [(template.path, PodView(template.pod)) for template in templates]
+
+
+def members(waiting: Iterable[dict[str, Any]], context: Context) -> Iterator[tuple[str, ReviewedPod]]:
+    """Pods that wait, with their names; one that cannot be read is left out."""
+    for raw in waiting:
+        try:
+            yield key_of(raw)[1], ReviewedPod(PodView(raw), context)
+        except Malformed:
+            continue
+
+
+def request_content(pod: ReviewedPod) -> object:
+    """Equal for pods that get the same verdict from every engine."""
+    amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
+    author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
+    return amounts, author, pod.view.selector, repr(pod.view.spec.get("tolerations"))
