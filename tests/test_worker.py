@@ -90,11 +90,12 @@ def test_a_result_is_computed_once_at_a_time():
     assert work.last == 2
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_the_last_result_stays_after_a_bug():
-    results = iter([1])
+def test_the_last_result_stays_after_a_bug(monkeypatch: pytest.MonkeyPatch):
+    results, bugs = iter([1]), list[object]()
+    monkeypatch.setattr(threading, "excepthook", bugs.append)
     work = Background("slow", lambda: next(results))
     for _ in range(2):
         work.begin(lambda: True)
         work.wait(NEVER)
     assert (work.last, work.began) == (1, None)
+    until(lambda: bugs)  # its thread ends a little later
