@@ -22,8 +22,6 @@ ALLOWED = {
     "kube/apiserver.py: ApiServer._await_change": "likewise",
     "kube/test_reflector.py: test_a_jump_of_the_wall_clock_has_no_effect": "two instants in their order",
     "server/program.py: until": "ends what hangs",
-    "server/test_live_failures.py: test_a_fleet_gets_stale_and_comes_back": "waits until a fleet would be stale",
-    "settings/test_watcher.py: test_a_second_change_waits_for_the_pause": "a least time, which no machine is too slow for",
 }
 
 

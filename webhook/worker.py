@@ -114,7 +114,8 @@ class Background(Generic[T]):
         found = self.last
         try:
             found = self._compute()
-        finally:
-            with self._changed:
-                self.last, self.ended, self.began = found, self.clock(), None
-                self._changed.notify_all()
+        except Exception:
+            log.exception("%s: a bug; the last result stays", self._name)
+        with self._changed:
+            self.last, self.ended, self.began = found, self.clock(), None
+            self._changed.notify_all()

@@ -2,7 +2,10 @@
 
 import pytest
 
-from webhook.kube.reflector import FIRST_DELAY, MAX_DELAY, RESET_SECONDS, Backoff
+from webhook.kube.pace import PACE
+from webhook.kube.reflector import RESET_SECONDS, Backoff
+
+FIRST_DELAY, MAX_DELAY = PACE.first_delay, PACE.max_delay
 
 
 def delays(count: int, apart: float = 1.0) -> list[float]:

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.clock import Clock
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import drop, garbage, hang, sends, status
 from tests.server.program import until
-from webhook.kube import reflector as module
+from webhook.errors import ClusterError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
-from webhook.kube.reflector import Reflector
+from webhook.kube.pace import Pace
+from webhook.kube.reflector import Access, Reflector, State
 
 Start = Callable[..., Reflector[str]]
 FIRST = 0.03  # seconds before the second attempt
@@ -30,21 +32,18 @@ def text_of(raw: dict[str, Any]) -> str | None:
     return None if text == "none" else text
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_DELAY", FIRST)
-
-
 @pytest.fixture
 def start(credentials: Credentials) -> Iterator[Start]:
     """Start a reflector of the nodes; its thread ends with the test."""
     reflectors: list[Reflector[str]] = []
 
-    def begin(*, listed: bool = True, **attributes: Any) -> Reflector[str]:
-        made: Reflector[str] = Reflector("nodes", NODES, lambda: Client(credentials), text_of)
-        for name, value in attributes.items():
-            setattr(made, name, value)
-        made.start()
+    def begin(
+        *, listed: bool = True, watch_seconds: float = 300.0, optional: bool = False, **access: Any
+    ) -> Reflector[str]:
+        given = Access(**({"connect": lambda: Client(credentials), "pace": Pace(first_delay=FIRST)} | access))
+        made: Reflector[str] = Reflector(given, "nodes", NODES, optional=optional)
+        made.watch_seconds = watch_seconds
+        made.follow(text_of)
         reflectors.append(made)
         if listed:
             until(lambda: made.confirmed)
@@ -148,10 +147,11 @@ def test_a_watch_that_times_out_confirms_the_cache_and_restarts(api: ApiServer, 
     assert (listed(api), reflector.problem) == (1, None)
 
 
-def test_a_long_silence_is_followed_by_a_list(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "SILENT_SECONDS", 0.1)
-    reflector = start()
-    time.sleep(0.2)
+def test_a_long_silence_is_followed_by_a_list(api: ApiServer, start: Start):
+    clock = Clock()
+    reflector = start(pace=Pace(first_delay=FIRST, clock=clock))
+    until(lambda: watched(api) == 1)
+    clock.now += 151
     api.break_watches()
     until(lambda: listed(api) == 2)
     until(lambda: reflector.problem is None)
@@ -263,16 +263,78 @@ def test_missing_credentials_are_read_again(api: ApiServer, start: Start, creden
 
 def test_it_starts_once(api: ApiServer, start: Start, credentials: Credentials):
     running = start()
-    running.start()
+    running.follow(text_of)
     running.stop()
     until(lambda: not running.running)
-    running.start()
-    stopped: Reflector[str] = Reflector("nodes", NODES, lambda: Client(credentials), text_of)
+    stopped: Reflector[str] = Reflector(Access(lambda: Client(credentials)), "nodes", NODES)
     stopped.stop()
-    stopped.start()
-    assert not running.running
-    assert not stopped.running
+    for one in (running, stopped):
+        one.follow(text_of)
+        assert not one.running
     assert listed(api) == 1
+
+
+def test_another_key_lists_again_and_the_copy_stays_until_then(api: ApiServer, start: Start):
+    api.put(NODES, node("a", "1"))
+    calls: list[int] = []
+    reflector = start(changed=lambda: calls.append(reflector.version))
+    until(lambda: watched(api) == 1)
+    api.fail(NODES, status(503), watch=False)
+    reflector.follow(str, key="other")
+    until(lambda: reflector.problem)
+    assert reflector.copy == (None, {"a": "1"})
+    api.heal()
+    until(lambda: reflector.copy.key == "other")
+    assert reflector.objects["a"].startswith("{'apiVersion'")
+    until(lambda: watched(api) == 2)
+    assert calls[-1] == reflector.version == 2
+    reflector.follow(str, key="other")
+    assert not api.requests_for(NODES)[-1].query.get("continue")
+    assert (reflector.problem, watched(api)) == (None, 2), "nothing happens for the same key"
+
+
+def test_it_calls_back_when_something_changes(api: ApiServer, start: Start):
+    calls: list[tuple[int, bool]] = []
+    reflector = start(listed=False, changed=lambda: calls.append((reflector.version, reflector.failing)))
+    until(lambda: watched(api) == 1)
+    api.put(NODES, node("a", "1"))
+    until(lambda: reflector.objects)
+    api.stop()
+    until(lambda: reflector.failing)
+    api.put(NODES, node("b", "2"))
+    api.start()
+    until(lambda: reflector.version == 3)
+    until(lambda: not reflector.failing)
+    known, broken = [(1, False), (2, False)], (2, True)
+    assert calls[:3] == [*known, broken]
+    assert calls[-2:] == [(3, True), (3, False)]
+    assert set(calls[3:-2]) <= {broken}, "the connection breaks, and may then be refused"
+
+
+@pytest.mark.parametrize(("code", "state"), [(403, State.FORBIDDEN), (404, State.MISSING)])
+def test_what_may_be_absent_is_no_problem(api: ApiServer, start: Start, code: int, state: State):
+    api.fail(NODES, status(code))
+    reflector = start(listed=False, optional=True)
+    until(lambda: reflector.settled)
+    assert (reflector.state, reflector.failing, reflector.objects) == (state, False, {})
+    assert str(code) in reflector.problem
+
+
+def test_a_collection_can_be_listed_once(api: ApiServer, credentials: Credentials):
+    def once(*, optional: bool) -> Reflector[str]:
+        return Reflector(Access(lambda: Client(credentials), once=True), "nodes", NODES, optional=optional)
+
+    api.put(NODES, node("a", "1"), node("dull", "none"))
+    found = once(optional=False)
+    found.follow(text_of)
+    assert (found.objects, found.state, found.running) == ({"a": "1"}, State.LISTED, False)
+    api.fail(NODES, status(403))
+    with pytest.raises(ClusterError, match="403"):
+        once(optional=False).follow(text_of)
+    absent = once(optional=True)
+    absent.follow(text_of)
+    assert (absent.state, absent.objects) == (State.FORBIDDEN, {})
+    assert watched(api) == 0
 
 
 @pytest.mark.parametrize("fault", [None, hang, status(429, {"Retry-After": "100"})])

@@ -10,14 +10,7 @@ from tests.server.program import Program
 from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review
 
 # As in production, with shorter delays.
-QUICK = {
-    "settings.watcher.POLL_SECONDS": 0.05,
-    "settings.watcher.PAUSE_SECONDS": 0.1,
-    "settings.cluster_sources.GONE_SECONDS": 0.1,
-    "kube.reflector.FIRST_DELAY": 0.05,
-    "kube.reflector.MAX_DELAY": 0.3,
-    "settings.file_watcher.POLL_SECONDS": 0.1,
-}
+QUICK = {"kube.pace.PACE": "module.Pace(files=0.1, pause=0.1, share=1.0, first_delay=0.05, max_delay=0.3, gone=0.1)"}
 DEVICE_CONFIG = "volcano-vgpu-device-config"
 POLICY = "vgpu-webhook-policy"
 OWN = "vgpu-webhook"
@@ -58,7 +51,7 @@ class Live:
         api: ApiServer,
         kubeconfig: Path,
         *options: str,
-        constants: Mapping[str, float] = QUICK,
+        constants: Mapping[str, object] = QUICK,
         ready: bool = True,
     ) -> None:
         cluster = ("--cluster", "--kubeconfig", str(api.kubeconfig(kubeconfig, OWN)), "--audit-log", "")

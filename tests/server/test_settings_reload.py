@@ -4,6 +4,7 @@ from pathlib import Path
 
 from certs.pki import replace
 from tests.server.conftest import Start
+from tests.server.live import QUICK
 from tests.server.program import DATA, until
 from tests.server.reviews import DENIED, admission_response, denying_rules, patch, review
 
@@ -12,7 +13,7 @@ def test_reviews_follow_the_policy_and_a_broken_one_is_reported_and_not_used(sta
     policy, fleet = tmp_path / "policy", DATA / "fleets" / "mixed.yaml"
     policy.write_text("{}")
     options = ("--policy", str(policy), "--fleet", str(fleet), "--audit-log", "")
-    program = start(*options, constants={"settings.file_watcher.POLL_SECONDS": 0.1})
+    program = start(*options, constants=QUICK)
 
     def write(text: str) -> None:
         """Replace the file at once, so that the server never reads half of it."""

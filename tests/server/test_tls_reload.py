@@ -1,6 +1,5 @@
 """When the certificate changes on disk, new connections get the new one, no request fails, and a bad pair is not used."""
 
-import asyncio
 import contextlib
 import os
 import resource
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certs.pki import Pair, replace
 from tests.server.conftest import Start
+from tests.server.live import QUICK
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import admission_response, review
 from webhook.server.tls import ServingTls
@@ -24,7 +24,7 @@ from webhook.settings.file_watcher import WatchedFiles, signature
 
 @pytest.fixture(scope="module")
 def reloading(start: Start) -> Program:
-    return start("--audit-log", "", constants={"settings.file_watcher.POLL_SECONDS": 0.1})
+    return start("--audit-log", "", constants=QUICK)
 
 
 @pytest.fixture(autouse=True)
@@ -136,30 +136,25 @@ def test_a_lasting_problem_is_logged_once(reloading: Program, authority: Authori
 def test_a_pair_is_read_again_if_too_few_files_could_be_opened(authority: Authority, left: int):
     pair = (authority.certificate, authority.key)
     tls = ServingTls(*pair)
-    watched = WatchedFiles("certificate", pair, tls.load_pair, lambda _: None, signature(()))
-    asyncio.run(watched.reload())
+    watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+    watched.reload()
     authority.renew()
     opened = max(int(each.name) for each in Path("/dev/fd").iterdir())
-
-    async def reload_without_files() -> None:
-        limit, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
-        await asyncio.to_thread(bool)  # the executor has its thread
-        resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, limit[1]))
-        try:
-            with contextlib.suppress(OSError):
-                while True:
-                    taken.append(os.open(os.devnull, os.O_RDONLY))
-            for _ in range(left):
-                os.close(taken.pop())
-            await watched.reload()
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-            for descriptor in taken:
-                os.close(descriptor)
-
-    asyncio.run(reload_without_files())
+    limit, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, limit[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(left):
+            os.close(taken.pop())
+        watched.reload()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        for descriptor in taken:
+            os.close(descriptor)
     assert "Too many open files" in (watched.problem or "")
-    asyncio.run(watched.reload())
+    watched.reload()
     assert watched.problem is None
 
 

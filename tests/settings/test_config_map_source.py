@@ -8,6 +8,7 @@ import pytest
 from tests.kube.apiserver import config_map
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
+from webhook.kube.reflector import Access, Copy, State
 from webhook.policy.policy import default_policy
 from webhook.settings.cluster_sources import ConfigMapSource
 from webhook.settings.snapshot import default_device_config
@@ -19,8 +20,7 @@ GOOD = {"device-config.yaml": "nvidia: {defaultMemory: 7}"}
 OTHER = {"device-config.yaml": "nvidia: {defaultMemory: 8}"}
 
 
-def connect() -> Client:
-    return Client(Credentials())
+access = Access(lambda: Client(Credentials()))
 
 
 class FakeCluster:
@@ -37,20 +37,19 @@ class FakeCluster:
         """
         for reflector, data in zip(self.source.reflectors, maps, strict=True):
             if data != "?":
-                kept = None if data is None else reflector.keep(config_map("config", data))
-                reflector.objects = {} if kept is None else {"config": kept}
-                reflector.confirmed = 1.0
+                kept = {} if data is None else {"config": self.source.keep(config_map("config", data))}
+                reflector.copy, reflector.state = Copy(None, kept), State.LISTED
         return self.source.refresh()
 
 
 @pytest.fixture
 def device_config() -> FakeCluster:
-    return FakeCluster(ConfigMapSource(DEVICE_CONFIG, LOCATIONS, connect))
+    return FakeCluster(ConfigMapSource(DEVICE_CONFIG, LOCATIONS, access))
 
 
 @pytest.fixture
 def policy() -> FakeCluster:
-    return FakeCluster(ConfigMapSource(POLICY, [("own", "policy")], connect))
+    return FakeCluster(ConfigMapSource(POLICY, [("own", "policy")], access))
 
 
 def default_memory(cluster: FakeCluster) -> int:
@@ -64,7 +63,7 @@ def test_only_one_name_is_requested(device_config: FakeCluster):
 
 
 def test_only_one_key_is_kept(device_config: FakeCluster):
-    keep = device_config.source.reflectors[0].keep
+    keep = device_config.source.keep
     assert keep(config_map("config", GOOD | {"other": "x" * 1000})) == (GOOD["device-config.yaml"],)
     assert keep({"metadata": {"name": "config"}}) == keep({"data": None}) == keep({"data": []}) == (None,)
 

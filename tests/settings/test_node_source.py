@@ -1,21 +1,24 @@
 """The nodes of the cluster as a source for snapshots."""
 
-import time
 from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
+from tests.clock import Clock
 from tests.kube.apiserver import NODES, ApiServer
+from tests.kube.faults import status
 from tests.reviewing import request
 from tests.server.live import gpu_node
 from tests.server.program import until
+from webhook.devices.config_file import parse_device_config
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
+from webhook.kube.pace import Pace
+from webhook.kube.reflector import Access
 from webhook.names import VGPU_NUMBER
 from webhook.policy.policy import default_policy
 from webhook.review import validate
-from webhook.settings import cluster_sources
 from webhook.settings.cluster_sources import NodeSource
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
 
@@ -23,23 +26,26 @@ CONFIG = default_device_config()
 
 
 @pytest.fixture
-def nodes(credentials: Credentials) -> Iterator[NodeSource]:
-    source = NodeSource(partial(Client, credentials))
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def nodes(credentials: Credentials, clock: Clock) -> Iterator[NodeSource]:
+    source = NodeSource(Access(partial(Client, credentials), pace=Pace(clock=clock)))
     yield source
-    source.stop()
+    source.reflector.stop()
 
 
-def names(nodes: NodeSource) -> list[str]:
-    nodes.switch()
-    return [node.name for node in nodes.read(CONFIG, 600)[1] or []]
+def states(nodes: NodeSource) -> list[tuple[str, bool]]:
+    return [(node.name, node.gone) for node in nodes.read(CONFIG, 600)[1] or []]
 
 
 def test_nodes_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
     assert nodes.status(600).problem == "not listed yet"
-    assert not nodes.known(600)
     nodes.follow(CONFIG, 600)
-    until(lambda: nodes.switch() or nodes.known(600))
+    until(lambda: nodes.reflector.settled)
     assert nodes.read(CONFIG, 600) == (CONFIG, [])
 
 
@@ -49,23 +55,43 @@ def test_nodes_are_sorted_by_name(api: ApiServer, nodes: NodeSource):
     until(lambda: api.requests_for(NODES, watch=True))
     for name in "cab":
         api.put(NODES, gpu_node(name, 1))
-    until(lambda: len(names(nodes)) == 3)
-    assert names(nodes) == ["a", "b", "c"]
+    until(lambda: len(states(nodes)) == 3)
+    assert states(nodes) == [(name, False) for name in "abc"]
 
 
-def test_a_node_that_disappears_is_in_doubt_for_some_time(
-    api: ApiServer, nodes: NodeSource, monkeypatch: pytest.MonkeyPatch
+def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_until_then(
+    api: ApiServer, nodes: NodeSource
 ):
-    def states() -> list[tuple[str, bool]]:
-        nodes.switch()
-        return [(node.name, node.gone) for node in nodes.read(CONFIG, 600)[1] or []]
+    """Otherwise the nodes would seem to lack the fields that the new device config reads."""
+    other = parse_device_config({"nvidia": {"resourceCountName": "example.org/gpu"}}, "test")
+    api.put(NODES, gpu_node("a", 1, "example.org/gpu"))
+    nodes.follow(CONFIG, 600)
+    until(lambda: states(nodes))
+    until(lambda: api.requests_for(NODES, watch=True))
+    api.fail(NODES, status(503), watch=False)
+    nodes.follow(other, 600)
+    until(lambda: nodes.reflector.problem)
+    config, (node,) = nodes.read(other, 600)
+    assert config is CONFIG
+    assert "example.org/gpu" not in node.allocatable
+    api.heal()
+    until(lambda: nodes.read(other, 600)[0] is other)
+    (node,) = nodes.read(other, 600)[1]
+    assert node.allocatable["example.org/gpu"] == 10
+    lists = len(api.requests_for(NODES, watch=False))
+    same = parse_device_config({"nvidia": {"resourceCountName": "example.org/gpu", "defaultMemory": 7}}, "test")
+    nodes.follow(same, 600)
+    assert nodes.read(same, 600)[0] is same
+    assert len(api.requests_for(NODES, watch=False)) == lists, "it reads the same fields"
 
+
+def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes: NodeSource, clock: Clock):
     nodes.follow(CONFIG, 600)
     for name in "ab":
         api.put(NODES, gpu_node(name, 1))
-    until(lambda: states() == [("a", False), ("b", False)])
+    until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
-    until(lambda: states() == [("a", True), ("b", False)])
+    until(lambda: states(nodes) == [("a", True), ("b", False)])
     gone = [node for node in nodes.read(CONFIG, 600)[1] or [] if node.gone]
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": {VGPU_NUMBER: "1"}}}]}}
     outcome = validate(request(pod), SnapshotInputs(CONFIG, default_policy(), gone).snapshot())
@@ -73,22 +99,28 @@ def test_a_node_that_disappears_is_in_doubt_for_some_time(
     assert finding.level == "warn"
     assert 'only node "a" can take the pod, but it has disappeared from the API server' in finding.message
     api.put(NODES, gpu_node("a", 1))
-    until(lambda: states() == [("a", False), ("b", False)])
-    monkeypatch.setattr(cluster_sources, "GONE_SECONDS", 1.0)
+    until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
-    until(lambda: states() == [("a", True), ("b", False)])
+    until(lambda: states(nodes) == [("a", True), ("b", False)])
     before = nodes.version
-    until(lambda: nodes.version != before)
-    assert states() == [("b", False)]
+    clock.now += 299
+    assert nodes.version == before
+    clock.now += 2
+    assert nodes.version != before
+    assert states(nodes) == [("b", False)]
 
 
-def test_a_jump_of_the_wall_clock_does_not_change_the_age(
-    api: ApiServer, nodes: NodeSource, monkeypatch: pytest.MonkeyPatch
-):
+def test_nodes_get_stale_without_news(api: ApiServer, nodes: NodeSource, clock: Clock):
+    api.put(NODES, gpu_node("a", 1))
+    nodes.follow(CONFIG, 60)
+    assert nodes.reflector.watch_seconds == 30, "its end without an error confirms them twice before they are stale"
     nodes.follow(CONFIG, 600)
-    until(lambda: nodes.switch() or nodes.known(600))
-    for now in (0.0, 4e9):
-        monkeypatch.setattr(time, "time", lambda now=now: now)
-        assert nodes.known(600)
-        assert 0 <= nodes.age() < 60
-    assert not nodes.known(0), "the monotonic clock advances"
+    until(lambda: states(nodes))
+    clock.now += 600
+    assert (nodes.age(), states(nodes)) == (600, [("a", False)])
+    clock.now += 1
+    assert states(nodes) == []
+    assert nodes.status(600).problem == "last news 601 s ago, more than the 600 s after which they count as unknown"
+    api.put(NODES, gpu_node("b", 1))
+    until(lambda: len(states(nodes)) == 2)
+    assert nodes.age() == 0

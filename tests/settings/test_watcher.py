@@ -4,44 +4,32 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace as replace_fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from certs.pki import replace
+from tests.clock import Clock
 from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.kube.faults import hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.errors import ConfigError
-from webhook.kube import reflector
-from webhook.kube.client import Client
-from webhook.settings import file_watcher
-from webhook.settings import watcher as settings_watcher
+from webhook.kube.pace import Pace
 from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
 from webhook.settings.table import COLLECTIONS
-from webhook.settings.watcher import SettingsThread, SettingsWatcher
+from webhook.settings.watcher import SettingsWatcher
+from webhook.snapshot import Snapshot
 
 QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
+QUICK = Pace(files=0.05, pause=0.0, share=1.0, first_delay=0.05, max_delay=0.3)
 SPREAD = "tiers: [{plugins: [{name: deviceshare, arguments: {deviceshare.SchedulePolicy: spread}}]}]"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, value in (
-        (file_watcher, "POLL_SECONDS", 0.05),
-        (settings_watcher, "POLL_SECONDS", 0.05),
-        (settings_watcher, "PAUSE_SECONDS", 0.1),
-        (settings_watcher, "SHARE", 1.0),  # on a busy machine, a pause of a hundred times the work is long
-        (reflector, "FIRST_DELAY", 0.05),
-        (reflector, "MAX_DELAY", 0.3),
-    ):
-        monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(autouse=True)
@@ -73,22 +61,27 @@ def write(path: Path | None, text: str) -> None:
     replace(path, text.encode(), 0o644)
 
 
+def watch(files: Paths, cluster: ClusterOptions | None = None, *more: Any, **pace: Any) -> SettingsWatcher:
+    """A watcher that looks often."""
+    keep_inputs = pace.pop("keep_inputs", False)
+    return SettingsWatcher(files, cluster, *more, keep_inputs=keep_inputs, pace=replace_fields(QUICK, **pace))
+
+
 @contextmanager
 def running(watcher: SettingsWatcher, patience: float = 0.0) -> Iterator[None]:
     """Run the watcher; afterwards all of its threads have ended."""
-    thread = SettingsThread(watcher)
-    thread.start(patience)
+    watcher.start(patience)
     try:
         yield
     finally:
-        thread.stop()
+        watcher.stop()
     until(lambda: not threads())
 
 
 def threads() -> list[str]:
     """The threads of watchers, without those of the fake API server."""
     names = [thread.name for thread in threading.enumerate()]
-    return [name for name in names if name.startswith(("settings", "reflector", "asyncio"))]
+    return [name for name in names if name.startswith(("settings", "reflector"))]
 
 
 def source(watcher: SettingsWatcher, name: str) -> SettingStatus:
@@ -99,7 +92,7 @@ def source(watcher: SettingsWatcher, name: str) -> SettingStatus:
 
 
 def test_files_are_read_before_the_watcher_runs(files: Paths):
-    watcher = SettingsWatcher(files, None)
+    watcher = watch(files)
     assert watcher.snapshot.fleet is not None
     assert watcher.snapshot.fleet.nodes == 4
     assert (tuple(watcher.lines()), watcher.age(), watcher.problems) == ((), None, {})
@@ -110,7 +103,7 @@ def test_files_are_read_before_the_watcher_runs(files: Paths):
 
 
 def test_default_settings_have_an_origin(tmp_path: Path):
-    watcher = SettingsWatcher({}, None)
+    watcher = watch({})
     assert [state.source.origin for state in watcher.statuses()] == [
         "Volcano's built-in defaults",
         "the default policy",
@@ -118,19 +111,19 @@ def test_default_settings_have_an_origin(tmp_path: Path):
     ]
     assert source(watcher, "fleet").digest == "unknown"
     write(tmp_path / "policy", "fleet: {declared: [{name: h100, cards: [{type: H100, memory: 95000}]}]}")
-    declared = SettingsWatcher({"policy": tmp_path / "policy"}, None)
+    declared = watch({"policy": tmp_path / "policy"})
     assert source(declared, "fleet").source.origin == "the shapes that the policy declares"
 
 
 def test_a_bad_file_at_the_start_is_an_error(files: Paths):
     write(files["policy"], "rules: {no-such-rule: deny}")
     with pytest.raises(ConfigError, match="no-such-rule"):
-        SettingsWatcher(files, None)
+        watch(files)
 
 
 def test_a_changed_file_is_loaded_and_only_its_date_changes(files: Paths):
     used, read = [], []
-    watcher = SettingsWatcher(files, None, used.append, lambda *report: read.append(report))
+    watcher = watch(files, None, used.append, lambda *report: read.append(report))
     before, started = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
     with running(watcher):
         write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
@@ -153,7 +146,7 @@ def test_a_changed_file_is_loaded_and_only_its_date_changes(files: Paths):
 )
 def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(files: Paths, name: str, field: str, text: str):
     path: Path = files[field]
-    watcher, good = SettingsWatcher(files, None), path.read_text()
+    watcher, good = watch(files), path.read_text()
     snapshot, before = watcher.snapshot, watcher.statuses()
     with running(watcher):
         write(path, text)
@@ -167,25 +160,13 @@ def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(files: Paths,
     assert watcher.statuses() == before, "the statuses are the same as before"
 
 
-def test_an_unreadable_file_is_reported_without_a_gap(files: Paths):
-    """Each poll reads it again; the problem stays reported in between."""
-    watcher = SettingsWatcher(files, None)
-    files["policy"].unlink()
-    with running(watcher):
-        until(lambda: watcher.problems)
-        for _ in range(50):
-            time.sleep(0.01)
-            assert watcher.problems
-            assert source(watcher, "policy").source.problem
-
-
 def test_a_pipe_is_read_once(files: Paths):
     """`--policy <(…)` is a pipe: a second read would return nothing, and an empty policy is the default one."""
     files["policy"].unlink()
     os.mkfifo(files["policy"])
     writer = threading.Thread(target=files["policy"].write_text, args=("rules: {card-count: warn}",))
     writer.start()
-    watcher = SettingsWatcher(files, None)
+    watcher = watch(files)
     writer.join()
     digest = watcher.snapshot.digests["policy"]
     with running(watcher):
@@ -208,7 +189,7 @@ def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: Paths):
         assert watcher.snapshot.fleet is not None
         seen.append((usable, watcher.snapshot.fleet.nodes, source(watcher, "fleet").source.problem or ""))
 
-    watcher = SettingsWatcher(files, None, reloaded=note)
+    watcher = watch(files, None, lambda _: None, note)
     with running(watcher):
         write(files["fleet"], whole[: whole.index("- apiVersion", whole.index("gpu-a"))])
         until(lambda: len(seen) == 2)
@@ -220,22 +201,22 @@ def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: Paths):
 
 def test_inputs_are_kept_on_request(files: Paths, cluster: ClusterOptions):
     with pytest.raises(RuntimeError, match="keep_inputs"):
-        _ = SettingsWatcher(files, None).inputs
-    watcher = SettingsWatcher(files, None, keep_inputs=True)
+        _ = watch(files).inputs
+    watcher = watch(files, None, keep_inputs=True)
     inputs = watcher.inputs
     assert watcher.inputs is inputs
     assert inputs.snapshot().digests == watcher.snapshot.digests
     with running(watcher):
         write(files["fleet"], (DATA / "fleets" / "cpu-only.yaml").read_text())
         until(lambda: watcher.inputs.nodes == [])
-    live = SettingsWatcher({}, cluster, keep_inputs=True)
+    live = watch({}, cluster, keep_inputs=True)
     with running(live):
         until(lambda: [node.name for node in live.inputs.nodes or ()] == ["a"])
 
 
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "schedulerName: first\nschedulerNames: [first]")
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None, "start waits until the nodes are listed"
         assert watcher.snapshot.fleet.nodes == 1
@@ -262,28 +243,39 @@ def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
 def test_nodes_wait_for_the_device_config(api: ApiServer, cluster: ClusterOptions):
     """The device config has the names of the resources to read from nodes."""
     api.fail("/api/v1/namespaces/kube-system/configmaps", status(403, message="configmaps is forbidden"))
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher):
         until(lambda: "403 configmaps" in (source(watcher, "device config").source.problem or ""))
-        time.sleep(0.2)
+        until(lambda: len(api.requests_for("/api/v1/namespaces/kube-system/configmaps")) > 3)
         assert (api.requests_for(NODES), watcher.snapshot.fleet) == ([], None)
         api.heal()
         until(lambda: watcher.snapshot.fleet)
 
 
-def test_a_second_change_waits_for_the_pause(api: ApiServer, cluster: ClusterOptions, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(settings_watcher, "PAUSE_SECONDS", 0.7)
-    watcher = SettingsWatcher({}, cluster)
+def test_a_change_soon_after_another_waits_for_the_pause(api: ApiServer, cluster: ClusterOptions, tmp_path: Path):
+    clock, looks, policy = Clock(), [], tmp_path / "policy"
+    write(policy, "{}")
+    watcher = watch({"policy": policy}, cluster, lambda _: None, lambda *_: looks.append(1), pause=3.0, clock=clock)
+
+    def cards() -> int:
+        return len(watcher.snapshot.fleet.vgpu.shapes[0].devices)
+
     with running(watcher, patience=30):
-        begin = time.monotonic()
-        for cards in (5, 4):
-            api.put(NODES, gpu_node("a", cards))
-            until(lambda cards=cards: len(watcher.snapshot.fleet.vgpu.shapes[0].devices) == cards)
-        assert time.monotonic() - begin > 0.7
+        api.put(NODES, gpu_node("a", 5))
+        until(lambda: cards() == 5)
+        clock.now += 2
+        api.put(NODES, gpu_node("a", 6))
+        until(lambda: watcher.age() == 0.0)
+        for number in range(3):  # it looks at files in every turn
+            write(policy, "{}" + " " * (number + 1))
+            until(lambda number=number: len(looks) > number)
+        assert cards() == 5
+        clock.now += 1
+        until(lambda: cards() == 6)
 
 
 def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.settings.target.scheduler is None
         assert source(watcher, "scheduler configuration").digest == "unknown"
@@ -294,7 +286,7 @@ def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
 
 def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions):
     api.fail(config_maps("volcano-system"), status(403))
-    watcher = SettingsWatcher({"config": DATA / "config" / "device-config.yaml"}, cluster)
+    watcher = watch({"config": DATA / "config" / "device-config.yaml"}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.settings.target.scheduler is None
@@ -303,7 +295,7 @@ def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: Cl
 
 
 def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
     with running(watcher, patience=30):
         api.put(QUEUES, queue)
@@ -337,7 +329,7 @@ def test_objects_that_cannot_be_read_are_unknown(
     api: ApiServer, cluster: ClusterOptions, path: str, refused: int, known: bool
 ):
     api.fail(path, status(refused))
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.collections.queues is None or path != QUEUES
@@ -354,7 +346,7 @@ def test_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
         CLASSES,
         {"kind": "DeviceClass", "metadata": {"name": "whole"}, "spec": {"extendedResourceName": "example.com/gpu"}},
     )
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher, patience=30):
         until(lambda: watcher.snapshot.collections.classes.by_resource == {"example.com/gpu": "whole"})
         assert watcher.snapshot.collections.classes.complete
@@ -371,7 +363,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
     for namespace in ("team-a", "team-b"):
         api.put(QUOTAS, {**quota, "metadata": {"name": f"gpus-of-{namespace}", "namespace": namespace}})
     put_policy(api, "rules: {quota-memory: off}")
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert (watcher.snapshot.collections.quotas, api.requests_for(QUOTAS)) == (None, [])
@@ -384,7 +376,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
 
 
 def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher(files, cluster)
+    watcher = watch(files, cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
     with running(watcher, patience=30):
         assert {request.path for request in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS, CLASSES}
@@ -397,7 +389,7 @@ def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: Clust
 
 def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
     api.stop()
-    watcher = SettingsWatcher({}, cluster)
+    watcher = watch({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is None
         # The device config, in two places, the policy, the scheduler's configuration, queues and DeviceClasses.
@@ -418,46 +410,51 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
         assert watcher.snapshot.fleet is not None, "it is not stale yet"
 
 
-def test_start_does_not_wait_for_an_unresponsive_api_server(
-    api: ApiServer, cluster: ClusterOptions, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(Client.__init__, "__defaults__", (3600.0,))  # if stop waits for a response, the test hangs
+def test_nothing_waits_for_an_unresponsive_api_server(api: ApiServer, cluster: ClusterOptions):
     api.fail(".*", hang)
-    thread = SettingsThread(SettingsWatcher({}, cluster))
-    thread.start(patience=0.3)
-    thread.stop()  # although threads may still wait for the first byte of a response
+    watcher = watch({}, cluster)
+    watcher.start(patience=0.1)
+    until(lambda: len(api.requests) == 6)
+    assert not watcher.settled.is_set()
+    watcher.stop()
+    assert threads(), "stop does not wait for those that wait for the first byte of a response"
     api.stop()
     until(lambda: not threads())
 
 
 def test_it_can_be_stopped_at_any_time(files: Paths, cluster: ClusterOptions):
-    thread = SettingsThread(SettingsWatcher(files, None))
-    thread.stop()
-    thread.start()
+    watcher = watch(files)
+    watcher.stop()
+    watcher.start()
     until(lambda: not threads())
     for _ in range(10):
-        thread = SettingsThread(SettingsWatcher({}, cluster))
-        thread.start()
-        thread.stop()
-        thread.stop()
+        watcher = watch({}, cluster)
+        watcher.start()
+        watcher.stop()
+        watcher.stop()
     until(lambda: not threads())
 
 
-def test_a_bug_is_logged_and_the_last_snapshot_stays(
-    files: Paths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    watcher = SettingsWatcher(files, None)
-    monkeypatch.setattr(file_watcher, "POLL_SECONDS", "soon")
+def test_a_bug_is_logged_and_later_changes_are_used(files: Paths, caplog: pytest.LogCaptureFixture):
+    used: list[str] = []
+
+    def use(snapshot: Snapshot) -> None:
+        used.append(snapshot.digests["policy"])
+        assert len(used) > 1, "a bug"
+
+    watcher = watch(files, None, use)
     with running(watcher):
-        until(lambda: "no longer followed" in caplog.text)
-    assert watcher.snapshot.fleet is not None
+        write(files["policy"], "rules: {card-count: warn}")
+        until(lambda: "settings: a bug" in caplog.text)
+        write(files["policy"], "{}")
+        until(lambda: len(used) == 2 and not watcher.problems)
 
 
 def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Paths):
     script = (
-        "import sys, webhook.cli.console, webhook.cli.serve; from webhook.settings.watcher import SettingsThread\n"
+        "import sys, webhook.cli.console, webhook.cli.serve\n"
         "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import or_samples\n"
-        "thread = SettingsThread(SettingsWatcher(or_samples({}), None)); thread.start(1)\n"
+        "SettingsWatcher(or_samples({}), None).start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"KUBECONFIG": "/nowhere"})

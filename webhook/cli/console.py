@@ -24,7 +24,7 @@ from webhook.console.serving import Console
 from webhook.console.state import ConsoleState, Sources
 from webhook.live import FilePods, LiveSource
 from webhook.server.gunicorn import check_address
-from webhook.settings.watcher import SettingsThread, SettingsWatcher
+from webhook.settings.watcher import SettingsWatcher
 
 DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page
@@ -98,7 +98,7 @@ def command(
 
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
-        SettingsThread(watcher).start(FIRST_READ_SECONDS if cluster else 0.0)
+        watcher.start(FIRST_READ_SECONDS if cluster else 0.0)
         decisions = _decisions(audit_log, store)
         sources = Sources(
             watcher,

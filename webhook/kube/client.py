@@ -222,6 +222,11 @@ class Client:
             with suppress(OSError, ValueError, RuntimeError):  # it has just ended by itself
                 response.shutdown()
 
+    def release(self) -> None:
+        """Close its idle connections."""
+        if self._rest is not None:
+            self._rest.pool_manager.clear()
+
     def _get(self, path: str, query: Mapping[str, str]) -> Object:
         with self._opened(path, query) as response:
             return self._parsed(path, self._body(path, response, MAX_BYTES))

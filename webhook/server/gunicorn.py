@@ -5,7 +5,6 @@ sent and complete; and idle connections do not delay a shutdown.
 """
 
 import asyncio
-import contextlib
 import gc
 import logging
 import math
@@ -97,10 +96,11 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         ):
             self.loop.add_signal_handler(number, handler, number, None)
         service = self.app.service
-        jobs = [self.loop.create_task(job()) for job in service.jobs]
+        service.start()
         # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(service.settled(), CATCH_UP_SECONDS)
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        while not service.is_settled() and time.monotonic() < deadline:  # noqa: ASYNC110  # threads change it
+            await asyncio.sleep(0.02)
         for obstacle in service.state.obstacles.values():
             log.warning("not ready: %s", obstacle)
         self.tls_context = service.tls.context
@@ -117,8 +117,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         for server in servers:
             server.close()
         await self._finish()
-        for job in jobs:
-            job.cancel()
+        service.stop()
 
     def _sweep(self) -> None:
         now = self.loop.time()

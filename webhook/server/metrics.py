@@ -1,7 +1,7 @@
 """The Prometheus metrics. No label value comes from a pod, so each label has few values.
 
 Reviews are counted in dictionaries, which costs less than metric objects with locks, and become metrics at each scrape.
-The callers must not count or scrape at the same time.
+The callers must not count or scrape reviews at the same time; what is in use may change, and be read again, at any time.
 """
 
 from bisect import bisect_left
@@ -132,7 +132,7 @@ class Metrics(Collector):
         """Turn the counts into metrics."""
         for name, (text, labels) in COUNTERS.items():
             counter = CounterMetricFamily(PREFIX + name, text, labels=labels)
-            for values, count in self._counts[name].items():
+            for values, count in list(self._counts[name].items()):
                 counter.add_metric(values, count)
             yield counter
         text, labels = HISTOGRAMS["review_seconds"]
@@ -148,7 +148,7 @@ class Metrics(Collector):
         self._gauges["fleet_age_seconds"] = {} if age is None else {(): age}
         for name, (text, labels) in GAUGES.items():
             gauge = GaugeMetricFamily(PREFIX + name, text, labels=labels)
-            for values, value in self._gauges[name].items():
+            for values, value in list(self._gauges[name].items()):
                 gauge.add_metric(values, value)
             yield gauge
 

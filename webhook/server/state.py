@@ -9,7 +9,7 @@ from webhook.snapshot import Snapshot
 
 
 class ServerState:
-    """The current snapshot, and whether the server is ready. Written only by the event loop's thread.
+    """The current snapshot, and whether the server is ready.
 
     Attributes:
         snapshot: replaced as a whole; a review keeps the one it started with. None before policy and device config are known:

@@ -1,12 +1,13 @@
 """Puts the serving process together: from options to a service."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.audit.writer import MAX_BYTES, AuditLogWriter
 from webhook.errors import ConfigError
+from webhook.kube.pace import PACE
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
@@ -14,8 +15,9 @@ from webhook.server.tls import ServingTls
 from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions
-from webhook.settings.watcher import Job, SettingsWatcher
+from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
+from webhook.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +51,16 @@ class Service:
     """The parts of the server: created before gunicorn forks, run in its worker.
 
     Attributes:
-        jobs: run them in the event loop, until they are cancelled.
-        settled: waits until the cluster's settings are in use, or a request for them fails.
-        stop: stops the threads of the jobs; returns at once.
+        start: starts the threads that follow files and cluster.
+        is_settled: whether the cluster's settings are in use, or a request for them failed.
+        stop: stops the threads; returns at once.
     """
 
     admission: Admission
     state: ServerState
     tls: ServingTls
-    jobs: Sequence[Job]
-    settled: Callable[[], Awaitable[None]]
+    start: Callable[[], None]
+    is_settled: Callable[[], bool]
     stop: Callable[[], None]
     drain_seconds: float
 
@@ -87,11 +89,26 @@ def build_service(options: Options) -> Service:
     settings = SettingsWatcher(options.files, options.cluster, use, metrics.reloaded)
     tls_files = FileWatcher(
         [
-            WatchedFiles("certificate", pair, tls.load_pair, _nothing, seen[0]),
-            WatchedFiles("client-ca", client_ca, tls.load_client_ca, _nothing, seen[1]),
+            WatchedFiles("certificate", pair, tls.load_pair, seen[0]),
+            WatchedFiles("client-ca", client_ca, tls.load_client_ca, seen[1]),
         ],
         renewed,
     )
+
+    def look() -> float:
+        tls_files.look()
+        return PACE.files
+
+    tls_worker = Worker("certificates", look)
+
+    def start() -> None:
+        tls_worker.start()
+        settings.start()
+
+    def stop() -> None:
+        tls_worker.stop()
+        settings.stop()
+
     state = ServerState(None if settings.unknown else settings.snapshot)
     state.certificate_expires = lambda: tls.expires
     state.sources, state.problems = settings.lines, lambda: tls_files.problems | settings.problems
@@ -105,15 +122,11 @@ def build_service(options: Options) -> Service:
         admission=Admission(state, audit_logs, metrics, verified_only=options.client_ca is not None),
         state=state,
         tls=tls,
-        jobs=[tls_files.run, *settings.jobs],
-        settled=settings.settled,
-        stop=settings.stop,
+        start=start,
+        is_settled=settings.settled.is_set,
+        stop=stop,
         drain_seconds=options.drain_seconds,
     )
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing: the files are in use as soon as they are loaded."""
 
 
 def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLogWriter:

@@ -1,20 +1,19 @@
 """Device config, policy, nodes and other collections as the API server has them: read once, or followed."""
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, Generic
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
-from webhook.errors import ClusterError, ConfigError
+from webhook.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
-from webhook.kube.reflector import ABSENT, WATCH_SECONDS, Reflector
+from webhook.kube.pace import Pace
+from webhook.kube.reflector import WATCH_SECONDS, Access, Reflector, State
 from webhook.lenient import obj
 from webhook.policy.policy import Policy
 from webhook.settings.snapshot import SnapshotInputs
@@ -26,7 +25,6 @@ from webhook.settings.table import (
     FLEET,
     NODES,
     POLICY,
-    SETTINGS,
     DocumentSetting,
     Kept,
     ListSetting,
@@ -35,8 +33,6 @@ from webhook.settings.table import (
 )
 
 Content = tuple[Any]  # the text of a ConfigMap that is read; None without it
-
-GONE_SECONDS = 300.0  # a node counts, in doubt, after it has disappeared
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +57,7 @@ class ConfigMapSource(Generic[Value]):
         self,
         setting: DocumentSetting[Value],
         places: Iterable[Place],
-        connect: Callable[[], Client],
+        access: Access,
         *,
         required: bool = False,
     ) -> None:
@@ -70,7 +66,7 @@ class ConfigMapSource(Generic[Value]):
         Args:
             setting: which one.
             places: of the ConfigMaps; the first that exists applies.
-            connect: makes a client.
+            access: to the API server.
             required: as the attribute.
         """
         self.setting = setting
@@ -78,9 +74,23 @@ class ConfigMapSource(Generic[Value]):
         self.value = setting.default()
         self.known = False
         self.problem: str | None = "not read yet"
-        self.reflectors = [self._reflector(namespace, name, connect) for namespace, name in places]
+        self.reflectors: list[Reflector[Content]] = [
+            Reflector(
+                access,
+                f"ConfigMap {namespace}/{name}",
+                f"/api/v1/namespaces/{namespace}/configmaps",
+                {"fieldSelector": f"metadata.name={name}"},  # selected by name, as RBAC can grant it
+                optional=setting.optional,
+            )
+            for namespace, name in places
+        ]
         self._origin = "unknown"
         self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
+
+    def start(self) -> None:
+        """Follow the ConfigMaps."""
+        for reflector in self.reflectors:
+            reflector.follow(self.keep)
 
     def version(self, _stale_after: float) -> tuple[int, ...]:
         """The versions of the copies."""
@@ -111,22 +121,18 @@ class ConfigMapSource(Generic[Value]):
     @property
     def unreachable(self) -> bool:
         """Whether a ConfigMap cannot be read at the moment."""
-        return any(reflector.problem for reflector in self.reflectors)
+        return any(reflector.failing for reflector in self.reflectors)
 
     def status(self) -> SourceStatus:
         """What is in use, why the newest ConfigMap is not, and the problems of the connection. Safe in any thread."""
         problems = [self.problem] if self.problem else []
-        problems += [
-            f"{reflector.name}: {problem}"
-            for reflector in self.reflectors
-            if (problem := reflector.problem or reflector.absent)
-        ]
+        problems += [f"{each.name}: {problem}" for each in self.reflectors if (problem := each.problem)]
         return SourceStatus(self._origin, "; ".join(problems) or None)
 
     def _found(self) -> tuple[str, Content | None] | None:
         """Place and content of the ConfigMap that applies; content None if there is none; None before all were listed."""
         for reflector in self.reflectors:
-            if reflector.confirmed is None and not reflector.absent:
+            if not reflector.settled:
                 return None
             for content in tuple(reflector.objects.values()):
                 return reflector.name, content
@@ -138,36 +144,28 @@ class ConfigMapSource(Generic[Value]):
             if self.known and (self.required or not setting.deletable):
                 raise ConfigError(f"{place} was deleted")
             if self.required:
-                raise ConfigError(_missing(setting, place))
+                raise ConfigError(
+                    f"there is no {place}, and --{setting.option}-map names it: create it with the key {setting.key}"
+                )
             return setting.default(), f"{setting.default_name} (there is no {place})"
         return setting.read_text(*content, place), place
 
-    def _reflector(self, namespace: str, name: str, connect: Callable[[], Client]) -> Reflector[Content]:
-        path = f"/api/v1/namespaces/{namespace}/configmaps"
-        # Selected by name, as RBAC can grant it.
-        query = {"fieldSelector": f"metadata.name={name}"}
-        found = Reflector(f"ConfigMap {namespace}/{name}", path, connect, self._keep, query)
-        found.optional = self.setting.optional
-        return found
-
-    def _keep(self, raw: dict[str, Any]) -> Content:
+    def keep(self, raw: dict[str, Any]) -> Content:
+        """What is kept of a ConfigMap: the text of the setting."""
         return (self.setting.text_in(obj(raw, "data")),)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _NodeCache:
-    """Nodes, and the device config that determines what is kept of them."""
+@dataclass(frozen=True, slots=True)
+class _NodeFields:
+    """The fields of nodes that a device config reads, and one of the device configs that read the same."""
 
-    config: DeviceConfig
-    reflector: Reflector[Node]
+    annotations: frozenset[str]
+    roles: frozenset[str]
+    config: DeviceConfig = field(compare=False)
 
-    def serves(self, config: DeviceConfig) -> bool:
-        """Whether another device config keeps the same fields of nodes."""
-        return _node_fields(self.config) == _node_fields(config)
-
-
-def _node_fields(config: DeviceConfig) -> tuple[frozenset[str], frozenset[str]]:
-    return config.node_annotations, frozenset(config.roles)
+    @classmethod
+    def of(cls, config: DeviceConfig) -> "_NodeFields":
+        return cls(config.node_annotations, frozenset(config.roles), config)
 
 
 class _GoneNodes:
@@ -177,15 +175,19 @@ class _GoneNodes:
         forgotten: grows when some are no longer remembered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace) -> None:
         self.forgotten = 0
+        self._pace = pace
+        self._fields: object = None  # of the nodes of the last update
         self._last: Mapping[str, Node] = {}
-        self._gone: dict[str, tuple[Node, float]] = {}  # with the time at which each is forgotten (time.monotonic)
+        self._gone: dict[str, tuple[Node, float]] = {}  # with the time at which each is forgotten
 
-    def update(self, nodes: Mapping[str, Node]) -> list[Node]:
-        """Compare the nodes with those of the last update; returns those that are gone."""
+    def update(self, fields: object, nodes: Mapping[str, Node]) -> list[Node]:
+        """Compare the nodes with those of the last update, if that kept the same fields; returns those that are gone."""
+        if fields != self._fields:
+            self._fields, self._last, self._gone = fields, {}, {}
         missing = self._last.keys() - nodes.keys()
-        until = time.monotonic() + GONE_SECONDS
+        until = self._pace.clock() + self._pace.gone
         self._gone |= {name: (replace(self._last[name], gone=True), until) for name in missing}
         self._gone = {name: found for name, found in self._gone.items() if name not in nodes}
         self._last = dict(nodes)
@@ -193,7 +195,7 @@ class _GoneNodes:
 
     def forget(self) -> None:
         """Forget those that are gone for too long."""
-        now = time.monotonic()
+        now = self._pace.clock()
         kept = {name: found for name, found in self._gone.items() if found[1] > now} if self._gone else self._gone
         if len(kept) < len(self._gone):
             self._gone = kept
@@ -208,86 +210,54 @@ class NodeSource:
     device config reads, and the webhook would refuse good pods.
 
     Attributes:
-        began: when the source began to wait for nodes (time.monotonic).
+        reflector: keeps the copy.
+        began: when the source began to wait for nodes, by the clock.
     """
 
-    def __init__(self, connect: Callable[[], Client]) -> None:
-        """Prepare.
-
-        Args:
-            connect: makes a client.
-        """
-        self._connect = connect
-        self.began = time.monotonic()
-        self._current: _NodeCache | None = None
-        self._next: _NodeCache | None = None
-        self._gone = _GoneNodes()
+    def __init__(self, access: Access) -> None:
+        """Prepare."""
+        self.reflector: Reflector[Node] = Reflector(access, "nodes", NODES)
+        self.began = access.pace.clock()
+        self._pace = access.pace
+        self._gone = _GoneNodes(access.pace)
 
     def follow(self, config: DeviceConfig, stale_after: float) -> None:
         """Keep the fields that this device config reads, and confirm them at least twice before they are stale."""
-        newest = self._next or self._current
-        if newest is None or not newest.serves(config):
-            if self._next is not None:
-                self._next.reflector.stop()
-            reflector = Reflector("nodes", NODES, self._connect, partial(read_node, config=config))
-            self._next = newest = _NodeCache(config, reflector)
-        newest.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
-        newest.reflector.start()
-
-    def switch(self) -> None:
-        """Use the newer copy of the nodes once its list is complete."""
-        if self._next is not None and self._next.reflector.confirmed is not None:
-            if self._current is not None:
-                self._current.reflector.stop()
-            self._current, self._next = self._next, None
-            self._gone = _GoneNodes()  # those of the last copy have other fields
+        self.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
+        self.reflector.follow(partial(read_node, config=config), _NodeFields.of(config))
 
     @property
-    def version(self) -> tuple[object, int, int]:
-        """Which copy of the nodes is in use, its version, and how often nodes that are gone were forgotten."""
+    def version(self) -> tuple[int, int]:
+        """The version of the copy, and how often nodes that are gone were forgotten."""
         self._gone.forget()
-        return self._current, self._current.reflector.version if self._current else 0, self._gone.forgotten
-
-    def known(self, stale_after: float) -> bool:
-        """Whether the nodes are listed, and not stale."""
-        return self._current is not None and self.age() <= stale_after
+        return self.reflector.version, self._gone.forgotten
 
     def read(self, config: DeviceConfig, stale_after: float) -> tuple[DeviceConfig, list[Node] | None]:
         """The device config in use, and its nodes, with those that are gone; None if they are not known, or stale."""
-        if self._current is None or not self.known(stale_after):
+        if not self.reflector.is_known(stale_after):
             return config, None
-        objects = self._current.reflector.objects.copy()
+        fields, objects = self.reflector.copy
+        objects = objects.copy()
         # Sorted, so that every replica has the same fleet, digest and order of messages.
-        nodes = sorted((*objects.values(), *self._gone.update(objects)), key=attrgetter("name"))
-        return config if self._current.serves(config) else self._current.config, nodes
+        nodes = sorted((*objects.values(), *self._gone.update(fields, objects)), key=attrgetter("name"))
+        assert isinstance(fields, _NodeFields)  # noqa: S101
+        return config if fields == _NodeFields.of(config) else fields.config, nodes
 
     def age(self) -> float:
         """Seconds since they were last confirmed to be up to date, or since the start if they never were."""
-        confirmed = self._current.reflector.confirmed if self._current else None
-        return time.monotonic() - (self.began if confirmed is None else confirmed)
-
-    @property
-    def problem(self) -> str | None:
-        """Why the copy is not being updated; None if it is, or if the nodes are not followed yet."""
-        newest = self._next or self._current
-        return newest.reflector.problem if newest else None
+        confirmed = self.reflector.confirmed
+        return self._pace.clock() - (self.began if confirmed is None else confirmed)
 
     def status(self, stale_after: float) -> SourceStatus:
         """The age of the copy, and its problem. Safe in any thread."""
-        known, age = self.known(stale_after), self.age()
+        known, age, why = self.reflector.is_known(stale_after), self.age(), self.reflector.problem
         problem = None
-        if not known or self.problem:
-            news = "not listed yet" if self._current is None else f"last news {age:.0f} s ago"
-            if self._current is not None and not known:
+        if not known or why:
+            news = f"last news {age:.0f} s ago" if self.reflector.settled else "not listed yet"
+            if self.reflector.settled and not known:
                 news += f", more than the {stale_after:.0f} s after which they count as unknown"
-            problem = f"{news}: {self.problem}" if self.problem else news
+            problem = f"{news}: {why}" if why else news
         return SourceStatus("the API server", problem, age)
-
-    def stop(self) -> None:
-        """Stop the reflectors; returns at once."""
-        for cache in (self._current, self._next):
-            if cache is not None:
-                cache.reflector.stop()
 
 
 class CollectionSource(Generic[Kept]):
@@ -295,28 +265,34 @@ class CollectionSource(Generic[Kept]):
 
     Attributes:
         setting: which one.
-        reflectors: one, which keeps the copy.
-        followed: whether to follow it: from the start, or from the time on when a known policy has the rule on that reads it.
+        reflector: keeps the copy. It follows from the start, or from the time on when a known policy has the rule on that
+            reads the collection.
     """
 
-    def __init__(self, setting: ListSetting[Kept], connect: Callable[[], Client]) -> None:
-        """Prepare.
-
-        Args:
-            setting: which one.
-            connect: makes a client.
-        """
+    def __init__(self, setting: ListSetting[Kept], access: Access) -> None:
+        """Take which one, and the access to the API server."""
         self.setting = setting
-        self._reflector: Reflector[Kept] = Reflector(setting.part, setting.path, connect, setting.keep)
-        self._reflector.optional = setting.optional
-        self.reflectors = [self._reflector]
-        self.followed = not setting.rule
+        self.reflector: Reflector[Kept] = Reflector(access, setting.part, setting.path, optional=setting.optional)
+        self.reflectors = [self.reflector]
+
+    def start(self) -> None:
+        """Follow the collection, if that depends on no rule."""
+        if not self.setting.rule:
+            self.reflector.follow(self.setting.keep)
+
+    @property
+    def followed(self) -> bool:
+        """Whether to follow it."""
+        return self.reflector.followed or not self.setting.rule
+
+    @property
+    def settled(self) -> bool:
+        """Whether the objects were listed, or cannot be."""
+        return self.reflector.settled
 
     def version(self, stale_after: float) -> int | None:
         """The version of the copy; None if the objects are not known, or stale."""
-        confirmed = self._reflector.confirmed
-        known = confirmed is not None and time.monotonic() - confirmed <= stale_after
-        return self._reflector.version if known else None
+        return self.reflector.version if self.reflector.is_known(stale_after) else None
 
     def read(self, policy: Policy, *, policy_known: bool) -> Any:
         """The objects, indexed; None if they are not known, or stale, or if no rule reads them.
@@ -328,61 +304,56 @@ class CollectionSource(Generic[Kept]):
         if not self.setting.is_read(policy):
             return None
         if policy_known:
-            self.followed = True
-            self._reflector.start()
-        self._reflector.watch_seconds = min(WATCH_SECONDS, policy.stale_after / 2)
-        if self.version(policy.stale_after) is None:
-            missing = self._reflector.absent is not None and not self._reflector.forbidden
-            return None if missing or self.setting.unread is None else self.setting.unread()
-        return self.setting.index(tuple(self._reflector.objects.values()))
-
-    @property
-    def settled(self) -> bool:
-        """Whether they were listed, or cannot be."""
-        return self._reflector.confirmed is not None or self._reflector.absent is not None
+            self.reflector.follow(self.setting.keep)
+        self.reflector.watch_seconds = min(WATCH_SECONDS, policy.stale_after / 2)
+        if self.reflector.is_known(policy.stale_after):
+            return self.setting.index(tuple(self.reflector.objects.values()))
+        return None if self.reflector.state is State.MISSING or self.setting.unread is None else self.setting.unread()
 
     def status(self) -> SourceStatus:
         """The API server, and why it does not give the objects. Safe in any thread."""
-        if absent := self._reflector.absent:
-            doubted = self._reflector.forbidden and self.setting.unread is not None
-            return SourceStatus("unknown", absent) if doubted else SourceStatus(f"unknown ({absent})")
-        problem = self._reflector.problem or (None if self.settled else "not listed yet")
-        return SourceStatus(
-            "the API server", problem or self.setting.complaint(tuple(self._reflector.objects.values()))
-        )
+        state, problem = self.reflector.state, self.reflector.problem
+        if state is State.FORBIDDEN and self.setting.unread is not None:
+            return SourceStatus("unknown", problem)
+        if state in (State.FORBIDDEN, State.MISSING):
+            return SourceStatus(f"unknown ({problem})")
+        if problem is None and state is State.PENDING:
+            problem = "not listed yet"
+        objects = tuple(self.reflector.objects.values())
+        return SourceStatus("the API server", problem or self.setting.complaint(objects))
 
 
 class ClusterSources:
     """The settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
 
-    def __init__(self, options: ClusterOptions, given: Mapping[str, Any]) -> None:
+    def __init__(self, options: ClusterOptions, given: Mapping[str, Any], access: Access) -> None:
         """Prepare; this sends nothing.
 
         Args:
             options: what to follow.
             given: the settings of files by part, which take precedence over the cluster's.
-
-        Raises:
-            ConfigError: there are no credentials.
+            access: to the API server.
         """
-        credentials = Credentials(options.kubeconfig, options.context)
-        connect = partial(Client, credentials)
-        connect()  # raises ConfigError if there are no credentials; each thread makes its own client
+        own = Credentials(options.kubeconfig, options.context).webhook_namespace
         self._given = given
         self._given_version = 0
         self._documents = {
             each.part: ConfigMapSource(
-                each, _places(each, options, credentials), connect, required=each.part in options.required
+                each,
+                [(namespace or own, name) for namespace, name in options.places[each.part]],
+                access,
+                required=each.part in options.required,
             )
             for each in DOCUMENTS
             if each.part not in given
         }
-        self._nodes = NodeSource(connect)
-        self._collections = [CollectionSource(each, connect) for each in COLLECTIONS if each.part not in given]
+        self._nodes = NodeSource(access)
+        self._collections = [CollectionSource(each, access) for each in COLLECTIONS if each.part not in given]
         self._sources: list[ConfigMapSource[Any] | CollectionSource[Any]] = [
             *self._documents.values(),
             *self._collections,
         ]
+        self._pace = access.pace
 
     def give(self, given: Mapping[str, Any]) -> None:
         """Take newer settings of the same files."""
@@ -390,21 +361,22 @@ class ClusterSources:
         self._given_version += 1
 
     def start(self) -> None:
-        """Start the threads."""
-        self._nodes.began = time.monotonic()
-        for reflector in self._reflectors():
-            reflector.start()
+        """Begin to follow.
+
+        Raises:
+            ClusterError: a request failed; only if they are read once.
+        """
+        self._nodes.began = self._pace.clock()
+        for source in self._sources:
+            source.start()
 
     def stop(self) -> None:
         """End all threads; returns at once."""
-        self._nodes.stop()
-        for source in self._sources:
-            for reflector in source.reflectors:
-                reflector.stop()
+        for reflector in self._reflectors():
+            reflector.stop()
 
     def version(self) -> tuple[object, ...]:
-        """Another one when a new snapshot is due; takes the newest complete copy of the nodes into use."""
-        self._nodes.switch()
+        """Another one when a new snapshot is due."""
         stale_after = self._policy.stale_after
         copies = [source.version(stale_after) for source in self._sources]
         return self._given_version, self.nodes_known, self._nodes.version, *copies
@@ -412,12 +384,12 @@ class ClusterSources:
     @property
     def nodes_known(self) -> bool:
         """Whether the copy of the nodes in use is complete, and not stale."""
-        return self._nodes.known(self._policy.stale_after)
+        return self._nodes.reflector.is_known(self._policy.stale_after)
 
     @property
     def complete(self) -> bool:
         """Whether everything that the cluster has is known, or the rest cannot be read now."""
-        if self._nodes.problem or any(reflector.problem for reflector in self._reflectors()):
+        if any(reflector.failing for reflector in self._reflectors()):
             return True
         nodes_known = self.nodes_known or FLEET.part in self._given
         return nodes_known and all(source.settled or not source.followed for source in self._sources)
@@ -471,9 +443,21 @@ class ClusterSources:
         found: Policy = self._given.get(POLICY.part) or self._documents[POLICY.part].value
         return found
 
-    def _reflectors(self) -> list[Reflector[Any]]:
-        """Those of everything but the nodes that is followed."""
-        return [reflector for source in self._sources if source.followed for reflector in source.reflectors]
+    def _reflectors(self) -> Iterator[Reflector[Any]]:
+        yield self._nodes.reflector
+        for source in self._sources:
+            yield from source.reflectors
+
+
+def connector(options: ClusterOptions) -> Callable[[], Client]:
+    """Makes clients of a cluster, of which each thread needs its own; this sends nothing.
+
+    Raises:
+        ConfigError: there are no credentials.
+    """
+    connect = partial(Client, Credentials(options.kubeconfig, options.context))
+    connect()
+    return connect
 
 
 def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any]) -> SnapshotInputs:
@@ -483,48 +467,9 @@ def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any
         ClusterError: a request failed.
         ConfigError: a setting cannot be used.
     """
-    values = {**given}
-    for setting in SETTINGS:
-        if setting.part in given:
-            continue
-        try:
-            if isinstance(setting, DocumentSetting):
-                places = _places(setting, options, Credentials(options.kubeconfig, options.context))
-                values[setting.part] = _read_document(client, setting, places, setting.part in options.required)
-            elif setting is FLEET:
-                values[setting.part] = client.list(setting.path)  # read later, one page at a time
-            elif isinstance(setting, ListSetting) and setting.is_read(values[POLICY.part]):
-                values[setting.part] = setting.index(setting.kept(client.list(setting.path)))
-        except ClusterError as error:
-            if not setting.optional or error.status not in ABSENT:
-                raise
-            if isinstance(setting, ListSetting) and setting.unread and error.status == HTTPStatus.FORBIDDEN:
-                values[setting.part] = setting.unread()
-    return SnapshotInputs.of(values)
-
-
-def _read_document(client: Client, setting: DocumentSetting[Value], places: Sequence[Place], required: bool) -> Value:
-    """Read a document from the first ConfigMap that exists; otherwise the default, unless one is required."""
-    for namespace, name in places:
-        try:
-            found = client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
-        except ClusterError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                continue
-            raise
-        try:
-            return setting.read_text(setting.text_in(obj(found, "data")), f"ConfigMap {namespace}/{name}")
-        except ConfigError:
-            if not setting.optional:
-                raise
-    if required:
-        raise ConfigError(_missing(setting, " and no ".join(f"ConfigMap {'/'.join(place)}" for place in places)))
-    return setting.default()
-
-
-def _missing(setting: DocumentSetting[Any], place: str) -> str:
-    return f"there is no {place}, and --{setting.option}-map names it: create it with the key {setting.key}"
-
-
-def _places(setting: DocumentSetting[Any], options: ClusterOptions, credentials: Credentials) -> list[Place]:
-    return [(namespace or credentials.webhook_namespace, name) for namespace, name in options.places[setting.part]]
+    sources = ClusterSources(options, given, Access(lambda: client, once=True))
+    sources.start()
+    inputs, _ = sources.read()
+    if problems := [problem for problem in sources.unknown.values() if problem]:
+        raise ConfigError(problems[0])
+    return inputs

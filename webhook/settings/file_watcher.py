@@ -1,15 +1,11 @@
 """Reads files again when they change: settings, fleet, certificate."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from webhook.errors import ConfigError
-
-POLL_SECONDS = 1.0
 
 Signature = tuple[tuple[int, int, int] | None, ...]
 
@@ -27,21 +23,19 @@ class WatchedFiles:
     Attributes:
         source: their name in logs and metrics.
         paths: a symbolic link counts as its target, as Kubernetes swaps mounted volumes.
-        load: reads them, in another thread; raises ConfigError.
-        apply: called in the event loop with what `load` returned.
+        load: reads them and takes them into use; raises ConfigError.
         signature: of the files before they were first loaded.
         problem: why the newest version is not in use; None if it is.
     """
 
     source: str
     paths: Sequence[Path]
-    load: Callable[[], Any]
-    apply: Callable[[Any], None]
+    load: Callable[[], object]
     signature: Signature
     problem: str | None = None
     _unreadable: bool = False
 
-    async def reload(self) -> bool | None:
+    def reload(self) -> bool | None:
         """Read the files if they changed.
 
         Returns:
@@ -54,7 +48,7 @@ class WatchedFiles:
         previous, self.signature = self.problem, now
         problem, unreadable = None, False
         try:
-            self.apply(await asyncio.get_running_loop().run_in_executor(None, self.load))
+            self.load()
         except ConfigError as error:
             # Permissions and the number of open files can change while the signature stays the same.
             problem, unreadable = str(error), isinstance(error, ReadAgain) or isinstance(error.__cause__, OSError)
@@ -66,10 +60,10 @@ class WatchedFiles:
 
 
 class FileWatcher:
-    """Polls files, and keeps the last good version of those that cannot be used."""
+    """Looks at files, and keeps the last good version of those that cannot be used."""
 
     def __init__(self, watched: Sequence[WatchedFiles], reloaded: Callable[[str, bool], None]) -> None:
-        """Prepare to poll.
+        """Take the files.
 
         Args:
             watched: the files.
@@ -83,20 +77,18 @@ class FileWatcher:
         """By source, why the newest version of its files is not in use; empty if all are. Safe in any thread."""
         return {files.source: problem for files in self._watched if (problem := files.problem) is not None}
 
-    async def run(self) -> None:
-        """Poll until cancelled, at once for the first time: gunicorn's master may have read the files long ago."""
-        while True:
-            for files in self._watched:
-                usable = await files.reload()
-                if usable is None:
-                    continue
-                if usable:
-                    log.info("%s changed and is in use", files.source)
-                else:
-                    message = "%s changed, but cannot be used: %s; the last good one stays in use"
-                    log.error(message, files.source, files.problem)
-                self._reloaded(files.source, usable)
-            await asyncio.sleep(POLL_SECONDS)
+    def look(self) -> None:
+        """Read the files that changed; only one thread may."""
+        for files in self._watched:
+            usable = files.reload()
+            if usable is None:
+                continue
+            if usable:
+                log.info("%s changed and is in use", files.source)
+            else:
+                message = "%s changed, but cannot be used: %s; the last good one stays in use"
+                log.error(message, files.source, files.problem)
+            self._reloaded(files.source, usable)
 
 
 def signature(paths: Sequence[Path]) -> Signature:

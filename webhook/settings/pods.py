@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.kube.client import Client, Page
-from webhook.kube.reflector import Reflector
+from webhook.kube.reflector import Access, Reflector, State
 from webhook.settings.table import PODS
 from webhook.snapshot import Snapshot
 
@@ -48,47 +48,33 @@ def _read_ahead(pages: Iterator[Page]) -> Iterator[Page]:
             yield page
 
 
-def bound_pods_reflector(connect: Callable[[], Client], reader: BoundPodReader) -> Reflector[BoundPod]:
-    """Follows the pods of all namespaces that have or request devices, and are bound to a node."""
-    return Reflector("pods", PODS, connect, reader.read, BOUND)
-
-
 class FollowedPods:
     """The bound pods of a cluster, as they are now."""
 
     def __init__(self, connect: Callable[[], Client], snapshot: Callable[[], Snapshot]) -> None:
         """Take how to make a client, and the settings in use, which name the annotations and labels that are kept."""
-        self._connect = connect
         self._snapshot = snapshot
-        self._generation = 0
-        self._follow()
-
-    def _follow(self) -> None:
-        self._reader = self._snapshot().bound_pods
-        self._reflector = bound_pods_reflector(self._connect, self._reader)
-        self._reflector.optional = True  # the right to list pods is the operator's to give
-        self._reflector.start()
+        # Optional, as the right to list pods is the operator's to give.
+        self._reflector: Reflector[BoundPod] = Reflector(Access(connect), "pods", PODS, BOUND, optional=True)
 
     @property
-    def version(self) -> tuple[int, int] | None:
+    def version(self) -> int | None:
         """Another one after each change; None while the pods are not known."""
-        if self._snapshot().bound_pods != self._reader:  # other annotations or labels are needed: read all pods again
-            self._reflector.stop()
-            self._generation += 1
-            self._follow()
-        if self._reflector.confirmed is None or self._reflector.absent is not None:
-            return None
-        return self._generation, self._reflector.version
+        reader = self._snapshot().bound_pods
+        self._reflector.follow(reader.read, reader)
+        known = self._reflector.state is State.LISTED and self._reflector.copy.key == reader
+        return self._reflector.version if known else None
 
     @property
     def problem(self) -> str | None:
         """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
-        if self._reflector.absent is not None:
-            return (
-                f"{self._reflector.absent}; give the console the right to get, list and watch the pods of all namespaces, as "
-                "store.readPods of the chart and deploy/overlays/store-pods do"
-            )
-        return self._reflector.problem
+        problem = self._reflector.problem
+        if problem is None or not self._reflector.settled or self._reflector.state is State.LISTED:
+            return problem
+        return (
+            f"{problem}; give the console the right to get, list and watch the pods of all namespaces, as store.readPods of "
+            "the chart and deploy/overlays/store-pods do"
+        )
 
     def pods(self) -> Sequence[BoundPod]:
         """The pods."""

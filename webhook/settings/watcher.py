@@ -1,25 +1,23 @@
 """Keeps a snapshot of device config, policy and fleet up to date with files and, if there is one, a cluster.
 
     watcher = SettingsWatcher({"policy": path}, cluster=None)
-    for job in watcher.jobs: loop.create_task(job())     # or SettingsThread(watcher).start()
+    watcher.start()
     watcher.snapshot                                     # from any thread, at any time
 
-Threads follow the API server and keep a copy. The event loop compares their versions, and builds a new snapshot in another
-thread when one has changed; it never waits for the network.
+Threads follow the API server and keep a copy. Another thread looks at the files and at the versions of the copies, and builds a
+new snapshot when one has changed; it never waits for the network.
 """
 
-import asyncio
 import logging
 import sys
 import threading
-import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from webhook.errors import ConfigError
+from webhook.kube.pace import PACE, Pace
 from webhook.settings.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
 from webhook.settings.files import Paths, load
 from webhook.settings.snapshot import SnapshotInputs
@@ -27,18 +25,13 @@ from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
 from webhook.settings.table import FLEET, SETTING_NAMES, SETTINGS, DocumentSetting
 from webhook.snapshot import Snapshot
 from webhook.texts import counted
+from webhook.worker import Worker
 
 if TYPE_CHECKING:
     from webhook.settings.cluster_sources import ClusterSources
 
-POLL_SECONDS = 0.25  # between two comparisons of versions
-FIRST_POLL_SECONDS = 0.02  # until the first complete snapshot
-PAUSE_SECONDS = 3.0  # at least, between two snapshots
-SHARE = 0.01  # of the time that may go into building snapshots: the next one of a large fleet comes later
 SWITCH_SECONDS = 0.0005  # after which a busy thread lets the event loop run; Python's default of 5 ms delays reviews
 STOP_SECONDS = 5.0  # to wait for a file that is being read
-
-Job = Callable[[], Coroutine[None, None, None]]
 
 _FILES = "settings"  # the source's name in logs and metrics; files are used together or not at all
 
@@ -56,13 +49,13 @@ class _InUse(NamedTuple):
 class SettingsWatcher:
     """Has a snapshot from the start, and a newer one whenever a setting has changed and can be used.
 
-    Nothing runs before its jobs do, so the process may fork before that. Its other members are safe in any thread.
+    Nothing runs before `start`, so the process may fork before that. It is safe in any thread, and a context manager.
 
     Attributes:
-        jobs: run them in one event loop, until they are cancelled.
+        settled: set once there is a snapshot of all that the cluster has, or a request to it failed, or there is no cluster.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # only two are required
         self,
         files: Paths,
         cluster: ClusterOptions | None,
@@ -70,16 +63,18 @@ class SettingsWatcher:
         reloaded: Callable[[str, bool], None] = lambda _, __: None,
         *,
         keep_inputs: bool = False,
+        pace: Pace = PACE,
     ) -> None:
         """Read the files; this sends nothing.
 
         Args:
             files: the settings files, which take precedence over the cluster.
             cluster: the cluster to follow; None loads no client.
-            use: called in the event loop with each later snapshot.
-            reloaded: called in the event loop with each source that was read again (`settings` for the files), and
+            use: called in the watcher's thread with each later snapshot.
+            reloaded: called in the watcher's thread with each source that was read again (`settings` for the files), and
                 whether it can be used.
             keep_inputs: also keep what the snapshot was built from, which includes every node of a file.
+            pace: how often to look, and the clock.
 
         Raises:
             ConfigError: a file cannot be used, or there are no credentials for the API server.
@@ -95,23 +90,43 @@ class SettingsWatcher:
         self._nodes = 0  # in the fleet file, as it is in use
         self._dropped: Signature = ()  # of the fleet file with far fewer nodes
         self._loaded_before = False
-        self._settled = asyncio.Event()
-        self._stopped = False
+        self._pace = pace
+        self._built: tuple[object, ...] = ()  # the version of the cluster's settings in use
+        self._knew_nodes = False
+        self._earliest = 0.0  # when the next snapshot may be built
+        self.settled = threading.Event()
+        self._worker = Worker("settings", self._turn, self._stop_following)
         given = self._load()
         self._loaded_before = True
         inputs = SnapshotInputs.of(given)
         snapshot = inputs.snapshot()
         since = dict.fromkeys(SETTING_NAMES, datetime.now(UTC))
         self._in_use = _InUse(inputs if keep_inputs else None, snapshot, since)
-        self._cluster = None if cluster is None else _cluster_sources(cluster, given)
-        more: list[Job] = []
-        if self._cluster is None:
-            watched = WatchedFiles(_FILES, paths, self._build_from_files, self._use, seen)
-        else:
-            watched = WatchedFiles(_FILES, paths, self._load, self._cluster.give, seen)
-            more = [partial(self._follow, self._cluster)]
-        self._file_watcher = FileWatcher([watched], reloaded)
-        self.jobs: Sequence[Job] = [self._file_watcher.run, *more]
+        self._cluster = None if cluster is None else self._sources_of(cluster, given)
+        read = self._use_files if self._cluster is None else self._give_files
+        self._file_watcher = FileWatcher([WatchedFiles(_FILES, paths, read, seen)], reloaded)
+
+    def start(self, patience: float = 0.0) -> None:
+        """Start the threads; an API server that does not answer does not prevent it.
+
+        Args:
+            patience: seconds to wait, at most, until the snapshot holds all settings of the cluster.
+        """
+        self._worker.start()
+        self.settled.wait(patience)
+
+    def stop(self) -> None:
+        """Stop the threads; returns at once. The last snapshot stays."""
+        self._worker.stop()
+        self._stop_following()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._worker.join(STOP_SECONDS)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -151,17 +166,6 @@ class SettingsWatcher:
     def problems(self) -> dict[str, str]:
         """By source, why the newest version of the files is not in use; empty if it is."""
         return self._file_watcher.problems
-
-    async def settled(self) -> None:
-        """Wait, in the jobs' event loop, for a snapshot of all that the cluster has, or until a request to it fails."""
-        if self._cluster is not None:
-            await self._settled.wait()
-
-    def stop(self) -> None:
-        """Stop the threads that follow the API server; returns at once."""
-        self._stopped = True
-        if self._cluster is not None:
-            self._cluster.stop()
 
     def lines(self) -> Iterable[str]:
         """Of each setting of the cluster: its origin, age and problem; for people."""
@@ -228,12 +232,15 @@ class SettingsWatcher:
             )
         self._nodes, self._dropped = len(nodes), ()
 
-    def _build_from_files(self) -> tuple[SnapshotInputs, Snapshot]:
+    def _use_files(self) -> None:
         inputs = SnapshotInputs.of(self._load())
-        return inputs, inputs.snapshot()
+        self._use(inputs, inputs.snapshot())
 
-    def _use(self, built: tuple[SnapshotInputs, Snapshot]) -> None:
-        inputs, snapshot = built
+    def _give_files(self) -> None:
+        assert self._cluster is not None  # noqa: S101
+        self._cluster.give(self._load())
+
+    def _use(self, inputs: SnapshotInputs, snapshot: Snapshot) -> None:
         now, before = datetime.now(UTC), self._in_use
         since = {
             part: since if snapshot.digests.get(part) == before.snapshot.digests.get(part) else now
@@ -242,115 +249,51 @@ class SettingsWatcher:
         self._in_use = _InUse(inputs if self._keep_inputs else None, snapshot, since)
         self._use_snapshot(snapshot)
 
-    async def _follow(self, cluster: "ClusterSources") -> None:
-        sys.setswitchinterval(SWITCH_SECONDS)
-        cluster.start()
-        built: tuple[object, ...] = ()
-        were_known = False
-        earliest = 0.0
-        while not self._stopped:
-            version, known = cluster.version(), cluster.nodes_known
+    def _turn(self) -> float:
+        """Look at the files and at the copies of the cluster's settings, and build a snapshot if that is due."""
+        self._file_watcher.look()
+        if self._cluster is None:
+            self.settled.set()
+            return self._pace.files
+        if not self._built:
+            sys.setswitchinterval(SWITCH_SECONDS)
+            self._cluster.start()
+        version, known = self._cluster.version(), self._cluster.nodes_known
+        if version != self._built:
+            began = self._pace.clock()
             # Reviews need to learn at once whether the nodes are known; other changes may be collected.
-            if version != built and (time.monotonic() >= earliest or known != were_known):
-                built, were_known, began = version, known, time.monotonic()
-                await self._rebuild(cluster)
-                pause = max(PAUSE_SECONDS, (time.monotonic() - began) / SHARE)
-                earliest = began + pause if known else 0.0
-            if cluster.complete:
-                self._settled.set()
-            await asyncio.sleep(POLL_SECONDS if self._settled.is_set() else FIRST_POLL_SECONDS)
+            if began < self._earliest and known == self._knew_nodes:
+                return min(self._pace.files, self._earliest - began)
+            self._built, self._knew_nodes = version, known
+            self._rebuild(self._cluster)
+            now = self._pace.clock()
+            rest = max(self._pace.pause, (now - began) / self._pace.share)
+            self._earliest = now + rest if known and self.settled.is_set() else 0.0
+        if self._cluster.complete:
+            self.settled.set()
+        return self._pace.files
 
-    async def _rebuild(self, cluster: "ClusterSources") -> None:
-        def build() -> tuple[SnapshotInputs, Snapshot, Mapping[str, bool]]:
-            inputs, reloaded = cluster.read()
-            return inputs, inputs.snapshot(), reloaded
-
+    def _rebuild(self, cluster: "ClusterSources") -> None:
         try:
-            inputs, snapshot, reloaded = await asyncio.get_running_loop().run_in_executor(None, build)
+            inputs, reloaded = cluster.read()
+            snapshot = inputs.snapshot()
         except Exception:
             log.exception("a bug: no snapshot could be built; the last one stays in use")
             return
         for source, usable in reloaded.items():
             self._reloaded(source, usable)
-        self._use((inputs, snapshot))
+        self._use(inputs, snapshot)
 
+    def _stop_following(self) -> None:
+        if self._cluster is not None:
+            self._cluster.stop()
 
-class SettingsThread:
-    """Runs the jobs of a watcher in a thread, for a process without an event loop. Also a context manager.
+    def _sources_of(self, options: ClusterOptions, given: Mapping[str, Any]) -> "ClusterSources":
+        from webhook.kube.reflector import Access  # noqa: PLC0415  # the Kubernetes client takes some MiB
+        from webhook.settings.cluster_sources import ClusterSources, connector  # noqa: PLC0415
 
-    Start it after a fork, in the process that reads the settings. It does not keep the process alive.
-    """
-
-    def __init__(self, watcher: SettingsWatcher) -> None:
-        """Prepare; nothing runs yet."""
-        self._watcher = watcher
-        self._thread = threading.Thread(target=self._run, name="settings", daemon=True)
-        self._lock = threading.Lock()  # over _loop, _jobs and _stopped
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._jobs: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._settled = threading.Event()
-
-    def start(self, patience: float = 0.0) -> None:
-        """Start, once; an API server that does not answer does not prevent it.
-
-        Args:
-            patience: seconds to wait, at most, until the snapshot holds all settings of the cluster.
-        """
-        self._thread.start()
-        self._settled.wait(patience)
-
-    def stop(self) -> None:
-        """Stop the jobs and the thread; the last snapshot stays. May be called again, and before `start`."""
-        with self._lock:
-            self._stopped = True
-            if self._loop is not None and self._jobs is not None:
-                self._loop.call_soon_threadsafe(self._jobs.cancel)
-        if self._thread.is_alive():
-            self._thread.join(STOP_SECONDS)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._watch())
-        except asyncio.CancelledError:
-            pass
-        except Exception:
-            log.exception("a bug: settings are no longer followed; the last ones stay in use")
-        finally:
-            self._watcher.stop()  # here, where nothing starts another thread
-            self._settled.set()
-
-    async def _watch(self) -> None:
-        jobs = asyncio.ensure_future(self._run_jobs())
-        with self._lock:
-            if self._stopped:
-                jobs.cancel()
-            self._loop, self._jobs = asyncio.get_running_loop(), jobs
-        try:
-            await jobs
-        finally:
-            with self._lock:
-                self._loop = self._jobs = None
-
-    async def _run_jobs(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for job in self._watcher.jobs:
-                group.create_task(job())
-            await self._watcher.settled()
-            self._settled.set()
-
-
-def _cluster_sources(options: ClusterOptions, given: Mapping[str, Any]) -> "ClusterSources":
-    from webhook.settings.cluster_sources import ClusterSources  # noqa: PLC0415  # the Kubernetes client takes some MiB
-
-    return ClusterSources(options, given)
+        access = Access(connector(options), changed=self._worker.wake, pace=self._pace)
+        return ClusterSources(options, given, access)
 
 
 def _refuse_pipe(path: Path) -> None:

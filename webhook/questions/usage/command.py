@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,14 +22,14 @@ from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_c
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.devices.ledger import BoundPod
-from webhook.devices.nodes import read_node
+from webhook.devices.nodes import Node, read_node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import UsageReport, report
 from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
 from webhook.questions.usage.text import WAYS, as_json, as_yaml, show
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.table import FLEET, NODES
+from webhook.settings.table import FLEET, NODES, PODS
 
 WATCH_SECONDS = 2.0  # between two tables
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -163,21 +164,25 @@ class UsageCommand:
 
     def follow(self, settings: SettingsOptions) -> None:
         """Follow nodes and pods, and print what they come to whenever it changes."""
-        from webhook.kube.reflector import Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
-        from webhook.settings.pods import bound_pods_reflector  # noqa: PLC0415
+        from webhook.kube.reflector import Access, Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
+        from webhook.settings.pods import BOUND  # noqa: PLC0415
 
         inputs = settings.read()
         reader = inputs.snapshot().bound_pods
-        nodes = Reflector("nodes", NODES, settings.client, partial(read_node, config=reader.config))
-        pods = bound_pods_reflector(settings.client, reader)
+        changed = threading.Event()
+        access = Access(settings.client, changed=changed.set)
+        nodes: Reflector[Node] = Reflector(access, "nodes", NODES)
+        pods: Reflector[BoundPod] = Reflector(access, "pods", PODS, BOUND)
         shown: tuple[int, int] | None = None
         problem = ""
-        for one in (nodes, pods):
-            one.start()
+        nodes.follow(partial(read_node, config=reader.config))
+        pods.follow(reader.read)
         try:
             while True:
+                changed.wait()
+                changed.clear()
                 version = (nodes.version, pods.version)
-                if None not in (nodes.confirmed, pods.confirmed) and version != shown:
+                if nodes.settled and pods.settled and version != shown:
                     shown = version
                     known = sorted(nodes.objects.copy().values(), key=attrgetter("name"))
                     self._clear()
@@ -186,7 +191,7 @@ class UsageCommand:
                 if trouble and trouble != problem:
                     report_warning(trouble)
                 problem = trouble
-                time.sleep(WATCH_SECONDS if shown else 0.1)
+                time.sleep(WATCH_SECONDS if shown else 0.0)
         finally:
             for one in (nodes, pods):
                 one.stop()
