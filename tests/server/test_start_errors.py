@@ -47,6 +47,25 @@ def test_a_start_without_a_certificate_is_refused(start_error: StartError):
     assert "--tls-cert and --tls-key, or --standalone" in start_error()
 
 
+@pytest.mark.parametrize(("files", "starts"), [(64, True), (63, False)])
+def test_a_system_that_allows_too_few_open_files_is_refused(tls: Authority, files: int, starts: bool):
+    with port_in_use() as bind:  # so that it ends in any case
+        command = [
+            "sh",
+            "-c",
+            f'ulimit -n {files}; exec "$@"',
+            "sh",
+            str(COMMAND),
+            "serve",
+            "--bind",
+            bind,
+            *tls.options,
+        ]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ("files may be open" in check_error(ended.stderr)) != starts
+
+
 @contextlib.contextmanager
 def port_in_use() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as other:

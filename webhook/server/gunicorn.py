@@ -33,6 +33,7 @@ from webhook.server.wiring import Service
 
 FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
 MAX_OPEN_FILES = 8192
+MIN_OPEN_FILES = 64  # half for connections; the program itself has some 20, and silent clients must not take these
 KERNEL_BYTES = 128 << 10  # the socket buffers of a connection, each
 BACKLOG = 1024
 SWEEP_SECONDS = 0.25
@@ -216,9 +217,18 @@ def settle_memory() -> None:
 
 
 def bound_open_files() -> None:
-    """Limit open files, and so the connections before their handshake; the system refuses any more."""
+    """Limit open files, and so the connections before their handshake; the system refuses any more.
+
+    Raises:
+        ConfigError: the system allows too few.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
+    if wanted < MIN_OPEN_FILES:
+        raise ConfigError(
+            f"only {wanted} files may be open, with which silent clients could keep out the API server; "
+            f"allow at least {MIN_OPEN_FILES} (ulimit -n)"
+        )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
