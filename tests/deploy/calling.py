@@ -1,6 +1,6 @@
 """Which entries of the webhook configurations an API server would call for a request."""
 
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,16 +9,20 @@ cel = pytest.importorskip("cel_expr_python.cel", reason="there is no CEL library
 
 Json = dict[str, Any]
 
-_VARIABLES = ("object", "oldObject", "request")
-_CEL = cel.NewEnv(variables=dict.fromkeys(_VARIABLES, cel.Type.DYN))
+_CEL = cel.NewEnv(variables=dict.fromkeys(("object", "oldObject", "request"), cel.Type.DYN))
 
 
-@dataclass(frozen=True)
+@cache
+def _compile(expression: str) -> Any:
+    return _CEL.compile(expression)
+
+
 class Entry:
-    """An entry with its conditions, compiled."""
+    """An entry with its conditions, compiled, as the API server does when a configuration is stored."""
 
-    webhook: Json
-    conditions: list[Any]
+    def __init__(self, webhook: Json) -> None:
+        self.webhook = webhook
+        self._conditions = [_compile(condition["expression"]) for condition in webhook["matchConditions"]]
 
     @property
     def name(self) -> str:
@@ -51,21 +55,21 @@ class Entry:
     def _matches(self, request: Json) -> bool:
         """Judge the conditions in the order of the API server: one that is false wins over one that fails."""
         data = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
-        found = [condition.eval(data=data) for condition in self.conditions]
-        if any(value.type() == cel.Type.BOOL and value.value() is False for value in found):
-            return False
-        failed = [value.value() for value in found if value.type() != cel.Type.BOOL]
+        activation = _CEL.Activation(data)  # each condition by itself would convert the data anew
+        failed = []
+        for condition in self._conditions:
+            found = condition.eval(activation=activation)
+            if found.type() != cel.Type.BOOL:
+                failed.append(found.value())
+            elif not found.value():
+                return False
         assert not failed, f"{self.name}: {failed}"
         return True
 
 
 def entries(configurations: list[Json]) -> list[Entry]:
-    """Compile every condition, as the API server does when a configuration is stored."""
-    return [
-        Entry(webhook, [_CEL.compile(condition["expression"]) for condition in webhook["matchConditions"]])
-        for configuration in configurations
-        for webhook in configuration["webhooks"]
-    ]
+    """All entries of some configurations."""
+    return [Entry(webhook) for configuration in configurations for webhook in configuration["webhooks"]]
 
 
 def called(known: list[Entry], request: Json, path: str) -> set[str]:

@@ -1,9 +1,8 @@
-"""The fallback policies, evaluated as the API server evaluates it: conditions, then variables, then validations."""
+"""The fallback policies, evaluated as the API server evaluates them: conditions, then the variables of the validation."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from webhook.pod.quantity import parse
 from webhook.policy.policy import Policy
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="there is no CEL library for this platform")
+bindings = pytest.importorskip("cel_expr_python.ext.ext_bindings")
 strings = pytest.importorskip("cel_expr_python.ext.ext_strings")
 
 
@@ -45,38 +45,19 @@ _KUBERNETES = cel.CelExtension(
         _function("asInteger", _INT, [_STRING], _number),
     ],
 )
-_VARIABLES = ("object", "oldObject", "request", "variables")
-CEL = cel.NewEnv(variables=dict.fromkeys(_VARIABLES, cel.Type.DYN), extensions=[strings.ExtStrings(), _KUBERNETES])
+_CEL = cel.NewEnv(
+    variables=dict.fromkeys(("object", "oldObject", "request"), cel.Type.DYN),
+    extensions=[strings.ExtStrings(), bindings.ExtBindings(), _KUBERNETES],
+)
+
+
+_READ = re.compile(r"\bvariables\.(\w+)")
 
 
 @cache
 def _compile(expression: str) -> Any:
     """Fallback policies of different settings have most expressions in common."""
-    return CEL.compile(expression)
-
-
-@cache
-def _read_by(expression: str) -> frozenset[str]:
-    """The variables that an expression reads."""
-    return frozenset(re.findall(r"\bvariables\.(\w+)", expression))
-
-
-class Expression:
-    """A compiled expression."""
-
-    def __init__(self, text: str) -> None:
-        self._compiled = _compile(text)
-        self._reads = _read_by(text)
-
-    def value(self, data: Json, what: str) -> Any:
-        """Its value, which is no error.
-
-        It is given only the variables that it reads: the library converts all that it is given, each time.
-        """
-        variables = {name: value for name, value in data["variables"].items() if name in self._reads}
-        found = self._compiled.eval(data=data | {"variables": variables})
-        assert found.type() != cel.Type.ERROR, f"{what}: {found.value()}"
-        return found.plain_value()
+    return _CEL.compile(expression)
 
 
 def shown(sentence: str) -> str:
@@ -84,65 +65,50 @@ def shown(sentence: str) -> str:
     return re.sub(r"\\u[0-9a-f]{4}|\\.|[^ -~]", "?", sentence)
 
 
-@dataclass(frozen=True)
 class AdmissionPolicy:
-    """An admission policy, compiled.
+    """An admission policy, compiled: which requests it reads, and the message of its only validation."""
 
-    Attributes:
-        entry: which requests it reads.
-        variables: in order, all of them evaluated, so that none may fail.
-        expression, message: of its only validation.
-    """
-
-    entry: Entry
-    variables: list[tuple[str, Expression]]
-    expression: Expression
-    message: Expression
+    def __init__(self, policy: Json) -> None:
+        spec = policy["spec"]
+        constraints = spec["matchConstraints"]
+        matched = {"name": policy["metadata"]["name"], "rules": constraints["resourceRules"]}
+        self._entry = Entry(constraints | matched | {"matchConditions": spec["matchConditions"]})
+        self._refusal = _compile(_with_variables(spec))
 
     def refusal(self, request: Json) -> str:
         """The message of the refusal; empty if the request passes."""
-        if not self.entry.takes(request):
+        if not self._entry.takes(request):
             return ""
-        data = _evaluated(self.variables, request)
-        passes = self.expression.value(data, "the validation")
-        assert isinstance(passes, bool)
-        return "" if passes else str(self.message.value(data, "the message"))
+        data = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+        found = self._refusal.eval(data=data)
+        assert found.type() == _STRING, found.value()
+        return str(found.value())
 
 
-def _evaluated(variables: list[tuple[str, Expression]], request: Json) -> Json:
-    """What expressions read, with the variables in their order."""
-    known: Json = {}
-    data = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
-    data["variables"] = known
-    for name, expression in variables:
-        known[name] = expression.value(data, name)
-    return data
+def _with_variables(spec: Json) -> str:
+    """The refusal by the only validation, with all variables, none of which may fail.
 
-
-def _compiled(policy: Json) -> AdmissionPolicy:
-    spec = policy["spec"]
+    Those that read none of the others are bound together, then those that read these: the library limits the depth of an
+    expression. One by one, each evaluation would convert its data anew.
+    """
     (validation,) = spec["validations"]
-    webhook = spec["matchConstraints"] | {
-        "name": policy["metadata"]["name"],
-        "rules": spec["matchConstraints"]["resourceRules"],
-    }
-    entry = Entry(webhook, [_compile(each["expression"]) for each in spec["matchConditions"]])
-    variables = [(each["name"], Expression(each["expression"])) for each in spec["variables"]]
-    expression, message = (Expression(validation[key]) for key in ("expression", "messageExpression"))
-    return AdmissionPolicy(entry, variables, expression, message)
+    depth: dict[str, int] = {}
+    for variable in spec["variables"]:
+        depth[variable["name"]] = 1 + max((depth[name] for name in _READ.findall(variable["expression"])), default=0)
+    text = f"{validation['expression']} ? '' : {validation['messageExpression']}"
+    for level in range(max(depth.values()), 0, -1):
+        fields = [
+            f'"{each["name"]}": dyn({each["expression"]})' for each in spec["variables"] if depth[each["name"]] == level
+        ]
+        text = f"cel.bind(variables_{level}, {{{', '.join(fields)}}}, {text})"
+    return _READ.sub(lambda found: f"variables_{depth[found[1]]}.{found[1]}", text)
 
 
 class FallbackPolicies:
     """The fallback policies of some settings."""
 
-    _rendered: ClassVar[dict[tuple[str, str], list[AdmissionPolicy]]] = {}
-
     def __init__(self, config: DeviceConfig, policy: Policy) -> None:
-        settings = repr(config), policy.digest
-        if settings not in self._rendered:
-            policies = admission_policies(config, policy)[::2]
-            self._rendered[settings] = [_compiled(one) for one in policies]
-        self._policies = self._rendered[settings]
+        self._policies = [AdmissionPolicy(one) for one in admission_policies(config, policy)[::2]]
 
     def refusal(self, request: Json) -> str:
         """The message of the refusal; empty if the request passes. At most one policy reads a request."""

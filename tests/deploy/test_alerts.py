@@ -10,19 +10,18 @@ import subprocess
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.deploy.test_monitoring import ALERTS
-from tests.server.program import samples
 from webhook.server.metrics import LATENCY_BUCKETS, Metrics
 
 REQUIRED = "VGPU_WEBHOOK_PROMTOOL"  # "required": the test fails without promtool
 INTERVAL = 60  # seconds between two scrapes, and between two evaluations of a rule
 RULES = {rule["alert"]: rule for rule in ALERTS}
+EXPRESSIONS = " ".join(rule["expr"] for rule in ALERTS)
 MINUTE = 60
 END = 130 * MINUTE
 POD = {"job": "vgpu-webhook", "pod": "vgpu-webhook-a"}
@@ -40,23 +39,18 @@ class Recording:
         text = ",".join(f'{label}="{labels[label]}"' for label in sorted(labels))
         self._series[f"{name}{{{text}}}"][at] = value
 
-    def scrape(self, at: int, exposition: str, **target: str) -> None:
-        """Add the samples of a page of metrics that alerts read, with the labels of its target."""
-        for name, labels, value in _read(exposition):
-            self.add(at, name, value, {**target, **labels})
+    def scrape(self, at: int, metrics: Metrics) -> None:
+        """Add the samples that alerts read, with the labels of the webhook's target."""
+        for family in metrics.collect():
+            for sample in family.samples:
+                if sample.name in EXPRESSIONS:
+                    self.add(at, sample.name, sample.value, POD | sample.labels)
 
     def input_series(self) -> list[dict[str, str]]:
         return [
             {"series": name, "values": " ".join(str(found.get(at, "_")) for at in every())}
             for name, found in self._series.items()
         ]
-
-
-@lru_cache(maxsize=8)
-def _read(exposition: str) -> list[tuple[str, dict[str, str], float]]:
-    """Most scrapes of a recording are equal."""
-    expressions = " ".join(rule["expr"] for rule in ALERTS)
-    return [sample for sample in samples(exposition) if sample[0] in expressions]
 
 
 Scene = Callable[[Recording], None]
@@ -74,7 +68,7 @@ def scraped(change: Callable[[Metrics, int], None], begin: int = 0) -> Scene:
         for at in every(begin):
             change(metrics, at)
             recording.add(at, "up", 1, POD)
-            recording.scrape(at, metrics.exposition().decode(), **POD)
+            recording.scrape(at, metrics)
 
     return scene
 

@@ -109,7 +109,7 @@ strictly, in_namespaces, defaults, elsewhere = (
 )
 
 
-OF_PODS = [case for cases in rule_cases.ALL.values() for case in cases if "pod" in case]
+OF_PODS = [(rule, case) for rule, cases in rule_cases.ALL.items() for case in cases if "pod" in case]
 
 
 @cache
@@ -122,8 +122,9 @@ def of_case(settings: str) -> list[Both]:
     return [Both(snapshot, parse_policy(each, "policy")) for each in policies]
 
 
-@each_case("case", OF_PODS, ids=lambda case: case["name"])
-def test_cases(case: dict[str, Any]):
+@each_case("rule,case", OF_PODS, ids=lambda one: one[1]["name"])
+def test_cases(rule: str, case: dict[str, Any]):
+    """Those of other rules, whose settings matter to no fallback policy, all with the same settings."""
     admission_request = rule_cases._request(case)
     document = request(
         admission_request.object,
@@ -133,8 +134,8 @@ def test_cases(case: dict[str, Any]):
         oldObject=admission_request.old_object,
         userInfo={"username": admission_request.user},
     )
-    read = ("policy", "deviceConfig", "vnpus")
-    for where in of_case(json.dumps({key: case[key] for key in read if key in case}, sort_keys=True)):
+    read = {key: case[key] for key in ("policy", "deviceConfig", "vnpus") if key in case}
+    for where in of_case(json.dumps(read, sort_keys=True)) if rule in ISOLATION else [strictly()]:
         where.assert_agree(document)
 
 
@@ -195,6 +196,13 @@ def test_ephemeral_containers(old: dict[str, Any], debugging: dict[str, Any]):
 def test_a_pod_that_is_too_large_is_refused(container: dict[str, Any]):
     pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, **container)
     assert strictly().policies.refusal(request(pod)).startswith("pod-too-large: ")
+
+
+@pytest.mark.parametrize(("amount", "refused"), [("0", False), ("1", True)])
+def test_an_init_container_has_a_device_if_it_requests_more_than_nothing(amount: str, *, refused: bool):
+    limits = {"limits": {names.VGPU_NUMBER: amount}}
+    pod = drawing.pod_with("initContainers", resources=limits, securityContext={"privileged": True})
+    assert bool(strictly().assert_agree(request(pod))) is refused
 
 
 def test_the_fallback_policies_admit_a_pod_if_no_rule_denies():
