@@ -1,6 +1,7 @@
 """Remove each question from a copy of the repository, and check what is left: `python -m tests.removal [QUESTION]…`.
 
-A question is removed by its package, its line in QUESTIONS and its tests. What else fails then, knows of it.
+A question is removed by its package, its line in QUESTIONS, its page of the documentation and its tests, together with the
+questions that are about it, as the contract in pyproject.toml lists them. What else fails then, knows of it.
 """
 
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 from webhook.questions import QUESTIONS
@@ -23,11 +25,23 @@ CHECKS = (
 )
 
 
+def together(question: str) -> list[str]:
+    """A question, and those that are about it, by the contract that lets them import it."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (contract,) = [each for each in contracts if each.get("modules") == ["webhook.questions.*"]]
+    found = [question]
+    for importer, _, imported in [each.partition(" -> ") for each in contract["ignore_imports"]]:
+        about, subject = [name.split(".")[2].replace("_", "-") for name in (importer, imported)]
+        found += [about] * (subject == question)
+    return found
+
+
 def remove(question: str, copy: Path) -> None:
     """Remove a question."""
     package = question.replace("-", "_")
     for folder in ("webhook/questions", "tests/questions"):
         shutil.rmtree(copy / folder / package, ignore_errors=True)
+    (copy / "docs" / f"{question}.md").unlink(missing_ok=True)
     listed = copy / LIST
     listed.write_text(re.sub(rf'(?m)^    "{question}": .*\n', "", listed.read_text()))
 
@@ -52,9 +66,13 @@ def main(questions: list[str]) -> int:
         with tempfile.TemporaryDirectory() as directory:
             files = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
             subprocess.run(["tar", "-x", "-C", directory], input=files, check=True)
-            remove(question, Path(directory))
+            removed = together(question)
+            for each in removed:
+                remove(each, Path(directory))
             found = failures(Path(directory))
-        print(f"{question}: {'removed' if not found else 'still known elsewhere'}", *found, sep="\n", flush=True)
+        print(
+            f"{', '.join(removed)}: {'removed' if not found else 'still known elsewhere'}", *found, sep="\n", flush=True
+        )
         failed |= bool(found)
     return int(failed)
 

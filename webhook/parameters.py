@@ -63,7 +63,7 @@ class Parameters(BaseModel):
         Args:
             changes: other values for some of them; None leaves one out.
         """
-        found = self.model_dump(by_alias=True, exclude_defaults=True) | changes
+        found = self.model_dump(mode="json", by_alias=True, exclude_defaults=True) | changes
         spelled = {key: str(value).lower() if isinstance(value, bool) else value for key, value in found.items()}
         return {key: value for key, value in spelled.items() if value is not None}
 

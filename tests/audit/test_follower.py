@@ -469,7 +469,7 @@ def test_reading_can_be_stopped(log: Path, open_follower: Any):
 
 # --- queries ----------------------------------------------------------------------------------------------------------
 
-FILTERS = [Filter(), Filter(refused=True), Filter(rules=("card-*",), namespaces=("team-v*",))]
+FILTERS = [Filter(), Filter(refused=True), Filter(rule=("card-*",), namespace=("team-v*",))]
 
 
 @pytest.fixture
@@ -502,11 +502,11 @@ def test_globs_that_take_too_long_are_an_error(log: Path, monkeypatch: pytest.Mo
     follower = LogFollower(str(log))
     follower.look()
     follower.stop()
-    slow = Filter(names=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
+    slow = Filter(name=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
     for query in (follower.store.page, follower.store.summary, lambda wanted: list(follower.store.decisions(wanted))):
         with pytest.raises(RequestError, match="shorter"):
             query(slow)
-        query(Filter(names=("*z",)))
+        query(Filter(name=("*z",)))
     assert follower.store.summary().decisions == 1000
 
 

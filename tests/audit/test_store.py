@@ -57,13 +57,13 @@ filters = st.builds(
     since=times,
     until=times,
     refused=st.booleans(),
-    rules=globs,
-    namespaces=globs,
-    users=globs,
-    names=globs,
+    rule=globs,
+    namespace=globs,
+    user=globs,
+    name=globs,
     dry_run=st.sampled_from([None, False, True]),
     endpoint=st.sampled_from([None, "mutate"]),
-    words=st.sampled_from([(), ("refused",), ("repaired", "warned")]),
+    outcome=st.sampled_from([(), ("refused",), ("repaired", "warned")]),
 )
 
 
@@ -162,7 +162,7 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
         for table in (decisions_table, lines_table):
             assert db.scalar(select(func.count()).select_from(table)) == extent.count
         assert db.scalar(select(func.sum(decisions_table.c.bytes))) == size
-    assert store.page(Filter(users=("u0",))).entries == ()
+    assert store.page(Filter(user=("u0",))).entries == ()
 
 
 def test_nothing_of_it_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,58 +1,124 @@
-"""Filters on decisions."""
+"""Filters on decisions: one model, from which query strings, options of commands and conditions in SQL derive."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from webhook.audit.decision import Decision
+from webhook.durations import read_time
+from webhook.outcome import OutcomeWord
+from webhook.parameters import Parameters
 from webhook.texts import matches
 
-MAX_GLOB = 300  # characters that the console accepts
+MAX_GLOB = 300  # characters
+MAX_GLOBS = 20
+MAX_TIME = 40  # characters
 MAX_REMEMBERED = 256  # characters: texts of megabytes must not stay in memory
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What decisions must have in common; what is empty or None admits all.
+class Condition(NamedTuple):
+    """What a decision must be.
 
     Attributes:
-        since, until: made at or after the first, before the second.
-        refused: only refused ones.
-        rules, namespaces, users: globs, of which one must match: the id of a finding's rule, the namespace, the user.
-        dry_run, endpoint: as the decision has it.
-        words: outcomes of `webhook.outcome.WORDS`, of which it must be one.
-        names: globs, of which the object's name must match one.
-        id: of the decision.
+        attribute: of a decision.
+        operator: how it is compared: `>=`, `<`, `==`, `in`, `matches` one of some globs, or `has a rule` that does.
+        value: with what; None for the value of the parameter.
     """
 
-    since: datetime | None = None
-    until: datetime | None = None
-    refused: bool = False
-    rules: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    dry_run: bool | None = None
-    endpoint: str | None = None
-    words: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    id: str = ""
+    attribute: str
+    operator: str
+    value: Any = None
+
+
+class Moment(NamedTuple):
+    """A point in time, and how it was written: `2h` stays an age in a link."""
+
+    text: str
+    at: datetime
+
+
+def _moment(value: Any) -> Moment:
+    if isinstance(value, Moment):
+        return value
+    if isinstance(value, datetime):
+        return Moment(value.isoformat(), value)
+    if not isinstance(value, str) or len(value) > MAX_TIME:
+        raise ValueError(f"it must be a time of at most {MAX_TIME} characters")
+    # An age counts from a whole minute, so that the store can reuse the summary of a filter such as 2h.
+    return Moment(value, read_time(value.strip(), datetime.now(UTC).replace(second=0, microsecond=0)))
+
+
+_Time = Annotated[
+    Moment,
+    PlainValidator(_moment),
+    PlainSerializer(lambda moment: moment.text),
+    WithJsonSchema({"type": "string", "maxLength": MAX_TIME}),
+]
+_Globs = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=MAX_GLOB)], ...], Field(default=(), max_length=MAX_GLOBS)
+]
+
+
+class Filter(Parameters):
+    """Which decisions to take. All parameters have to match; of a repeated one, one value is enough."""
+
+    since: Annotated[_Time | None, Condition("time", ">=")] = Field(
+        None, description="Only decisions since this age, such as 2h, or time, such as 2026-11-20T10:00 (UTC)."
+    )
+    until: Annotated[_Time | None, Condition("time", "<")] = Field(
+        None, description="Only decisions before this age or time."
+    )
+    refused: Annotated[bool, Condition("allowed", "==", value=False)] = Field(
+        default=False, description="Refusals only."
+    )
+    outcome: Annotated[tuple[OutcomeWord, ...], Condition("word", "in")] = Field(
+        default=(), max_length=MAX_GLOBS, description="The outcome; would-be: if the policy enforced."
+    )
+    rule: Annotated[_Globs, Condition("findings", "has a rule")] = Field((), description="Findings of the rule.")
+    namespace: Annotated[_Globs, Condition("namespace", "matches")] = Field(
+        (), description="The namespace of the request."
+    )
+    user: Annotated[_Globs, Condition("user", "matches")] = Field((), description="The user of the request.")
+    name: Annotated[_Globs, Condition("name", "matches")] = Field((), description="The name of the object.")
+    dry_run: Annotated[bool | None, Condition("dry_run", "==")] = Field(
+        default=None, description="Dry runs only, or none of them."
+    )
+    endpoint: Annotated[Literal["mutate", "validate"] | None, Condition("endpoint", "==")] = Field(
+        default=None, description="Decisions of /mutate, or of /validate."
+    )
+    id: Annotated[str, Condition("id", "==")] = Field(default="", max_length=MAX_TIME, description="The decision's id.")
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What a decision must be; equal for equal filters, whatever else a subclass has."""
+        found = []
+        for name, field in Filter.model_fields.items():
+            (condition,) = [each for each in field.metadata if isinstance(each, Condition)]
+            value = getattr(self, name)
+            if value != field.default:
+                value = value.at if isinstance(value, Moment) else value
+                found.append(condition if condition.value is not None else condition._replace(value=value))
+        return tuple(found)
 
     def admits(self, decision: Decision) -> bool:
         """Whether a decision matches."""
-        return (
-            not (self.refused and decision.allowed)
-            and (not self.id or decision.id == self.id)
-            and (self.since is None or decision.time >= self.since)
-            and (self.until is None or decision.time < self.until)
-            and (self.dry_run is None or decision.dry_run is self.dry_run)
-            and (self.endpoint is None or decision.endpoint == self.endpoint)
-            and (not self.namespaces or _matches(decision.namespace, self.namespaces))
-            and (not self.users or _matches(decision.user, self.users))
-            and (not self.words or decision.word in self.words)
-            and (not self.rules or any([_matches(finding.rule, self.rules) for finding in decision.findings]))
-            and (not self.names or matches(decision.name, self.names))
+        return all(
+            [_TESTS[operator](getattr(decision, attribute), value) for attribute, operator, value in self.conditions]
         )
+
+    def query(self, **changes: Any) -> dict[str, Any]:
+        """The filter for a link, without other parameters; see `Parameters.query`."""
+        own = {field.alias for field in Filter.model_fields.values()}
+        return {key: value for key, value in super().query(**changes).items() if key in own or key in changes}
+
+    def only(self, **texts: str) -> dict[str, Any] | None:
+        """The query for exactly these rules, namespaces, users or names; None if one of them is too long for a filter."""
+        globs = {key: exactly(text) for key, text in texts.items()}
+        usable = all(0 < len(glob) <= MAX_GLOB and not glob.endswith("…") for glob in globs.values())
+        return self.query(**{key: [glob] for key, glob in globs.items()}) if usable else None
 
 
 EVERY = Filter()
@@ -71,3 +137,13 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
 @lru_cache(maxsize=4096)
 def _remembered(text: str, patterns: Sequence[str]) -> bool:
     return matches(text, patterns)
+
+
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    ">=": lambda found, wanted: found >= wanted,
+    "<": lambda found, wanted: found < wanted,
+    "==": lambda found, wanted: found == wanted,
+    "in": lambda found, wanted: found in wanted,
+    "matches": _matches,
+    "has a rule": lambda found, wanted: any([_matches(finding.rule, wanted) for finding in found]),
+}

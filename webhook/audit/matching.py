@@ -23,7 +23,7 @@ from sqlalchemy import (
     true,
 )
 
-from webhook.audit.filters import Filter
+from webhook.audit.filters import Condition, Filter
 from webhook.audit.tables import decisions
 
 NO_LEVELS = "[]"  # of a decision without findings
@@ -39,22 +39,24 @@ def is_sqlite(db: Connection) -> bool:
 
 def matching(db: Connection, wanted: Filter) -> ColumnElement[bool]:
     """What the decisions that match a filter have in common."""
-    each = decisions.c
-    texts = (each.namespace, wanted.namespaces), (each.user, wanted.users), (each.name, wanted.names)
-    conditions = [_any_glob(db, value, globs) for value, globs in texts if globs]
-    if wanted.since is not None:
-        conditions.append(each.at >= to_micros(wanted.since))
-    if wanted.until is not None:
-        conditions.append(each.at < to_micros(wanted.until))
-    if wanted.refused:
-        conditions.append(each.allowed == false())
-    if wanted.words:
-        conditions.append(each.word.in_(wanted.words))
-    if wanted.rules:
-        conditions += [each.levels != NO_LEVELS, _any_rule(db, each.levels, wanted.rules)]
-    exact = (each.dry_run, wanted.dry_run), (each.endpoint, wanted.endpoint), (each.id, storable(wanted.id) or None)
-    conditions += [column == value for column, value in exact if value is not None]
-    return and_(true(), *conditions)
+    return and_(true(), *[_condition(db, each) for each in wanted.conditions])
+
+
+def _condition(db: Connection, wanted: Condition) -> ColumnElement[bool]:
+    stored = decisions.c[{"time": "at", "findings": "levels"}.get(wanted.attribute, wanted.attribute)]
+    value = wanted.value
+    match wanted.operator:
+        case ">=":
+            return stored >= to_micros(value)
+        case "<":
+            return stored < to_micros(value)
+        case "in":
+            return stored.in_(value)
+        case "matches":
+            return _any_glob(db, stored, value)
+        case "has a rule":
+            return and_(stored != NO_LEVELS, _any_rule(db, stored, value))
+    return stored == (storable(value) if isinstance(value, str) else value)
 
 
 def storable(value: str) -> str:

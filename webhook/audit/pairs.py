@@ -11,7 +11,7 @@ import jsonpatch
 import orjson
 
 from webhook.audit.decision import Decision
-from webhook.audit.filters import MAX_GLOB, Filter, exactly
+from webhook.audit.filters import MAX_GLOB, Filter, Moment, exactly
 from webhook.errors import Malformed
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
@@ -174,17 +174,21 @@ def _near(store: "DecisionStore", number: int, decision: Decision) -> "list[Numb
     if max(len(decision.namespace), len(decision.user)) > MAX_GLOB:
         return []  # not a real name; compiling a glob of a megabyte takes seconds, and the result stays in memory
     judges = decision.endpoint == "validate"
-    wanted = Filter(
-        since=moved(decision.time, -APART),
-        until=moved(decision.time, APART),
-        namespaces=(exactly(decision.namespace),),
-        users=(exactly(decision.user),),
+    wanted = Filter.model_construct(  # the globs may be longer than those of people
+        since=_moment(moved(decision.time, -APART)),
+        until=_moment(moved(decision.time, APART)),
+        namespace=(exactly(decision.namespace),),
+        user=(exactly(decision.user),),
         dry_run=decision.dry_run,
         endpoint="mutate" if judges else "validate",
     )
     if judges:
         return list(store.page(wanted, before=number, limit=MAX_LOOKED_AT).entries)
     return store.following(wanted, number, MAX_LOOKED_AT)
+
+
+def _moment(at: datetime | None) -> Moment | None:
+    return Moment("", at) if at is not None else None
 
 
 def moved(at: datetime, by: timedelta) -> datetime | None:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 
 from webhook.audit.database import Database
 from webhook.audit.decision import Decision, is_id, parse_decision
-from webhook.audit.filters import EVERY, Filter
+from webhook.audit.filters import EVERY, Condition, Filter
 from webhook.audit.matching import matching, storable, to_micros, to_moment
 from webhook.audit.summary import Summary
 from webhook.audit.sums import summarise
@@ -124,7 +124,7 @@ class DecisionStore:
         """
         self._keep = keep or Retention()
         self._database = database or Database.new(self._keep.bytes)
-        self._summaries: dict[Filter, tuple[Extent, Summary]] = {}
+        self._summaries: dict[tuple[Condition, ...], tuple[Extent, Summary]] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -301,11 +301,11 @@ class DecisionStore:
         with self._database.reading() as db:
             extent = _extent(db)
             with self._lock:
-                kept = self._summaries.pop(wanted, None)
+                kept = self._summaries.pop(wanted.conditions, None)
             if kept is None or kept[0] != extent:
                 kept = extent, summarise(db, wanted)
         with self._lock:
-            self._summaries[wanted] = kept
+            self._summaries[wanted.conditions] = kept
             if len(self._summaries) > MAX_SUMMARIES:
                 del self._summaries[next(iter(self._summaries))]
         return kept[1]

@@ -1,12 +1,13 @@
 """Options that several commands share, each defined once, and the types of their values; webhook.cli.inputs has more."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from enum import EnumMeta
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
 
 import click
 
@@ -14,6 +15,11 @@ from webhook.cli.program import bad_usage
 from webhook.durations import format_duration, parse_duration, read_time
 from webhook.errors import ConfigError
 from webhook.volcano.target import parse_version
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo  # most commands need no pydantic
+
+    from webhook.parameters import Parameters
 
 PORT = click.IntRange(0, 65535)
 
@@ -149,6 +155,46 @@ target_option: Decorator = click.option(
 warnings_as_errors_option: Decorator = click.option(
     "--warnings-as-errors", is_flag=True, help="Exit with 3 if there are warnings and nothing worse."
 )
+
+
+def parameter_options(model: "type[Parameters]", *left_out: str, **more: Any) -> list[Decorator]:
+    """The options for parameters: a list is repeated, yes or no is a flag.
+
+    Args:
+        model: the parameters.
+        left_out: those without an option.
+        more: a list of other names of an option, or its type.
+    """
+    return [
+        click.option(*_names(name, field, more), help=field.description, **_kind(name, field, more))
+        for name, field in model.model_fields.items()
+        if name not in left_out
+    ]
+
+
+def _names(name: str, field: "FieldInfo", more: Mapping[str, Any]) -> list[str]:
+    spelled = name.replace("_", "-")
+    short = [more[name]] if isinstance(more.get(name), str) else []
+    return [*short, f"--{spelled}/--no-{spelled}" if field.annotation == bool | None else f"--{spelled}", name]
+
+
+def _kind(name: str, field: "FieldInfo", more: Mapping[str, Any]) -> dict[str, Any]:
+    hint = field.annotation
+    several = get_origin(hint) is tuple
+    if hint is bool:
+        return {"is_flag": True}
+    if hint == bool | None:
+        return {"default": None}
+    choices = [
+        value for part in get_args(hint) for value in get_args(part) or (part if isinstance(part, EnumMeta) else ())
+    ]
+    if isinstance(more.get(name), click.ParamType):
+        return {"type": more[name], "multiple": several}
+    if choices and all(isinstance(value, str) for value in choices):
+        return {"type": click.Choice(list(map(str, choices))), "multiple": several}
+    return {"metavar": "GLOB", "multiple": several}
+
+
 STORE_VARIABLE = "VGPU_WEBHOOK_STORE"
 
 

@@ -11,6 +11,7 @@ FILTERS = {
     "outcome": "refused",
     "dryRun": "false",
     "endpoint": "validate",
+    "id": "0123456789ab",
 }
 REQUESTS = {
     "decisions": [{}, {**FILTERS, "before": "1000", "limit": "5"}, {"after": "1"}],

@@ -43,7 +43,7 @@ def test_decisions_come_newest_first(client: Any):
     ("query", "found"),
     [
         ("?refused=true", [12, 10, 8, 2]),
-        ("?outcome=ref*&outcome=warned", [14, 12, 10, 8, 2]),
+        ("?outcome=refused&outcome=warned", [14, 12, 10, 8, 2]),
         ("?rule=mode-*&rule=host-access", [14, 2]),
         ("?namespace=team-v*&endpoint=validate", [12, 10, 8, 4, 2]),
         ("?user=chris*", [16, 15]),

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event, Timer
@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import click
 
-from webhook.audit.decision import ENDPOINTS, Decision, is_id, to_record
+from webhook.audit.decision import Decision, is_id, to_record
 from webhook.audit.filters import EVERY, Filter
 from webhook.audit.pairs import Lookup
 from webhook.audit.reader import STANDARD_INPUT, LogReader
@@ -30,6 +30,7 @@ from webhook.cli.options import (
     combined,
     duration,
     output_option,
+    parameter_options,
     refuse_both,
     refuse_url,
     store_option,
@@ -41,7 +42,6 @@ from webhook.emit import to_json
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
-from webhook.outcome import WORDS
 from webhook.questions.decisions.text import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
 from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
@@ -119,43 +119,19 @@ def log_files_option(*names: str) -> Decorator:
     )
 
 
-def _filter(
-    since: datetime | None,
-    until: datetime | None,
-    refused: bool,
-    outcome: tuple[str, ...],
-    rule: tuple[str, ...],
-    namespace: tuple[str, ...],
-    all_namespaces: bool,
-    user: tuple[str, ...],
-    name: tuple[str, ...],
-    dry_run: bool | None,
-    endpoint: str | None,
-) -> Filter:
+def _filter(namespace: tuple[str, ...], all_namespaces: bool, **values: Any) -> Filter:
     refuse_both(namespace, all_namespaces)
-    return Filter(since, until, refused, rule, namespace, user, dry_run, endpoint, outcome, name)
+    return Filter.checked(
+        {"namespace": namespace, **{key: value for key, value in values.items() if value is not None}}
+    )
 
 
 filter_option = combined(
     "wanted",
     _filter,
-    click.option(
-        "--since",
-        type=POINT_IN_TIME,
-        help="Only decisions since this age, such as 2h, or time, such as 2026-11-20T10:00 (UTC).",
-    ),
-    click.option("--until", type=POINT_IN_TIME, help="Only decisions before this age or time."),
-    click.option("--refused", is_flag=True, help="Refusals only."),
-    click.option(
-        "--outcome", type=click.Choice(WORDS), multiple=True, help="The outcome; would-be: if the policy enforced."
-    ),
-    click.option("--rule", type=RuleGlob(), multiple=True, help="Findings of the rule."),
-    click.option("-n", "--namespace", metavar="GLOB", multiple=True, help="The namespace of the request."),
+    *parameter_options(Filter, "id", since=POINT_IN_TIME, until=POINT_IN_TIME, rule=RuleGlob(), namespace="-n"),
     click.option("-A", "--all-namespaces", is_flag=True, help="Every namespace, which is the default."),
-    click.option("--user", metavar="GLOB", multiple=True, help="The user of the request."),
-    click.option("--name", metavar="GLOB", multiple=True, help="The name of the object."),
-    click.option("--dry-run/--no-dry-run", default=None, help="Dry runs only, or none of them."),
-    click.option("--endpoint", type=click.Choice(ENDPOINTS), help="Decisions of /mutate, or of /validate."),
+    taken=[*(Filter.model_fields.keys() - {"id"}), "all_namespaces"],
 )
 
 

@@ -16,7 +16,7 @@ from webhook.audit.pairs import pair_of, pairs_among
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
 from webhook.console.pages import ResponseModel, Section
-from webhook.console.parameters import FilterRequest, wider
+from webhook.console.parameters import wider
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import MAX_TEXT, brief, shallow
@@ -132,7 +132,7 @@ class DecisionList(ResponseModel):
     log: LogStatus | None = None
 
 
-def drawn(state: ConsoleState, wanted: FilterRequest, found: DecisionList) -> Mapping[str, Any]:
+def drawn(state: ConsoleState, wanted: Filter, found: DecisionList) -> Mapping[str, Any]:
     """What the page of all decisions shows besides the list: its filters, charts and counts."""
     summary = sum_up(state, wanted)
     return {
@@ -150,13 +150,13 @@ def drawn(state: ConsoleState, wanted: FilterRequest, found: DecisionList) -> Ma
 
 @SECTION.page("/decisions", "decisions.html", more=drawn)
 def decisions(
-    state: ConsoleState, wanted: FilterRequest, before: Before = None, after: After = None, limit: Limit = ROWS
+    state: ConsoleState, wanted: Filter, before: Before = None, after: After = None, limit: Limit = ROWS
 ) -> DecisionList:
     """Recorded decisions, newest first."""
     source = state.decisions
     if source is None:
         return DecisionList()
-    page = source.store.page(wanted.filter(), before=before, after=after, limit=limit)
+    page = source.store.page(wanted, before=before, after=after, limit=limit)
     repairs = pairs_among(page.entries)
     if after is not None:  # the repair may have been in the response before
         lone = [each for each in page.entries if each.decision.endpoint == "validate" and each.number not in repairs]
@@ -184,7 +184,7 @@ def drawn_decision(_: ConsoleState, __: Parameters, found: DecisionInFull) -> Ma
         "raw": _cut(to_json(to_record(recorded))),
         "rules": {row.id for row in rows()},
         "is_id": is_id,
-        "filters": FilterRequest(),
+        "filters": Filter(),
         "max_shown": MAX_SHOWN,
     }
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 from pydantic import Field
 
 from webhook.audit.decision import spell_time
-from webhook.audit.filters import exactly
+from webhook.audit.filters import Filter, exactly
 from webhook.audit.summary import OTHERS, Count, Summary, Trend, worst_first
 from webhook.console.pages import ResponseModel
-from webhook.console.parameters import FilterRequest
 from webhook.console.pictures.charts import Chart, Series, axis, chart
 from webhook.console.state import ConsoleState
 from webhook.outcome import WORDS
@@ -74,14 +73,14 @@ class DecisionSummary(ResponseModel):
     refusals_by_namespace: CountsOverTime
 
 
-def decisions_summary(state: ConsoleState, wanted: FilterRequest) -> DecisionSummary:
+def decisions_summary(state: ConsoleState, wanted: Filter) -> DecisionSummary:
     """Decisions summed up."""
     return to_decision_summary(sum_up(state, wanted))
 
 
-def sum_up(state: ConsoleState, wanted: FilterRequest) -> Summary:
+def sum_up(state: ConsoleState, wanted: Filter) -> Summary:
     """The decisions that match, summed up."""
-    return state.decisions.store.summary(wanted.filter()) if state.decisions else Summary()
+    return state.decisions.store.summary(wanted) if state.decisions else Summary()
 
 
 def to_decision_summary(found: Summary) -> DecisionSummary:
@@ -150,7 +149,7 @@ class TitledChart(NamedTuple):
     zooms: Sequence[Query]
 
 
-def history(found: Summary, wanted: FilterRequest) -> list[TitledChart]:
+def history(found: Summary, wanted: Filter) -> list[TitledChart]:
     """The charts of the page, outcomes and refusals over the same time; none if no decision matched."""
     outcomes, refusals = found.outcomes, found.refusals_of
     times = [int(at.timestamp()) for at in outcomes.times()]
@@ -179,6 +178,6 @@ def history(found: Summary, wanted: FilterRequest) -> list[TitledChart]:
     return [*titled, _titled("Refusals by rule", second, by_rule, wanted)]
 
 
-def _titled(title: str, made: Chart, legend: list[LegendEntry], wanted: FilterRequest) -> TitledChart:
+def _titled(title: str, made: Chart, legend: list[LegendEntry], wanted: Filter) -> TitledChart:
     zooms = [wanted.query(since=bar.begin, until=bar.end) for bar in made.bars]
     return TitledChart(title, made, legend, [entry.style for entry in legend], zooms)
