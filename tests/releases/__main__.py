@@ -13,6 +13,7 @@ from tests.deploy.files import ROOT
 from tests.docs.generated import set_part, shown
 from tests.docs.markdown import tables
 from tests.releases.compare import ADMITTED, DOUBT, FLEETS, PODS, REFUSED, TIGHT, Comparison, compare
+from tests.releases.recorded import RECORDED, record
 from webhook.volcano.target import Version, format_version, parse_version
 
 PAGE = ROOT / "docs" / "proof.md"
@@ -56,9 +57,13 @@ def main() -> int:
     parser.add_argument("--fleets", type=int, default=500, help=f"how many of each family, each with {PODS} pods")
     parser.add_argument("--family", action="append", choices=FAMILIES, help="only this one")
     parser.add_argument("--write", type=Path, default=PAGE, help="the page with the table")
+    parser.add_argument("--record", action="store_true", help=f"write {RECORDED.name} anew instead of comparing")
     chosen = parser.parse_args()
     if not chosen.directory.is_dir() or not programs(chosen.directory):
         sys.exit(f"{chosen.directory} has no program of a release; docs/proof.md says how to build one")
+    if chosen.record:
+        RECORDED.write_text(record(programs(chosen.directory), chosen.seed))
+        return 0
     rows, differs = [], False
     for version, program in programs(chosen.directory):
         name = program.name.removeprefix("v")

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.releases import families
 from tests.releases.fleets import Object, RandomFleet, random_fleet
@@ -76,6 +75,22 @@ def verdict(pod: Object, snapshot: Snapshot) -> tuple[str, Object]:
     return DOUBT if any(violation.rule in NODES_DECIDE for violation in outcome.violations) else ADMITTED, repaired
 
 
+def question(fleet: RandomFleet, family: str, version: str) -> tuple[list[str], Object]:
+    """What the engine says of each pod of a fleet, and what a release is asked about: the pods with their repairs."""
+    snapshot = snapshot_of(fleet, version)
+    judged = [verdict(pod, snapshot) for pod in fleet.pods]
+    policies = POLICIES if fleet.schedule_policy is None else [fleet.schedule_policy]
+    pods = [repaired for _, repaired in judged]
+    asked = {"family": family, "deviceConfig": fleet.config, "policies": policies, "nodes": fleet.nodes, "pods": pods}
+    return [word for word, _ in judged], asked
+
+
+def differs(word: str, does: str) -> bool:
+    """Whether a release does something else with a pod than the engine says."""
+    placed = does == PLACES
+    return PLACED.get(word, placed) != placed
+
+
 def ask(program: Path, fleets: list[Object]) -> list[list[str]]:
     """The verdicts of a release for each pod of each fleet."""
     lines = "".join(f"{json.dumps(fleet)}\n" for fleet in fleets)
@@ -90,25 +105,12 @@ def ask(program: Path, fleets: list[Object]) -> list[list[str]]:
 def compare(program: Path, version: str, seed: int, fleets: int, family: str = "vgpu") -> Comparison:
     """Compare the verdicts on random pods of a family; the same seed makes the same pods for every release."""
     rng = random.Random(seed)
-    asked: list[tuple[list[str], Object]] = []
-    for _ in range(fleets):
-        fleet = FLEETS[family](rng, PODS)
-        snapshot = snapshot_of(fleet, version)
-        judged = [verdict(pod, snapshot) for pod in fleet.pods]
-        policies = POLICIES if fleet.schedule_policy is None else [fleet.schedule_policy]
-        shown: dict[str, Any] = {
-            "family": family,
-            "deviceConfig": fleet.config,
-            "policies": policies,
-            "nodes": fleet.nodes,
-        }
-        asked.append(([word for word, _ in judged], {**shown, "pods": [pod for _, pod in judged]}))
+    asked = [question(FLEETS[family](rng, PODS), family, version) for _ in range(fleets)]
     found = Comparison()
     for (words, fleet), answer in zip(asked, ask(program, [fleet for _, fleet in asked]), strict=True):
         for word, pod, does in zip(words, fleet["pods"], answer, strict=True):
-            placed = does == PLACES
             found.counts[word] += 1
             found.skipped += does == SKIPS
-            if PLACED.get(word, placed) != placed:
+            if differs(word, does):
                 found.differences.append({**fleet, "pods": [pod], "verdict": word, "does": does})
     return found

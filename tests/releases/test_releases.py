@@ -1,5 +1,6 @@
 """`make releases` compares with any program; here with small ones that stand for a release."""
 
+import json
 import random
 import sys
 from collections import Counter
@@ -10,10 +11,12 @@ import pytest
 from tests.docs.generated import shown
 from tests.docs.markdown import tables
 from tests.releases import __main__ as releases
-from tests.releases.compare import ADMITTED, DOUBT, REFUSED, TIGHT, compare
+from tests.releases.compare import ADMITTED, DOUBT, PLACES, REFUSED, REFUSES, TIGHT, compare, differs, question
 from tests.releases.fleets import random_fleet
+from tests.releases.recorded import SIZES, record, recorded
 from tests.releases.tags import new_tags
 from webhook import names
+from webhook.volcano.target import format_version, parse_version
 
 PLACES_ALL = "[print(json.dumps(['placed'] * len(json.loads(line)['pods']))) for line in sys.stdin]"
 PLACES_NONE = "[print(json.dumps(['refused'] * len(json.loads(line)['pods']))) for line in sys.stdin]"
@@ -92,6 +95,34 @@ def test_the_random_fleets_have_what_the_page_says():
     assert {fleet.schedule_policy for fleet in fleets} == {None, "default", "binpack", "spread"}
     annotations = {key for fleet in fleets for pod in fleet.pods for key in pod["metadata"]["annotations"]}
     assert annotations == names.AUTHOR_ANNOTATIONS
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_verdicts_match_what_each_release_did(family: str):
+    found, wrong = Counter[str](), []
+    for of, fleet, does in recorded():
+        for release, answers in does.items() if of == family else ():
+            words, _ = question(fleet, family, format_version(parse_version(release)))
+            found.update(answers)
+            for pod, word, answer in zip(fleet.pods, words, answers, strict=True):
+                if differs(word, answer):
+                    wrong.append((release, word, answer, pod, fleet.nodes))
+    assert wrong == []
+    assert found[PLACES] > 50
+    assert found[REFUSES] > 50
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_each_release_on_the_page_is_recorded(family: str):
+    rows = tables(shown(releases.PAGE.read_text())[releases.PART])[0][1:]
+    listed = {row[0] for row in rows if row[1] == family}
+    assert {frozenset(does) for of, _, does in recorded() if of == family} == {frozenset(listed)}
+
+
+def test_a_program_can_be_recorded(tmp_path: Path):
+    lines = record([((1, 15, 1), program(tmp_path, "v1.15.1", PLACES_ALL))], 1).splitlines()
+    assert len(lines) == sum(SIZES.values())
+    assert all(json.loads(line)["does"] == {"1.15.1": ["placed"] * len(json.loads(line)["pods"])} for line in lines)
 
 
 def test_every_supported_tag_that_is_not_listed_is_new():
