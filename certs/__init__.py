@@ -1,4 +1,4 @@
-"""Certificates: creates and renews them, in files or in a cluster. Imports `webhook.kube`, the client, and nothing above it.
+"""Certificates: creates and renews them, in files or in a cluster. Imports `webhook.cluster`, the client, and nothing above it.
 
     __main__ > ensure | show > cluster > plan > state > verify | pki
                                   └──> binding

@@ -21,7 +21,7 @@ from certs.pki import CLOCK_SKEW
 from certs.plan import AUTHORITY, SERVING, Action, apply
 from certs.state import ClusterState, Configuration, Observed, Secret
 from webhook import names
-from webhook.kube.client import APPLY_PATCH, JSON_PATCH, Client, Object
+from webhook.cluster.client import APPLY_PATCH, JSON_PATCH, Client, Object
 
 _FIELD_MANAGER = "vgpu-webhook-certs"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"

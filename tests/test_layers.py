@@ -31,7 +31,7 @@ OUTSIDE_THE_CORE = {
     "webhook.cli",
     "webhook.console",
     "webhook.questions",
-    "webhook.kube",
+    "webhook.cluster",
     "webhook.manifests",
     "webhook.inputs",
     "webhook.existing",

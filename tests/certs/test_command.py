@@ -11,7 +11,7 @@ from tests.kube.apiserver import TOKEN
 from tests.server.program import Authority
 from webhook.cli import certs as command
 from webhook.cli.main import main
-from webhook.kube.credentials import Credentials
+from webhook.cluster.credentials import Credentials
 
 
 def test_the_service_account_of_a_pod(

@@ -7,9 +7,9 @@ import click
 import pytest
 
 from webhook.cli.inputs import settings_option
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.table import SETTING_NAMES
-from webhook.settings.watcher import SettingsWatcher
 
 
 def read(*argv: str) -> Any:

@@ -9,7 +9,7 @@ from tests.server.client import Connection, context
 from tests.server.program import Authority, Program
 
 HOST = "vgpu-webhook.vgpu-webhook.svc"
-FORGETS_SOON = {"kube.pace.PACE": "module.Pace(gone=1.0)"}  # a node of one test is not in doubt in the next one
+FORGETS_SOON = {"cluster.pace.PACE": "module.Pace(gone=1.0)"}  # a node of one test is not in doubt in the next one
 
 
 class ServiceAuthority(Authority):

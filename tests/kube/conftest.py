@@ -7,7 +7,7 @@ import pytest
 
 from tests.kube.apiserver import ApiServer
 from tests.server.program import Authority
-from webhook.kube.credentials import Credentials
+from webhook.cluster.credentials import Credentials
 
 
 @pytest.fixture(scope="session")

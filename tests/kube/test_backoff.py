@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.kube.pace import PACE
-from webhook.kube.reflector import RESET_SECONDS, Backoff
+from webhook.cluster.pace import PACE
+from webhook.cluster.reflector import RESET_SECONDS, Backoff
 
 FIRST_DELAY, MAX_DELAY = PACE.first_delay, PACE.max_delay
 

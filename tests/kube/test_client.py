@@ -11,10 +11,10 @@ import pytest
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import broken, drop, garbage, hang, sends, slow, status
 from tests.server.program import Authority, until
+from webhook.cluster import client as module
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube import client as module
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
 
 PODS = "/api/v1/pods"
 

@@ -10,10 +10,10 @@ import pytest
 from tests.clock import Clock
 from tests.kube.apihttp import ReceivedRequest, StatusError
 from tests.kube.apiserver import ApiServer, Object
-from webhook.kube import lease as lease_module
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
-from webhook.kube.lease import LEASE_SECONDS, Lease
+from webhook.cluster import lease as lease_module
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.lease import LEASE_SECONDS, Lease
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/vgpu-webhook/leases"
 

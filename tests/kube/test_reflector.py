@@ -12,11 +12,11 @@ from tests.clock import Clock
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import drop, garbage, hang, sends, status
 from tests.server.program import until
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.pace import Pace
+from webhook.cluster.reflector import Access, Reflector, State
 from webhook.errors import ClusterError
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
-from webhook.kube.pace import Pace
-from webhook.kube.reflector import Access, Reflector, State
 
 Start = Callable[..., Reflector[str]]
 FIRST = 0.03  # seconds before the second attempt

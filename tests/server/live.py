@@ -10,7 +10,7 @@ from tests.server.program import Program
 from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review
 
 # As in production, with shorter delays.
-QUICK = {"kube.pace.PACE": "module.Pace(files=0.1, pause=0.1, share=1.0, first_delay=0.05, max_delay=0.3, gone=0.1)"}
+QUICK = {"cluster.pace.PACE": "module.Pace(files=0.1, pause=0.1, share=1.0, first_delay=0.05, max_delay=0.3, gone=0.1)"}
 DEVICE_CONFIG = "volcano-vgpu-device-config"
 POLICY = "vgpu-webhook-policy"
 OWN = "vgpu-webhook"

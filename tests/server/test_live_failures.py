@@ -22,7 +22,7 @@ def api(authority: Authority) -> Iterator[ApiServer]:
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 3}")
     # A fleet that gets stale takes effect at once; only changes of nodes wait for the pause.
-    patient = {"kube.pace.PACE": QUICK["kube.pace.PACE"].replace("pause=0.1", "pause=60")}
+    patient = {"cluster.pace.PACE": QUICK["cluster.pace.PACE"].replace("pause=0.1", "pause=60")}
     live = Live(start, api, tmp_path / "kubeconfig", constants=patient)
     until(lambda: live.refused(5) == ["card-count"])
     api.stop()

@@ -18,8 +18,8 @@ from tests.server.conftest import Start
 from tests.server.live import QUICK
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import admission_response, review
+from webhook.cluster.file_watcher import WatchedFiles, signature
 from webhook.server.tls import ServingTls
-from webhook.settings.file_watcher import WatchedFiles, signature
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.kube.apiserver import config_map
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
-from webhook.kube.reflector import Access, Copy, State
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.reflector import Access, Copy, State
+from webhook.cluster.sources import ConfigMapSource
 from webhook.policy.policy import default_policy
-from webhook.settings.cluster_sources import ConfigMapSource
 from webhook.settings.snapshot import default_device_config
 from webhook.settings.sources import SourceStatus
 from webhook.settings.table import DEVICE_CONFIG, POLICY

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from certs.pki import replace
+from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.errors import ConfigError
-from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
 
 
 class Watched:

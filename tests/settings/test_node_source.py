@@ -11,15 +11,15 @@ from tests.kube.faults import status
 from tests.reviewing import request
 from tests.server.live import gpu_node
 from tests.server.program import until
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.pace import Pace
+from webhook.cluster.reflector import Access
+from webhook.cluster.sources import NodeSource
 from webhook.devices.config_file import parse_device_config
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
-from webhook.kube.pace import Pace
-from webhook.kube.reflector import Access
 from webhook.names import VGPU_NUMBER
 from webhook.policy.policy import default_policy
 from webhook.review import validate
-from webhook.settings.cluster_sources import NodeSource
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
 
 CONFIG = default_device_config()

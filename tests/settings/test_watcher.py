@@ -19,12 +19,12 @@ from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.kube.faults import hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
+from webhook.cluster.pace import Pace
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
-from webhook.kube.pace import Pace
 from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
 from webhook.settings.table import COLLECTIONS
-from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
 
 QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
@@ -453,7 +453,7 @@ def test_a_bug_is_logged_and_later_changes_are_used(files: Paths, caplog: pytest
 def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Paths):
     script = (
         "import sys, webhook.cli.console, webhook.cli.serve\n"
-        "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import or_samples\n"
+        "from webhook.cluster.watcher import SettingsWatcher; from webhook.settings.files import or_samples\n"
         "SettingsWatcher(or_samples({}), None).start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )

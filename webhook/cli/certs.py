@@ -39,9 +39,9 @@ from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
 from webhook import names
 from webhook.cli.options import FILE, LABEL_NAME, OBJECT_NAME, combined, duration, output_option
 from webhook.cli.program import ExitCode, Group, report_error
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
 from webhook.durations import format_duration
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
 
 CALL_TIMEOUT = timedelta(seconds=10)
 

@@ -18,13 +18,13 @@ from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
 from webhook.cli.options import File, store_option
 from webhook.cli.program import Command, bad_usage
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import exposition, sections
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState, Sources
 from webhook.live import FilePods, LiveSource
 from webhook.server.gunicorn import check_address
-from webhook.settings.watcher import SettingsWatcher
 
 DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page
@@ -151,6 +151,6 @@ def _live(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[
         return LiveSource(lambda: watcher.current, FilePods(pod_files, lambda: watcher.snapshot))
     if settings.cluster is None:
         return None
-    from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
+    from webhook.cluster.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
 
     return LiveSource(lambda: watcher.current, FollowedPods(settings.client, lambda: watcher.snapshot))

@@ -29,7 +29,7 @@ from webhook.settings.table import (
 )
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client
+    from webhook.cluster.client import Client
 
 FLEET_UNKNOWN = (
     "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
@@ -141,7 +141,7 @@ class SettingsOptions(NamedTuple):
         """
         if self.cluster is None:
             return ""
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
         return Credentials(self.cluster.kubeconfig, self.cluster.context).namespace
 
@@ -153,8 +153,8 @@ class SettingsOptions(NamedTuple):
         """
         if self.cluster is None:
             raise ConfigError("no cluster is read; add --cluster")
-        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415
+        from webhook.cluster.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.cluster.credentials import Credentials  # noqa: PLC0415
 
         return Client(Credentials(self.cluster.kubeconfig, self.cluster.context))
 
@@ -175,7 +175,7 @@ class SettingsOptions(NamedTuple):
         found = load(self.files)
         if self.cluster is None:
             return SnapshotInputs.of(found)
-        from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
+        from webhook.cluster.sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
         return read_inputs(self.client(), self.cluster, found)
 

@@ -17,7 +17,7 @@ def read_bound_pods(settings: SettingsOptions, inputs: SnapshotInputs) -> list[B
         ClusterError: it cannot be reached.
         ConfigError: the right to list pods is missing.
     """
-    from webhook.settings.pods import list_bound_pods  # noqa: PLC0415  # the Kubernetes client takes a second to load
+    from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
     read, left = 0, 0
     progress = Progress(sys.stderr, lambda: read / (read + left) if left else None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.audit.follower import DecisionSource
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.inputs.files import parse_document
 from webhook.live import LiveSource
 from webhook.policy.policy import parse_policy
@@ -14,11 +15,10 @@ from webhook.settings.files import is_sample
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.trial import try_out
-from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
+    from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
 
 AUDIT_LOG = "audit log"
 NO_PODS = (

@@ -1,4 +1,4 @@
-"""Existing pods and workloads, one at a time: from files, or from the API server in pages."""
+"""Existing pods and workloads of files, one at a time."""
 
 import codecs
 import json
@@ -6,24 +6,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from http import HTTPStatus
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import orjson
 
-from webhook.errors import ClusterError, ConfigError
+from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
 from webhook.inputs.manifests import with_kind
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_file
-from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
-
-if TYPE_CHECKING:
-    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
 
 CHUNK = 1 << 20  # bytes
 MAX_OBJECT = 16 << 20  # characters; etcd takes objects of 1.5 MiB
@@ -150,8 +145,6 @@ class ItemStream:
         )
 
 
-PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
-
 Complain = Callable[[str], None]
 
 
@@ -220,68 +213,6 @@ class ObjectFiles:
             raise ConfigError(f"{name}: {mistake_in_file(error)}") from error
         finally:
             self._stream = None
-
-
-class _NotServed(Exception):  # it reports no error
-    """Ends the reading of a kind that a cluster does not have."""
-
-
-class ClusterObjects:
-    """Objects of a cluster. A collection that cannot be read is reported, and the next one is read."""
-
-    def __init__(self, client: "Client", namespaces: Sequence[str], kinds: WorkloadKinds, complain: Complain) -> None:
-        """Prepare; no request is sent yet.
-
-        Args:
-            client: of the API server.
-            namespaces: none for all.
-            kinds: of workloads to read; those that the cluster does not have are skipped.
-            complain: called with an error message.
-        """
-        self._client = client
-        # Workloads first: there are fewer, and pods are reported under their names.
-        self._kinds = [*kinds.values(), WorkloadKind("", "Pod", ("v1",), "pods", ())]
-        self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
-        self._complain = complain
-        self._share: float | None = None
-
-    @property
-    def share(self) -> float | None:
-        """How much of the current collection has been read; None if the API server does not report it."""
-        return self._share
-
-    def __iter__(self) -> Iterator[Document]:
-        """The objects."""
-        for kind in self._kinds:
-            for version in kind.versions:
-                try:
-                    yield from self._of_version(kind, version)
-                except _NotServed:
-                    continue
-                break
-
-    def _of_version(self, kind: WorkloadKind, version: str) -> Iterator[Document]:
-        """The objects of all namespaces.
-
-        Raises:
-            _NotServed: the cluster does not have the kind in this version.
-        """
-        prefix = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
-        for below in self._below:
-            try:
-                yield from self._objects(f"{prefix}{below}/{kind.plural}")
-            except ClusterError as error:
-                if error.status == HTTPStatus.NOT_FOUND:
-                    raise _NotServed from error
-                self._complain(str(error))
-
-    def _objects(self, path: str) -> Iterator[Document]:
-        read = 0
-        for page in self._client.pages(path, limit=PAGE):
-            read += len(page.items)
-            self._share = read / (read + page.remaining) if page.remaining else None
-            for number, found in enumerate(page.items, read - len(page.items) + 1):
-                yield Document(f"{path}: object {number}", found)
 
 
 def _opened(path: str) -> Any:

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.audit.writer import MAX_BYTES, AuditLogWriter
+from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
+from webhook.cluster.pace import PACE
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
-from webhook.kube.pace import PACE
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.server.tls import ServingTls
-from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions
-from webhook.settings.watcher import SettingsWatcher
 from webhook.snapshot import Snapshot
 from webhook.worker import Worker
 

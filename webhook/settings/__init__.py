@@ -1,1 +1,1 @@
-"""Device config, policy and nodes from files and the cluster, as one snapshot that is kept up to date."""
+"""The settings that a review depends on: what they are, how files give them, and the snapshot that they make."""

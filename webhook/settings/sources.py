@@ -18,7 +18,7 @@ class ClusterOptions:
     """How to reach the API server, and where the settings are.
 
     Attributes:
-        kubeconfig, context: as in webhook.kube.credentials.
+        kubeconfig, context: as in webhook.cluster.credentials.
         places: of the ConfigMaps of documents, by part; as `DocumentSetting.places`.
         required: the parts of documents that have no default, since the operator named their ConfigMap.
     """

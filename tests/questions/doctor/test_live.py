@@ -7,9 +7,9 @@ import pytest
 from tests.kube.apiserver import ApiServer
 from tests.kube.faults import drop, status
 from tests.questions.doctor.cluster import NOW, READY, check_results, facts_of, healthy, render
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
 from webhook.questions.doctor.check import Status
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread, namespace_of
 from webhook.questions.doctor.gather import api_path, facts_from_cluster

@@ -16,6 +16,7 @@ from cryptography.x509.oid import NameOID
 from tests.clock import Clock
 from tests.console.conftest import Fixed, sample_parts
 from webhook.audit.follower import LogFollower
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
@@ -27,7 +28,6 @@ from webhook.questions.doctor.operation import WORST_FIRST, Examined
 from webhook.questions.doctor.registry import examine
 from webhook.settings.files import SAMPLES, or_samples
 from webhook.settings.sources import SettingStatus, SourceStatus
-from webhook.settings.watcher import SettingsWatcher
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"

@@ -81,8 +81,8 @@ def command(
     complaints: list[str] = []
     paths = [*given.paths, str(directory)] if directory else given.paths
     if not paths:
-        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415
+        from webhook.cluster.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.cluster.credentials import Credentials  # noqa: PLC0415
 
         facts = facts_from_cluster(Client(Credentials(kubeconfig, context)), now, rules, namespace, name)
     elif cluster or kubeconfig or context:

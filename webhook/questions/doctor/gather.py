@@ -39,7 +39,7 @@ from webhook.questions.doctor.volcano import (
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client  # loading the Kubernetes client takes a second
+    from webhook.cluster.client import Client  # loading the Kubernetes client takes a second
 
 MAX_BYTES = 256 << 20  # of all files
 MAX_TEXT = 64 << 20  # the metrics of a large API server take some MiB
@@ -266,7 +266,7 @@ class _Gathering:
         self._gaps[kind, namespace] = replace(unread, why=_why(error))
 
     def _bound_pods(self) -> tuple[BoundPod, ...] | Unread:
-        from webhook.settings.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
+        from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
 
         try:
             return tuple(list_bound_pods(self._client, BoundPodReader(device_config_in(self._facts))))

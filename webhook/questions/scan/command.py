@@ -25,7 +25,7 @@ from webhook.errors import WebhookError
 from webhook.existing import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document
 from webhook.inputs.label_selector import LabelSelector, selects
-from webhook.inputs.objects import ClusterObjects, ObjectFiles, ObjectSource
+from webhook.inputs.objects import ObjectFiles, ObjectSource
 from webhook.questions.scan.policy_reports import existing_reports, policy_reports, write_reports
 from webhook.questions.scan.text import json_lines, not_reviewed, show_table, unchecked
 from webhook.rules.settings import Level
@@ -95,6 +95,8 @@ def command(
         scan.read(ObjectFiles(given.files, scan.complain, positions=output in WRITERS))
         scan.report(output)
         return scan.exit_code(strict=warnings_as_errors, zero=exit_zero)
+    from webhook.cluster.objects import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
+
     client = settings.client()
     places = [] if all_namespaces else namespaces or [settings.namespace]
     before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read

@@ -14,7 +14,7 @@ from webhook.rules.settings import Level
 from webhook.texts import shorten
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
+    from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
 
 API_VERSION = "wgpolicyk8s.io/v1alpha2"
 NAME = "vgpu-webhook-scan"

@@ -164,8 +164,8 @@ class UsageCommand:
 
     def follow(self, settings: SettingsOptions) -> None:
         """Follow nodes and pods, and print what they come to whenever it changes."""
-        from webhook.kube.reflector import Access, Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
-        from webhook.settings.pods import BOUND  # noqa: PLC0415
+        from webhook.cluster.pods import BOUND  # noqa: PLC0415
+        from webhook.cluster.reflector import Access, Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
 
         inputs = settings.read()
         reader = inputs.snapshot().bound_pods

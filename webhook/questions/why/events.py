@@ -22,8 +22,8 @@ from webhook.texts import visible
 from webhook.worker import Worker
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
-    from webhook.kube.lease import Lease
+    from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
+    from webhook.cluster.lease import Lease
 
 TURN_SECONDS = 10.0  # between two renewals of the lease
 ROUND_SECONDS = 30.0  # between two looks at all waiting pods

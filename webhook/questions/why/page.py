@@ -88,8 +88,8 @@ def follow(sources: Sources) -> WaitingSource | None:
         return None
     source = ClusterSource(sources.connect, sources.live, logging.getLogger("vgpu-webhook").warning)
     if sources.given.get("events"):
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
-        from webhook.kube.lease import Lease  # noqa: PLC0415
+        from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.cluster.lease import Lease  # noqa: PLC0415
 
         namespace = Credentials(sources.cluster.kubeconfig, sources.cluster.context).webhook_namespace
         WaitingEvents(sources.connect, Lease(namespace, names.EVENTS_LEASE), source).start()

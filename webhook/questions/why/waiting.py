@@ -32,7 +32,7 @@ from webhook.settings.table import NODES, PODS
 from webhook.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
+    from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
 
 ALL_PODGROUPS = f"/apis/{names.QUEUE_API}/podgroups"
 PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"

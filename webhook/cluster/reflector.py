@@ -9,9 +9,9 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from webhook.cluster.client import Client
+from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ClusterError, WebhookError
-from webhook.kube.client import Client
-from webhook.kube.pace import PACE, Pace
 from webhook.lenient import at
 from webhook.worker import Worker
 

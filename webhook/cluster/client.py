@@ -21,8 +21,8 @@ from kubernetes.client.rest import RESTClientObject
 from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import HTTPError
 
+from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube.credentials import Credentials
 
 CONNECT_SECONDS = 5.0
 QUIET_SECONDS = 15.0  # between two bytes of a response

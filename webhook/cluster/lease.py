@@ -11,8 +11,8 @@ from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
+from webhook.cluster.client import Client
 from webhook.errors import ClusterError
-from webhook.kube.client import Client
 from webhook.lenient import at, obj, text
 
 LEASE_SECONDS = 30  # without a renewal, after which others take it

@@ -7,13 +7,13 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Generic
 
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.pace import Pace
+from webhook.cluster.reflector import WATCH_SECONDS, Access, Reflector, State
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
-from webhook.kube.pace import Pace
-from webhook.kube.reflector import WATCH_SECONDS, Access, Reflector, State
 from webhook.lenient import obj
 from webhook.policy.policy import Policy
 from webhook.settings.snapshot import SnapshotInputs

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from webhook.cluster.client import Client, Page
+from webhook.cluster.reflector import Access, Reflector, State
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
-from webhook.kube.client import Client, Page
-from webhook.kube.reflector import Access, Reflector, State
 from webhook.settings.table import PODS
 from webhook.snapshot import Snapshot
 

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from webhook.cluster.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
+from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ConfigError
-from webhook.kube.pace import PACE, Pace
-from webhook.settings.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
 from webhook.settings.files import Paths, load
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
@@ -28,7 +28,7 @@ from webhook.texts import counted
 from webhook.worker import Worker
 
 if TYPE_CHECKING:
-    from webhook.settings.cluster_sources import ClusterSources
+    from webhook.cluster.sources import ClusterSources
 
 SWITCH_SECONDS = 0.0005  # after which a busy thread lets the event loop run; Python's default of 5 ms delays reviews
 STOP_SECONDS = 5.0  # to wait for a file that is being read
@@ -289,8 +289,8 @@ class SettingsWatcher:
             self._cluster.stop()
 
     def _sources_of(self, options: ClusterOptions, given: Mapping[str, Any]) -> "ClusterSources":
-        from webhook.kube.reflector import Access  # noqa: PLC0415  # the Kubernetes client takes some MiB
-        from webhook.settings.cluster_sources import ClusterSources, connector  # noqa: PLC0415
+        from webhook.cluster.reflector import Access  # noqa: PLC0415  # the Kubernetes client takes some MiB
+        from webhook.cluster.sources import ClusterSources, connector  # noqa: PLC0415
 
         access = Access(connector(options), changed=self._worker.wake, pace=self._pace)
         return ClusterSources(options, given, access)

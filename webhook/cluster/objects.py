@@ -1,0 +1,75 @@
+"""Existing pods and workloads of a cluster, one at a time, read in pages."""
+
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
+
+from webhook.cluster.client import Client
+from webhook.errors import ClusterError
+from webhook.inputs.documents import Document
+from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
+
+PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
+
+
+class _NotServed(Exception):  # it reports no error
+    """Ends the reading of a kind that a cluster does not have."""
+
+
+class ClusterObjects:
+    """Objects of a cluster. A collection that cannot be read is reported, and the next one is read."""
+
+    def __init__(
+        self, client: Client, namespaces: Sequence[str], kinds: WorkloadKinds, complain: Callable[[str], None]
+    ) -> None:
+        """Prepare; no request is sent yet.
+
+        Args:
+            client: of the API server.
+            namespaces: none for all.
+            kinds: of workloads to read; those that the cluster does not have are skipped.
+            complain: called with an error message.
+        """
+        self._client = client
+        # Workloads first: there are fewer, and pods are reported under their names.
+        self._kinds = [*kinds.values(), WorkloadKind("", "Pod", ("v1",), "pods", ())]
+        self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
+        self._complain = complain
+        self._share: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """How much of the current collection has been read; None if the API server does not report it."""
+        return self._share
+
+    def __iter__(self) -> Iterator[Document]:
+        """The objects."""
+        for kind in self._kinds:
+            for version in kind.versions:
+                try:
+                    yield from self._of_version(kind, version)
+                except _NotServed:
+                    continue
+                break
+
+    def _of_version(self, kind: WorkloadKind, version: str) -> Iterator[Document]:
+        """The objects of all namespaces.
+
+        Raises:
+            _NotServed: the cluster does not have the kind in this version.
+        """
+        prefix = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+        for below in self._below:
+            try:
+                yield from self._objects(f"{prefix}{below}/{kind.plural}")
+            except ClusterError as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    raise _NotServed from error
+                self._complain(str(error))
+
+    def _objects(self, path: str) -> Iterator[Document]:
+        read = 0
+        for page in self._client.pages(path, limit=PAGE):
+            read += len(page.items)
+            self._share = read / (read + page.remaining) if page.remaining else None
+            for number, found in enumerate(page.items, read - len(page.items) + 1):
+                yield Document(f"{path}: object {number}", found)
