@@ -108,8 +108,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
 }
 
 # Manifests that are sent to an operation of the API, too. The others take as long to parse there as for the page.
-AS_JSON = ["a million keys", "containers", "deep JSON", "aliases", "containers with NPUs", "containers of another kind"]
-AS_JSON += ["2,000 containers", "cards to try", "tasks", "one long line", "hard jobs"]
+AS_JSON = ("a million keys", "deep JSON", "aliases", "2,000 containers", "one long line")
 
 
 def form(client: Any, text: str) -> Any:
