@@ -243,17 +243,31 @@ def test_excluded_namespaces_apply_to_all_entries_except_the_probe():
     assert "namespaceSelector" not in found["probe"]
 
 
-@pytest.mark.parametrize("dialects", [ids for count in range(4) for ids in combinations(sorted(DIALECTS), count)])
-@pytest.mark.parametrize("in_namespace", [True, False])
-def test_the_webhook_configurations_send_what_the_policy_translates(dialects: tuple[str, ...], in_namespace: bool):
-    uses = dict.fromkeys(dialects, "translate")
-    policy = {"namespaces": [{"match": ["a"], "dialects": uses}]} if in_namespace else {"dialects": uses}
-    for value in (policy, yaml.safe_dump(policy)):
-        found = objects({"policy": value})
-        for one_printed in printed(uses):
-            installed = one(found, one_printed["kind"])
-            assert installed["webhooks"] == one_printed["webhooks"]
-            assert installed["metadata"]["annotations"] == one_printed["metadata"]["annotations"]
+def translating(*dialects: str, in_namespace: bool = False) -> Json:
+    """A policy that translates some dialects."""
+    uses = {"dialects": dict.fromkeys(dialects, "translate")}
+    return {"namespaces": [{"match": ["a"], **uses}]} if in_namespace else uses
+
+
+SOME_DIALECTS = [ids for count in range(4) for ids in combinations(sorted(DIALECTS), count)]
+MOST = SOME_DIALECTS[-1]
+
+
+@pytest.mark.parametrize(
+    ("dialects", "policy"),
+    [
+        *[(ids, translating(*ids)) for ids in SOME_DIALECTS],
+        (MOST, translating(*MOST, in_namespace=True)),
+        (MOST, yaml.safe_dump(translating(*MOST))),
+        (MOST, yaml.safe_dump(translating(*MOST, in_namespace=True))),
+    ],
+)
+def test_the_webhook_configurations_send_what_the_policy_translates(dialects: tuple[str, ...], policy: Json | str):
+    found = objects({"policy": policy})
+    for one_printed in printed(dict.fromkeys(dialects, "translate")):
+        installed = one(found, one_printed["kind"])
+        assert installed["webhooks"] == one_printed["webhooks"]
+        assert installed["metadata"]["annotations"] == one_printed["metadata"]["annotations"]
 
 
 def test_webhook_configurations_can_be_replaced():

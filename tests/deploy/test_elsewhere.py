@@ -33,11 +33,17 @@ def rendered(directory: Path, overlay: Path, **more: str) -> list[Json]:
     return built(directory)
 
 
+def text_of(document: Json) -> str:
+    """As YAML, which libyaml writes ten times as fast."""
+    text: str = yaml.dump(document, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+    return text
+
+
 def lines(documents: list[Json]) -> Iterator[str]:
     """All lines but those of policy, dashboard and alerts, which speak of the webhook by its general name."""
     for document in documents:
         if document["kind"] not in ("ConfigMap", "PrometheusRule"):
-            yield from yaml.safe_dump(document).splitlines()
+            yield from text_of(document).splitlines()
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
@@ -45,7 +51,7 @@ def test_nothing_keeps_the_old_namespace_and_names(overlay: Path, tmp_path: Path
     found = rendered(tmp_path, overlay, namePrefix=PREFIX)
     assert {d["metadata"].get("namespace") for d in found if d["kind"] not in CLUSTER_WIDE} == {NAMESPACE}
     assert one(found, "Namespace", NAMESPACE)
-    text = "\n".join(map(yaml.safe_dump, found))
+    text = "\n".join(map(text_of, found))
     left = re.findall(
         r"namespace: vgpu-webhook|-n vgpu-webhook|vgpu-webhook\.vgpu-webhook|namespace vgpu-webhook", text
     )
