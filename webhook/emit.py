@@ -1,7 +1,7 @@
 """Objects as YAML and JSON, and the changes in one as a unified diff of its YAML."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -202,6 +202,13 @@ def to_yaml(value: Any) -> str:
     """Block style YAML without aliases; non-ASCII text is escaped only if a terminal would obey or hide some of it."""
     text = dump(value, unicode=True)
     return text if printable(text) else dump(value, unicode=False)
+
+
+def for_programs(values: Iterable[Any], output: str) -> str:
+    """A line of JSON for each value, or with the output `yaml` a YAML document."""
+    if output == "yaml":
+        return "---\n".join(map(to_yaml, values))
+    return "".join(f"{to_json(value)}\n" for value in values)
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_c
 from webhook.cli.progress import Progress
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import Terminal
-from webhook.emit import to_yaml
+from webhook.emit import for_programs
 from webhook.errors import WebhookError
 from webhook.existing import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document
@@ -187,7 +187,7 @@ class Scan:
             return
         if output == "yaml":
             reports = policy_reports(self.tally.rows(), datetime.now(UTC))
-            print("---\n".join(to_yaml(report) for report in reports.values()), end="")
+            print(for_programs(reports.values(), output), end="")
         notes = [*not_reviewed(self.tally), *unchecked(self.tally, nodes_known=nodes_known)]
         if self.tally.left_out:
             notes.append(f"{self.tally.left_out} findings are counted, but left out")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+from pydantic import TypeAdapter
 
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import output_option, refuse_both
@@ -25,9 +26,10 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import Node, read_node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import UsageReport, report
+from webhook.emit import for_programs
 from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
-from webhook.questions.usage.text import WAYS, as_json, as_yaml, show
+from webhook.questions.usage.text import WAYS, show
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import FLEET, NODES, PODS
 
@@ -199,10 +201,9 @@ class UsageCommand:
     def show(self, inputs: SnapshotInputs, pods: Sequence[BoundPod]) -> None:
         """Print what the pods hold."""
         found = self._report(inputs, pods)
-        if self._output == "json":
-            print(as_json(found), flush=True)
-        elif self._output == "yaml":
-            print(as_yaml(found), end="", flush=True)
+        if self._output in ("json", "yaml"):
+            value = TypeAdapter(UsageReport).dump_python(found, mode="json")
+            print(for_programs([value], self._output), end="", flush=True)
         else:
             show(found, self._by, self._terminal, wide=self._output == "wide")
 

@@ -1,16 +1,12 @@
-"""The usage of the devices: a table for people, JSON and YAML for programs."""
+"""The usage of the devices as a table."""
 
 from collections.abc import Callable, Iterator, Sequence
-
-import orjson
-from pydantic import TypeAdapter
 
 from webhook.cli.terminal import Piece, Row, Style, Terminal
 from webhook.devices import registry
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.model import Amounts
 from webhook.devices.usage import FamilyUsage, UsageReport, by_namespace, capacity, holders, total
-from webhook.emit import escaped, to_yaml
 from webhook.texts import counted
 
 MAX_CELL = 48  # characters on a terminal
@@ -19,16 +15,6 @@ BAR = 16  # characters
 NEARLY_FULL = 0.9
 
 FAMILIES = {family.id: family for family in registry.FAMILIES}
-
-
-def as_json(report: UsageReport) -> str:
-    """One object, on one line."""
-    return escaped(TypeAdapter(UsageReport).dump_json(report).decode())
-
-
-def as_yaml(report: UsageReport) -> str:
-    """The same as YAML."""
-    return to_yaml(orjson.loads(as_json(report)))
 
 
 def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> None:

@@ -10,10 +10,11 @@ from webhook.cli.options import Decorator, Parsed, combined, output_option, targ
 from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
+from webhook.emit import as_value, for_programs
 from webhook.live import LiveCluster
-from webhook.questions.what_if.answer import what_if
+from webhook.questions.what_if.answer import WhatIf, what_if
 from webhook.questions.what_if.changes import Addition, FleetChange, parse_addition, parse_mode
-from webhook.questions.what_if.text import as_json, as_yaml, show
+from webhook.questions.what_if.text import show
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import MAX_SPLIT
@@ -90,10 +91,8 @@ def command(change: FleetChange, settings: SettingsOptions, pod_files: tuple[Pat
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     inputs = settings.read()
     found = what_if(_state(settings, inputs, pod_files), inputs, change)
-    if output == "json":
-        print(as_json(found))
-    elif output == "yaml":
-        print(as_yaml(found), end="")
+    if output in ("json", "yaml"):
+        print(for_programs([as_value(WhatIf, found)], output), end="")
     else:
         show(found, Terminal(), wide=output == "wide")
     return exit_code(unread=False, found=found.loses)

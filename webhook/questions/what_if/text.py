@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
 from webhook.devices import registry, wording
 from webhook.devices.model import Amounts
-from webhook.emit import as_value, to_json, to_yaml
 from webhook.questions.what_if.answer import Fate, Headroom, PodFate, WhatIf
 from webhook.texts import counted, legible
 
@@ -21,16 +20,6 @@ STYLES = {
     Fate.NEVER: Style.BAD,
     Fate.ENDS: Style.BAD,
 }
-
-
-def as_json(found: WhatIf) -> str:
-    """One object, on one line."""
-    return to_json(as_value(WhatIf, found))
-
-
-def as_yaml(found: WhatIf) -> str:
-    """The same as YAML."""
-    return to_yaml(as_value(WhatIf, found))
 
 
 def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:

@@ -15,6 +15,7 @@ from webhook.cli.pods import read_bound_pods
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
+from webhook.emit import as_value, for_programs
 from webhook.inputs.documents import read_documents
 from webhook.live import LiveCluster
 from webhook.pod.workload_kinds import kind_named
@@ -22,7 +23,7 @@ from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
 from webhook.questions.why.subject import WaitingObject
-from webhook.questions.why.text import as_json, as_yaml, show, show_waiting
+from webhook.questions.why.text import show, show_waiting
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 from webhook.settings.snapshot import SnapshotInputs
 
@@ -151,8 +152,7 @@ def _list(state: WaitingState, namespace: str | None, output: str) -> int:
 
 def _print(answers: Sequence[WaitAnswer | WaitingPod], output: str) -> None:
     """Print answers for programs; nothing if there are none."""
-    if answers:
-        print(as_json(answers) if output == "json" else as_yaml(answers).rstrip("\n"))
+    print(for_programs([as_value(type(answer), answer) for answer in answers], output), end="")
 
 
 def _exit_code(answers: Sequence[WaitAnswer | WaitingPod]) -> int:

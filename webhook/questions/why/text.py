@@ -1,14 +1,11 @@
 """Why pods wait: for people on a terminal, as JSON and as YAML."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from webhook.cli.terminal import INDENT, Style, Terminal
 from webhook.devices import wording
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.durations import format_age
-from webhook.emit import as_value, to_json, to_yaml
 from webhook.questions.why.answer import WaitAnswer
 from webhook.questions.why.listing import WaitingPod, WaitingPods
 from webhook.questions.why.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
@@ -155,22 +152,3 @@ def holder_words(holder: NodeHolder) -> str:
         leaving = f"; its {holder.refilled_by} makes it anew"
     held = " ".join(filter(None, [what, devices]))
     return f"{holder.namespace}/{holder.name}: {held}{f', since {holder.since}' if holder.since else ''}{leaving}"
-
-
-# --- as JSON ----------------------------------------------------------------------------------------------------------
-
-
-def to_value(answer: WaitAnswer | WaitingPod) -> dict[str, Any]:
-    """An answer, or a pod of the list, as JSON."""
-    value: dict[str, Any] = as_value(type(answer), answer)
-    return value
-
-
-def as_json(answers: Sequence[WaitAnswer | WaitingPod]) -> str:
-    """A line for each."""
-    return "\n".join(to_json(to_value(answer)) for answer in answers)
-
-
-def as_yaml(answers: Sequence[WaitAnswer | WaitingPod]) -> str:
-    """A YAML document for each."""
-    return "---\n".join(to_yaml(to_value(answer)) for answer in answers)
