@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import yaml
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from webhook.rules import wording
@@ -175,6 +175,14 @@ CONTEXT = 2  # lines around a change
 MAX_LINES = 120  # of one diff
 
 _UNPRINTED = re.compile(r"[^\x00-\x7e]|\x7f")
+
+
+class ResponseModel(BaseModel):
+    """An answer, or a part of it, as JSON. Dataclasses inside it are written in camel case too."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, arbitrary_types_allowed=True
+    )
 
 
 def as_value(kind: Any, value: Any, exclude: frozenset[str] = frozenset()) -> Any:

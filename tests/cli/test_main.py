@@ -87,7 +87,7 @@ def test_the_version(word: str, run):
 
 
 @pytest.mark.parametrize(
-    "argv", [["help"], ["help", "policy", "check"], []], ids=lambda argv: " ".join(argv) or "nothing"
+    "argv", [["help"], ["help", "certs", "show"], []], ids=lambda argv: " ".join(argv) or "nothing"
 )
 def test_help_is_a_command_too(argv: list[str], run):
     assert run(*argv) == run(*argv[1:], "--help")

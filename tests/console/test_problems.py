@@ -15,8 +15,9 @@ from tests.server.program import free_port, until
 from webhook.console import app as application
 from webhook.console import guard
 from webhook.console.app import create_app
-from webhook.console.pages import ConsolePage, ResponseModel
+from webhook.console.pages import ConsolePage
 from webhook.console.state import ConsoleState
+from webhook.emit import ResponseModel
 from webhook.errors import ConfigError
 
 SECRET = "<b>a secret</b>\x1b[31m"

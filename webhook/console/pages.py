@@ -14,13 +14,13 @@ from urllib.parse import urlencode
 
 import orjson
 from flask import Response, render_template, request, url_for
-from pydantic import BaseModel, ConfigDict, TypeAdapter
-from pydantic.alias_generators import to_camel
+from pydantic import TypeAdapter
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable, UnsupportedMediaType
 
 from webhook.console.guard import computing
 from webhook.console.state import ConsoleState, Sources
 from webhook.console.texts import brief
+from webhook.emit import ResponseModel
 from webhook.errors import RequestError, StoreError, WebhookError
 from webhook.mistakes import mistake_in_json
 from webhook.parameters import Parameters, parameters_of
@@ -35,14 +35,6 @@ MAX_ITEMS = 1000  # of a list in a response
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 More = Callable[[ConsoleState, Any, Any], Mapping[str, Any]]
-
-
-class ResponseModel(BaseModel):
-    """What a page returns, or a part of it. Dataclasses inside it are written in camel case too."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, arbitrary_types_allowed=True
-    )
 
 
 class Problem(ResponseModel):

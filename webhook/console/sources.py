@@ -2,8 +2,8 @@
 
 from webhook.audit.reader import Skipped
 from webhook.audit.store import Extent
-from webhook.console.pages import ResponseModel
 from webhook.console.state import ConsoleState
+from webhook.emit import ResponseModel
 from webhook.errors import StoreError
 
 

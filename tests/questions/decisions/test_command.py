@@ -118,9 +118,9 @@ def test_the_summary_as_json(run):
     }
     assert summary["refused"][0]["times"] == 3
     trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
-    assert summary["refusalsOverTime"]["byNamespace"] == trend
+    assert summary["refusalsByNamespace"] == trend
     assert summary["outcomesOverTime"] == {**trend, "counts": {"refused": [1, 3]}}
-    assert summary["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
+    assert summary["skipped"] == {"foreign": 0, "truncated": 0, "tooLong": 0}
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ import click
 from webhook.audit.decision import Decision, is_id, to_record
 from webhook.audit.filters import EVERY, Filter
 from webhook.audit.pairs import Lookup
-from webhook.audit.reader import STANDARD_INPUT, LogReader
+from webhook.audit.reader import STANDARD_INPUT, LogReader, Skipped
 from webhook.audit.summary import Summary
 from webhook.audit.tail import POLL, LogTail
 from webhook.cli.options import (
@@ -38,11 +37,12 @@ from webhook.cli.options import (
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
-from webhook.emit import to_json
+from webhook.emit import as_value, to_json
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
-from webhook.questions.decisions.text import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
+from webhook.questions.decisions.counts import to_decision_summary
+from webhook.questions.decisions.text import JsonLines, Listing, show_decision, show_summary, skipped_text
 from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.texts import matches
@@ -345,7 +345,8 @@ def _sum_up(log: LogReading, terminal: Terminal, *, as_json: bool) -> None:
     summary = Summary()
     log.each(summary.add)
     if as_json:
-        print(json_summary(summary, asdict(log.reader.skipped)))
+        found = to_decision_summary(summary).model_dump(mode="json", by_alias=True)
+        print(to_json(found | {"skipped": as_value(Skipped, log.reader.skipped)}))
     else:
         show_summary(summary, terminal, unicode=(sys.stdout.encoding or "").lower().startswith("utf"))
 

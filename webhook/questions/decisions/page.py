@@ -15,15 +15,16 @@ from webhook.audit.follower import DecisionSource
 from webhook.audit.pairs import pair_of, pairs_among
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
-from webhook.console.pages import ResponseModel, Section
+from webhook.console.pages import Section
 from webhook.console.parameters import wider
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import MAX_TEXT, brief, shallow
-from webhook.emit import to_json, to_yaml
+from webhook.emit import ResponseModel, to_json, to_yaml
 from webhook.outcome import WORDS
 from webhook.parameters import Parameters
-from webhook.questions.decisions.summary import decisions_summary, history, sum_up, to_decision_summary
+from webhook.questions.decisions.counts import to_decision_summary
+from webhook.questions.decisions.summary import TOP, decisions_summary, history, sum_up
 from webhook.rules.settings import Level
 from webhook.suites.rulebook import rows
 from webhook.texts import shorten
@@ -138,7 +139,7 @@ def drawn(state: ConsoleState, wanted: Filter, found: DecisionList) -> Mapping[s
     return {
         "objects": object_rows(found.entries),
         "presets": PRESETS,
-        "summed": to_decision_summary(summary),
+        "summed": to_decision_summary(summary, TOP),
         "drawn": history(summary, wanted),
         "wider": wider(wanted, ("rule", "namespace", "name", "user")),
         "words": WORDS,

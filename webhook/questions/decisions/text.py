@@ -1,11 +1,10 @@
 """Decisions for the terminal and as JSON: a summary, a list, one in full."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TextIO
+from typing import TextIO
 
-from webhook.audit.decision import Decision, spell_time, to_record
+from webhook.audit.decision import Decision, to_record
 from webhook.audit.reader import Skipped
 from webhook.audit.summary import Count, Summary, Trend, worst_first
 from webhook.cli.terminal import INDENT, OUTCOME_STYLES, Piece, Style, Terminal
@@ -83,28 +82,6 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
         _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(found_for))
 
 
-def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
-    """The whole summary as one line of JSON."""
-    found: dict[str, Any] = {
-        "decisions": summary.decisions,
-        "first": summary.first and spell_time(summary.first),
-        "last": summary.last and spell_time(summary.last),
-        "outcomes": dict(summary.words),
-        "endpoints": dict(summary.endpoints),
-        "dryRuns": summary.dry_runs,
-        "skipped": skipped,
-    }
-    for key in ("rules", "namespaces", "users"):
-        found[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
-    found["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
-    found["outcomesOverTime"] = _series(summary.outcomes, summary.words)
-    found["refusalsOverTime"] = {
-        "byRule": _series(summary.refusals_of, summary.rules),
-        "byNamespace": _series(summary.refusals_in, summary.namespaces),
-    }
-    return to_json(found)
-
-
 class _TrendColumn:
     def __init__(self, unicode: bool) -> None:
         self._unicode = unicode
@@ -141,25 +118,12 @@ def _numbers(*counts: int) -> tuple[str, ...]:
     return tuple([f"{count:,}" for count in counts])
 
 
-def _json(count: Count) -> dict[str, int]:
-    return {("wouldBeRefused" if key == "would_be_refused" else key): number for key, number in asdict(count).items()}
-
-
 def _sorted(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
     return sorted(counts.items(), key=worst_first)
 
 
 def _top(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
     return _sorted(counts)[:TOP]
-
-
-def _series(trend: Trend, names: Iterable[str]) -> dict[str, Any]:
-    found = {name: trend.counts(name) for name in names}
-    return {
-        "stepSeconds": trend.step,
-        "from": next(map(spell_time, trend.times()), None),
-        "counts": {name: counts for name, counts in found.items() if any(counts)},
-    }
 
 
 _COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from webhook.console.pages import ResponseModel
 from webhook.console.texts import MAX_NAME
+from webhook.emit import ResponseModel
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.mistakes import mistake_in_file

@@ -9,8 +9,8 @@ import click
 from pydantic import Field
 
 from webhook.cli.options import FILE
-from webhook.console.pages import ResponseModel
 from webhook.console.state import ConsoleState, Sources
+from webhook.emit import ResponseModel
 from webhook.questions.doctor.check import CheckResult, Status
 from webhook.questions.doctor.examiner import Examination, Examiner
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.console.pages import ResponseModel, Section
+from webhook.console.pages import Section
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import ago, elapsed
 from webhook.devices.fleet import Fleet
+from webhook.emit import ResponseModel
 from webhook.parameters import Parameters
 from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate

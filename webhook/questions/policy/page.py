@@ -9,9 +9,9 @@ from pydantic import Field
 from werkzeug.exceptions import NotFound
 
 from webhook.audit.store import DecisionStore, PolicyUse
-from webhook.console.pages import ResponseModel, Section
+from webhook.console.pages import Section
 from webhook.console.state import ConsoleState
-from webhook.emit import to_yaml
+from webhook.emit import ResponseModel, to_yaml
 from webhook.errors import StoreError
 from webhook.policy.policy import Policy
 

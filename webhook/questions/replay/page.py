@@ -3,10 +3,11 @@
 from typing import Any
 
 from webhook.audit.pairs import content_after, repairs_before
-from webhook.console.pages import ResponseModel, Section
+from webhook.console.pages import Section
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import shallow
+from webhook.emit import ResponseModel
 from webhook.outcome import Violation
 from webhook.questions.decisions.page import MAX_SHOWN, Key, find, patch_rows
 from webhook.questions.replay.answer import Replayer, ReplayVerdict

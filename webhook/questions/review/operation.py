@@ -9,11 +9,12 @@ from pydantic import Field, StringConstraints
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from webhook import names
-from webhook.console.pages import MAX_MESSAGE, ResponseModel
+from webhook.console.pages import MAX_MESSAGE
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.document_review import Reviewed, review_document
+from webhook.emit import ResponseModel
 from webhook.errors import WebhookError
 from webhook.inputs.documents import parse_documents
 from webhook.manifests.configurations import DOMAIN

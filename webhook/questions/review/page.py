@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.console.pages import ResponseModel, Section, describe_error
+from webhook.console.pages import Section, describe_error
 from webhook.console.state import ConsoleState
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import ShapeExplanation
-from webhook.emit import to_json
+from webhook.emit import ResponseModel, to_json
 from webhook.errors import WebhookError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import OutcomeWord

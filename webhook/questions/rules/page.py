@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.console.pages import ResponseModel, Section
+from webhook.console.pages import Section
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
-from webhook.emit import MarkedLine, difference
+from webhook.emit import MarkedLine, ResponseModel, difference
 from webhook.rules.levels import LevelTable
 from webhook.rules.settings import Level
 from webhook.settings.table import POLICY, SETTING_NAMES

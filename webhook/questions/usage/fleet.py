@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from webhook.console.pages import ResponseModel
 from webhook.console.parameters import wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, elapsed, mebibytes
@@ -21,6 +20,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.model import EqualDevices
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import AnyShape
+from webhook.emit import ResponseModel
 from webhook.parameters import Parameters
 from webhook.questions.usage.watcher import usage_of
 from webhook.settings.sources import SettingStatus

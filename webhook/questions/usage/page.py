@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from werkzeug.routing import RequestRedirect
 
-from webhook.console.pages import ResponseModel, Section, link
+from webhook.console.pages import Section, link
 from webhook.console.parameters import wider
 from webhook.console.pictures.node import COLOURS
 from webhook.console.state import ConsoleState
@@ -16,6 +16,7 @@ from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import JsonAmounts
 from webhook.devices.usage import total
+from webhook.emit import ResponseModel
 from webhook.questions.usage import fleet
 from webhook.questions.usage.fleet import FamilyId, NodeFilter, glob_field, matcher
 from webhook.questions.usage.metrics import exposition

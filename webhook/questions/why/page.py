@@ -12,9 +12,10 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from webhook import names
 from webhook.cli.program import bad_usage
 from webhook.console.guard import computing
-from webhook.console.pages import ResponseModel, Section
+from webhook.console.pages import Section
 from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
+from webhook.emit import ResponseModel
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
