@@ -45,7 +45,7 @@ BETWEEN = ". "  # two sentences; the API server drops a message with a line brea
 # link /var/run.
 MAX_PATH = 1_000  # characters of a path that is read
 
-UNCLEAN = rf"(?:^|/)\.\.(?:/|$)|(?:^|/)proc/(?:.*/)?root(?:/|$)|^(?:[^/]*/){{{MAX_SLASHES + 1}}}"
+_UNCLEAN = rf"(?:^|/)\.\.(?:/|$)|(?:^|/)proc/(?:.*/)?root(?:/|$)|^(?:[^/]*/){{{MAX_SLASHES + 1}}}"
 
 _SLASH = r"/+(?:\./+)*"
 _START = r"^/*(?:\./+)*"
@@ -291,7 +291,7 @@ def _of_host_paths(condition: str, message: str) -> str:
 
 
 def _unclean(path: str) -> str:
-    return f"(size({path}) > {MAX_PATH} || {path}.matches({text(UNCLEAN)}))"
+    return f"(size({path}) > {MAX_PATH} || {path}.matches({text(_UNCLEAN)}))"
 
 
 # --- parts of expressions ---------------------------------------------------------------------------------------------

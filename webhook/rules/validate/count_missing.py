@@ -33,7 +33,7 @@ def _find(pod: ReviewedPod, context: Context) -> Findings:
         config = request.config
         if Role.NUMBER not in request.written and not _is_misspelt(config.number_name, request.container, pod, context):
             resource = config.role_names[next(iter(request.written))]
-            setting = setting_of(config.default_number)
+            setting = _setting_of(config.default_number)
             yield wording.find_resource(DETAIL, request.container, resource, count=config.number_name, setting=setting)
     if pod.requests_family(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
@@ -51,7 +51,7 @@ def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Co
     return any(each.container is container and each.meant == count for each in unknown)
 
 
-def setting_of(default_number: int) -> str:
+def _setting_of(default_number: int) -> str:
     """What the device config has to do with a vGPU count that is missing."""
     if default_number:
         return f" (the mutating webhook did not add the device config's defaultGPUNum: {default_number})"
