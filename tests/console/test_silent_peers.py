@@ -110,3 +110,20 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
                 urllib.request.urlopen(request)
             with refused.value as response:
                 assert response.code == status
+
+
+def test_more_silent_clients_than_files_may_be_open_do_not_end_the_console():
+    port = free_port()
+    console = [*altered("console", {"console.serving.SILENCE_SECONDS": 1}), "--sample", "--bind", f"127.0.0.1:{port}"]
+    command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *console]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: responds(port))
+        with contextlib.ExitStack() as held:
+            for _ in range(100):
+                held.enter_context(socket.create_connection(("127.0.0.1", port)))
+            until(lambda: responds(port))
+    finally:
+        process.terminate()
+        _, errors = process.communicate()
+    assert "Too many open files" not in errors

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import resource
 import signal
 import socket
 import struct
@@ -18,6 +19,7 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 
 THREADS = 16
+MAX_CONNECTIONS = 256
 SILENCE_SECONDS = 5  # of a client within a request, while a thread waits for it
 READING_SECONDS = 20  # for a whole request, even if it arrives byte by byte
 SERVING_SECONDS = 60  # until the client has read the response
@@ -36,7 +38,6 @@ SETTINGS: dict[str, Any] = {
     "worker_class": f"{__name__}.ConsoleWorker",
     "workers": 1,  # one follower of the log, one fleet
     "threads": THREADS,
-    "worker_connections": 256,
     "keepalive": 5,
     "graceful_timeout": 3,  # a page that is cut off can be reloaded
     "timeout": 60,
@@ -110,7 +111,10 @@ class Console(BaseApplication):  # type: ignore[misc]
         """
         self._state = state
         self._hosts = hosts
-        self._settings = SETTINGS | {"bind": bind}
+        # gunicorn's worker ends if it cannot accept a connection because too many files are open.
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, files // 2)
+        self._settings = SETTINGS | {"bind": bind, "worker_connections": most}
         super().__init__()
 
     def load_config(self) -> None:
