@@ -20,6 +20,11 @@ def client(tmp_path: Path):
     return console_client(write(tmp_path / "audit.jsonl", LINES))
 
 
+def test_a_filter_that_is_not_given_is_empty_in_the_form(client: Any):
+    form = client.get("/decisions").text.partition("</form>")[0]
+    assert re.findall(r'<input name="(?:since|until)" value="(.*?)"', form) == ["", ""]
+
+
 def test_the_list(client: Any):
     page = get_page(client, "/decisions")
     by_id = [f"/decisions/{line['id']}" for line in reversed(LINES[1::2])]  # one row for the two lines of a pod
