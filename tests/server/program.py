@@ -205,13 +205,19 @@ class Program:
 
 
 def altered(command: str, constants: Mapping[str, object]) -> list[str]:
-    """A command that runs the program with other constants."""
-    lines = ["import importlib, sys"]
+    """A command that runs the program with other constants.
+
+    A record keeps its identity and gets the new fields: modules that were imported before hold it as a default.
+    """
+    lines = ["import importlib, sys", "from dataclasses import fields, is_dataclass"]
     for name, value in constants.items():
         module, _, constant = name.rpartition(".")
         package = "webhook" if "." in module else "webhook.server"
         lines.append(f"module = importlib.import_module('{package}.{module}')")
-        lines.append(f"assert hasattr(module, {constant!r}); module.{constant} = {value}")
+        lines.append(f"assert hasattr(module, {constant!r}); before, after = module.{constant}, {value}")
+        lines.append("for field in fields(before) if is_dataclass(before) else ():")
+        lines.append("    object.__setattr__(before, field.name, getattr(after, field.name))")
+        lines.append(f"module.{constant} = before if is_dataclass(before) else after")
     lines += ["from webhook.cli.main import main", f"sys.exit(main([{command!r}, *sys.argv[1:]]))"]
     return [sys.executable, "-c", "\n".join(lines)]
 
