@@ -116,8 +116,7 @@ def _message(error: HTTPException) -> str:
         return error.description or error.name
     match error:
         case RequestEntityTooLarge():
-            most = guard.MAX_BODY >> 20
-            return f"a request has less than {most} MiB; the commands of vgpu-webhook read larger files"
+            return guard.TOO_LARGE
         case NotFound() if request.path.startswith(API):
             return f"there is no such operation; {PREFIX}/openapi.json lists the operations"
         case NotFound():

@@ -22,6 +22,7 @@ from werkzeug.exceptions import (
 )
 
 MAX_BODY = 3 << 20  # bytes; an API server takes no larger object either
+TOO_LARGE = f"a request has less than {MAX_BODY >> 20} MiB; the commands of vgpu-webhook read larger files"
 MAX_QUERY = 4 << 10  # bytes; half of gunicorn's limit for a request line, whose error message is less clear
 MAX_COMPUTING = 2  # heavy requests that run at the same time, so that others stay quick
 MAX_WAITING = 2  # heavy requests that wait, each of which holds a thread

@@ -15,9 +15,16 @@ from urllib.parse import urlencode
 import orjson
 from flask import Response, render_template, request, url_for
 from pydantic import TypeAdapter
-from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable, UnsupportedMediaType
+from werkzeug.exceptions import (
+    BadRequest,
+    HTTPException,
+    InternalServerError,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+    UnsupportedMediaType,
+)
 
-from webhook.console.guard import computing
+from webhook.console.guard import TOO_LARGE, computing
 from webhook.console.state import ConsoleState, Sources
 from webhook.console.texts import brief
 from webhook.emit import ResponseModel
@@ -172,6 +179,8 @@ class Section:
 
 def describe_error(error: WebhookError | HTTPException) -> tuple[int, str]:
     """The HTTP status of an error, and its message."""
+    if isinstance(error, RequestEntityTooLarge) and error.description == RequestEntityTooLarge.description:
+        return error.code, TOO_LARGE  # Flask raised it
     if isinstance(error, HTTPException):
         return error.code or InternalServerError.code, (error.description or error.name)[:MAX_MESSAGE]
     if isinstance(error, StoreError):

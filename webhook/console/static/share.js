@@ -9,6 +9,9 @@ const form = document.querySelector("form[data-live]");
 const button = document.querySelector("[data-share]");
 const status = document.querySelector("[data-shared]");
 
+// A file is sent under the name of the manifest, too, and comes after it.
+const field = (name) => form.querySelector(`[name="${name}"]`);
+
 async function through(bytes, stream, most = Infinity) {
   const chunks = [];
   let size = 0;
@@ -35,7 +38,7 @@ async function unpack(text) {
 
 async function share() {
   const values = {};
-  for (const name of FIELDS) if (form.elements[name].value) values[name] = form.elements[name].value;
+  for (const name of FIELDS) if (field(name).value) values[name] = field(name).value;
   const address = `${location.origin}${location.pathname}${KEY}${await pack(values)}`;
   history.replaceState(null, "", address);
   const long = address.length > LONG ? ` It has ${address.length} characters, which some programs cut off.` : "";
@@ -53,10 +56,10 @@ async function open() {
   try {
     const values = await unpack(location.hash.slice(KEY.length));
     if (typeof values?.manifest !== "string") throw new TypeError("no manifest");
-    for (const name of FIELDS) form.elements[name].value = typeof values[name] === "string" ? values[name] : "";
+    for (const name of FIELDS) field(name).value = typeof values[name] === "string" ? values[name] : "";
     const options = form.querySelector("details");
-    options.open = FIELDS.slice(1).some((name) => form.elements[name].value);
-    form.elements.manifest.dispatchEvent(new Event("input", { bubbles: true }));
+    options.open = FIELDS.slice(1).some((name) => field(name).value);
+    field("manifest").dispatchEvent(new Event("input", { bubbles: true }));
     status.textContent = "Filled in from the link.";
   } catch {
     status.textContent = "The link is damaged or cut off: ask for it again.";
