@@ -1,6 +1,7 @@
 """Run commands as a user does, and make small pods for them."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -37,7 +38,10 @@ class Result:
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Run a command in this process."""
+    """Run a command in this process; what it does to logging ends with the test."""
+    monkeypatch.setattr(logging.root, "handlers", [])
+    before = logging.root.level
+    logging.root.setLevel(logging.WARNING)
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -49,7 +53,8 @@ def run(capsys, monkeypatch):
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 
-    return run
+    yield run
+    logging.root.setLevel(before)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(start: St
     with log.open("ab") as file:
         file.write(b"\x00\xff binary\n" + lines[1] + lines[2][:50])
     until(lambda: console.count() == 2)
-    assert b"not there yet" not in console.get("/health")
+    until(lambda: b"not there yet" not in console.get("/health"))
     children = Path(f"/proc/{console.process.pid}/task/{console.process.pid}/children").read_text().split()
     for child in children:
         os.kill(int(child), signal.SIGKILL)
