@@ -4,6 +4,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from queue import Queue
 
 import pytest
 
@@ -11,7 +13,7 @@ from certs import ensure, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs, wait_for
 from tests.kube.apihttp import StatusError
-from tests.server.program import until
+from tests.server.program import SECONDS, until
 
 READS = [("GET", path) for path in (TLS, MUTATING, VALIDATING, AUTHORITY)]
 FAST = ["--publish-lag", "0", "--serve-lag", "0"]
@@ -177,15 +179,17 @@ def test_two_processes_at_once(api: CertsApiServer, certs: Certs):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_next_run_continues_after_a_kill(api: CertsApiServer, certs: Certs, number: signal.Signals):
-    killed: list[subprocess.Popen[str]] = []
+    runs: Queue[subprocess.Popen[str]] = Queue()
+    last = threading.Event()
 
     def kill(method: str, path: str) -> None:
-        if method == "PATCH" and path == MUTATING and killed:
-            killed.pop().send_signal(number)
+        if method == "PATCH" and path == MUTATING and not last.is_set():
+            last.set()
+            runs.get(timeout=SECONDS).send_signal(number)  # the run may come here before `start` returns
 
     api.before = kill
     run = certs.start("ensure")
-    killed.append(run)
+    runs.put(run)
     assert wait_for(run).code == -number
     until(lambda: api.bundles(MUTATING)[0])  # the pending write still arrives
     assert certs("ensure").code == 0
