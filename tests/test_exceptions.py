@@ -11,9 +11,9 @@ from tests.reviewing import refusals, request, snapshot
 from tests.server.reviews import review as admission_review
 from tests.server.test_rule_that_raises import AuditLog
 from tests.timing import within
+from webhook.policy.exceptions import exception_name
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.review import review, validate
-from webhook.rules.exceptions import exception_name
 from webhook.rules.settings import Level
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
@@ -137,7 +137,7 @@ def test_the_server_records_and_counts_each_use_and_knows_the_day(days, allowed)
     until = str(datetime.now(UTC).date() + timedelta(days))
     metrics, log = Metrics(), AuditLog()
     state = ServerState(settings(exception(until=until)))
-    metrics.exceptions = lambda: state.snapshot.levels.exceptions
+    metrics.exceptions = lambda: state.snapshot.policy.exceptions
     body = json.dumps(admission_review(object=pod(name="train-1"), namespace="default")).encode()
     Admission(state, [log], metrics).answer("/validate", body, client_verified=True)
     line = json.loads(log.lines[0])

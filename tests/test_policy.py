@@ -1,7 +1,6 @@
 """The operator's policy: its defaults are a contract, and an error has a path."""
 
 from dataclasses import replace
-from datetime import date
 
 import pytest
 from hypothesis import given
@@ -13,9 +12,8 @@ from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.policy.schema import DEFAULT_TRUSTED_USERS
-from webhook.rules.exceptions import PolicyException
-from webhook.rules.settings import Level, MemoryAboveCard, MixedCards, Toleration
+from webhook.policy.schema import PolicyException
+from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Level, MemoryAboveCard, MixedCards, Toleration, WorkloadUse
 from webhook.settings.snapshot import default_device_config
 
 # The contract: an empty file means these values.
@@ -222,27 +220,26 @@ def test_the_defaults_are_the_contract(document):
 
 def test_every_setting_is_read():
     policy = parse(NOT_DEFAULT)
-    settings = policy.settings
-    assert (settings.scheduler_name, settings.scheduler_names) == ("b", ("a", "b"))
-    assert settings.toleration == Toleration("k", "Equal", "v", "NoExecute")
-    assert settings.target.reads_uuids
-    assert not settings.target.one_container
-    assert settings.target.lists_units
-    assert settings.mixed_cards is MixedCards.DENY
+    settings = policy
+    assert (settings.scheduler_name, settings.scheduler_names) == ("b", ["a", "b"])
+    assert settings.toleration == Toleration(key="k", operator="Equal", value="v", effect="NoExecute")
+    target = settings.target.facts()
+    assert (target.reads_uuids, target.one_container, target.lists_units) == (True, False, True)
+    assert settings.percentage.mixed_cards is MixedCards.DENY
     assert settings.memory_above_card is MemoryAboveCard.DENY
-    assert settings.workloads is Level.DENY
+    assert settings.workloads is WorkloadUse.DENY
     added = settings.workload_kinds["example.org", "Policy"]
     assert (added.versions, added.plural, added.is_whole) == (("v1",), "policies", True)
     assert [template.path for template in added.templates] == ["spec.template", "spec.groups[*].workers.*.template"]
     assert len(settings.workload_kinds) == len(WORKLOAD_KINDS) + 1
-    assert settings.trusted_users == {"me"}
-    assert (settings.whole_cards, settings.allocators) == (Level.DENY, Level.OFF)
-    assert policy.levels.exceptions == (
-        PolicyException("a", ("x-*",), frozenset({"host-access"}), date(2026, 12, 31), "r", "o"),
+    assert settings.trusted_users == ("me",)
+    assert (settings.isolation_env.whole_cards, settings.isolation_env.allocators) == (Level.DENY, Level.OFF)
+    assert policy.exceptions == (
+        PolicyException(namespace="a", names=["x-*"], rules=["host-access"], until="2026-12-31", reason="r", owner="o"),
     )
-    assert settings.autoscaled
+    assert settings.fleet.autoscaled
     assert settings.help_url == NOT_DEFAULT["helpURL"]
-    assert policy.stale_after == 60
+    assert policy.fleet.stale_after_seconds == 60
     assert policy.digest != default_policy().digest
 
 
@@ -262,14 +259,14 @@ def test_the_accounts_of_schedulers_and_device_plugins_are_trusted(account):
 
 
 def test_the_toleration_can_be_null():
-    assert parse({"toleration": None}).settings.toleration is None
+    assert parse({"toleration": None}).toleration is None
 
 
 @pytest.mark.parametrize("word", ["off", False])
 def test_a_bare_off_that_yaml_reads_as_false_is_off(word):
     policy = parse({"workloads": word, "rules": {"card-count": word}})
-    assert policy.settings.workloads is Level.OFF
-    assert policy.levels.of("x").levels["card-count"] is Level.OFF
+    assert policy.workloads is WorkloadUse.OFF
+    assert policy.of("x").levels["card-count"] is Level.OFF
 
 
 @each_case("document, path, hint", MISSPELT)
@@ -318,4 +315,4 @@ def test_any_json_is_a_policy_or_refused(document):
         message = str(error)
         assert message.startswith("the file: ")
     else:
-        assert policy.settings.scheduler_name in policy.settings.scheduler_names
+        assert policy.scheduler_name in policy.scheduler_names

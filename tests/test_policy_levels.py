@@ -3,9 +3,9 @@
 import pytest
 
 from tests.reviewing import request, snapshot
+from webhook.policy.levels import Source, Sourced
 from webhook.policy.policy import parse_policy
 from webhook.review import review
-from webhook.rules.levels import Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 from webhook.rules.settings import Level
 
@@ -15,7 +15,7 @@ def parse(document):
 
 
 def test_rules_sets_levels_for_all_namespaces():
-    levels = parse({"rules": {"card-count": "warn", "host-access": "off"}}).levels.of("x")
+    levels = parse({"rules": {"card-count": "warn", "host-access": "off"}}).of("x")
     assert levels.levels == {**DEFAULT_LEVELS, "card-count": Level.WARN, "host-access": Level.OFF}
     active = {rule.id: level for rule, level in levels.active}
     assert active["card-count"] is Level.WARN
@@ -45,14 +45,14 @@ NAMESPACES = [
     ],
 )
 def test_the_last_matching_entry_decides(namespace, card_count, number_zero, exempt):
-    effective = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).levels.of(namespace)
+    effective = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).of(namespace)
     assert effective.levels["card-count"] == card_count
     assert effective.levels["number-zero"] == number_zero
     assert effective.exempt is exempt
 
 
 def test_the_cache_of_namespaces_is_bounded():
-    table = parse({"namespaces": NAMESPACES}).levels
+    table = parse({"namespaces": NAMESPACES})
     for index in range(3000):
         assert table.of(f"team-{index}").levels["card-count"] is Level.WARN
     assert len(table._known) <= 1024
@@ -62,18 +62,18 @@ def test_what_was_asked_before_makes_no_difference():
     asked, fresh = snapshot(), snapshot()
     limits = {"volcano.sh/vgpu-number": "1"}
     review(request({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}), asked)
-    assert asked.levels._known
-    assert asked.levels.of("default")._known
-    assert asked.levels == fresh.levels
-    assert repr(asked.levels) == repr(fresh.levels)
-    assert asked.levels.of("default") == fresh.levels.of("a")
-    assert repr(asked.levels.of("default")) == repr(fresh.levels.of("b"))
+    assert asked.policy._known
+    assert asked.policy.of("default")._known
+    assert asked.policy == fresh.policy
+    assert repr(asked.policy) == repr(fresh.policy)
+    assert asked.policy.of("default") == fresh.policy.of("a")
+    assert repr(asked.policy.of("default")) == repr(fresh.policy.of("b"))
 
 
 def test_an_autoscaled_fleet_softens_the_rules_of_the_fleet():
     changed = {
         rule
-        for rule, level in parse({"fleet": {"autoscaled": True}}).levels.of("x").levels.items()
+        for rule, level in parse({"fleet": {"autoscaled": True}}).of("x").levels.items()
         if level is not DEFAULT_LEVELS[rule]
     }
     assert changed == {rule.id for rule in VALIDATIONS if rule.fleet and rule.level is Level.DENY}
@@ -81,7 +81,7 @@ def test_an_autoscaled_fleet_softens_the_rules_of_the_fleet():
 
 def test_an_autoscaled_fleet_also_softens_the_refusals_of_the_policy():
     document = {"fleet": {"autoscaled": True}, "rules": {"card-count": "audit", "fits-tightly": "deny"}}
-    levels = parse(document).levels.of("x").levels
+    levels = parse(document).of("x").levels
     assert levels["card-count"] is Level.AUDIT
     assert levels["fits-tightly"] is Level.WARN
     assert levels["number-zero"] is Level.DENY
@@ -89,7 +89,7 @@ def test_an_autoscaled_fleet_also_softens_the_refusals_of_the_policy():
 
 def test_each_level_has_its_source():
     entries = [{"match": ["a"], "rules": {"card-count": "audit", "host-access": "warn"}}, {"match": ["b"]}]
-    table = parse({"rules": {"card-count": "warn"}, "namespaces": entries, "fleet": {"autoscaled": True}}).levels
+    table = parse({"rules": {"card-count": "warn"}, "namespaces": entries, "fleet": {"autoscaled": True}})
     elsewhere, first, second = table.written(None), table.written(0), table.written(1)
     assert elsewhere["card-count"] == Sourced(Level.WARN, Source.RULES)
     assert elsewhere["host-access"] == Sourced(Level.WARN, Source.DEFAULT)
@@ -103,6 +103,6 @@ def test_each_level_has_its_source():
 
 @pytest.mark.parametrize("namespace, winner", [("team-b", 0), ("team-a", 1), ("kube-system", 3), ("default", None)])
 def test_the_last_entry_that_matches_wins(namespace, winner):
-    table = parse({"namespaces": NAMESPACES}).levels
+    table = parse({"namespaces": NAMESPACES})
     assert table.winning_entry(namespace) == winner
     assert table.of(namespace) == table.at(winner)

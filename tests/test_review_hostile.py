@@ -28,6 +28,7 @@ from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.repair import describe
 from webhook.review import mutate, review, validate
+from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
@@ -150,9 +151,7 @@ def test_the_fields_of_causes_show_what_a_terminal_would_obey_or_hide():
 
 HOSTILE = ["\n", "\r\n", "\u2028", "\x85", "\x00", '"', "\\", "☕" * 300, "x" * 300, "\u202e", "e\u0301" * 200]
 hostile = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=5), max_size=4).map("".join)
-ONLY_WARNINGS = replace(
-    USUAL, levels=replace(USUAL.levels, overrides=dict.fromkeys(USUAL.levels.of("x").levels, Level.WARN))
-)
+ONLY_WARNINGS = replace(USUAL, policy=parse_policy({"rules": dict.fromkeys(DEFAULT_LEVELS, Level.WARN)}, "the test"))
 
 
 def _check_warnings(outcome: Outcome):

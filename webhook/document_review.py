@@ -12,7 +12,7 @@ from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import Template, find_templates, holds_pods, named_at
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review import review
-from webhook.rules.settings import Level
+from webhook.rules.settings import WorkloadUse
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
@@ -30,7 +30,7 @@ _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 def is_reviewed_kind(request: Request, snapshot: Snapshot) -> bool:
     """Whether the object is a pod, its Binding or PodGroup, or a workload whose pod templates the webhook can find."""
     kind = request.group, request.kind
-    return kind in _OF_PODS or kind in snapshot.settings.workload_kinds
+    return kind in _OF_PODS or kind in snapshot.policy.workload_kinds
 
 
 def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
@@ -57,7 +57,7 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
         return ""
     if namespace in exempt:
         return f"namespace {namespace} is exempt: the webhook configurations leave it out"
-    if snapshot.levels.of(namespace).exempt:
+    if snapshot.policy.of(namespace).exempt:
         return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
     if not found:
         named = f"it names a device at {device}, but " if device else ""
@@ -65,14 +65,14 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
             f"{unknown_kind(group, kind)}: {named}only its pods are reviewed, when they are created; to try one, write it as a "
             "Pod"
         )
-    if (group, kind) not in _OF_PODS and snapshot.settings.workloads is Level.OFF:
+    if (group, kind) not in _OF_PODS and snapshot.policy.workloads is WorkloadUse.OFF:
         return "the policy turns workloads off: only their pods are reviewed, when they are created"
     return ""
 
 
 def _kind_in_other_letters(request: Request, snapshot: Snapshot) -> str:
     """The kind that was meant by `kind: pod`; empty unless a known kind differs in upper and lower case only."""
-    known = [kind for group, kind in (*_OF_PODS, *snapshot.settings.workload_kinds) if group == request.group]
+    known = [kind for group, kind in (*_OF_PODS, *snapshot.policy.workload_kinds) if group == request.group]
     return next((kind for kind in known if kind != request.kind and kind.lower() == request.kind.lower()), "")
 
 

@@ -112,7 +112,7 @@ def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
         return view
     own = {key: value for key, value in view.annotations.items() if not is_reserved(key, pod)}
     assigned = len(own) < len(view.annotations)
-    if not assigned and view.scheduler in snapshot.settings.scheduler_names:
+    if not assigned and view.scheduler in snapshot.policy.scheduler_names:
         return view
     spec = {key: value for key, value in view.spec.items() if key != "nodeName"}
     return PodView(raw | {"metadata": {**view.metadata, "annotations": own}, "spec": spec})
@@ -200,7 +200,7 @@ def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) 
     """One finding for each repair that would change the pod, with the worst level of the problems that it fixes."""
     raw: Any = request.object
     problems = _problems(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
-    for rule in snapshot.repairs(snapshot.levels.of(request.namespace)):
+    for rule in snapshot.repairs(snapshot.policy.of(request.namespace)):
         repair = Repair(PodView(raw), context_of(request, snapshot), (rule,))
         if not repair.edits:
             continue

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
-from webhook.rules.exceptions import PolicyException
+from webhook.policy.schema import PolicyException
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.texts import visible

@@ -15,14 +15,15 @@ from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD_GROUP
+from webhook.policy.exceptions import Exceptions, exception_name
+from webhook.policy.levels import Active, Effective
+from webhook.policy.schema import PolicyException
 from webhook.repair import Repair
 from webhook.rules.base import Event, Validation
 from webhook.rules.context import Context, Finding
-from webhook.rules.exceptions import Exceptions, PolicyException, exception_name
-from webhook.rules.levels import Active, Effective
 from webhook.rules.registry import WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import DENY, ENFORCE, Enforcement, Level
+from webhook.rules.settings import DENY, ENFORCE, Enforcement, Level, WorkloadUse
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
@@ -94,7 +95,7 @@ class Violations:
         self.kept: list[Violation] = []
         self.denied = False
         self.lowered: dict[str, None] = {}
-        self.excepted: dict[tuple[str, PolicyException], None] = {}
+        self.excepted: dict[str, PolicyException] = {}
         self._ceiling = ceiling  # denials become this
         self._exceptions = exceptions
 
@@ -106,7 +107,7 @@ class Violations:
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
         if self._exceptions is not None and level is not Level.AUDIT and (exception := self._exceptions.of(rule)):
             level = Level.AUDIT
-            self.excepted[rule, exception] = None
+            self.excepted[rule] = exception
         ceiling = self._ceiling if template is None or template.whole else Level.WARN
         if level is DENY and ceiling is not None:
             level = ceiling
@@ -126,7 +127,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     Raises:
         Malformed: the object does not have a pod's shape.
     """
-    effective = snapshot.levels.of(request.namespace)
+    effective = snapshot.policy.of(request.namespace)
     if not _is_pod(request) or effective.exempt:
         return _not_reviewed(request, "mutate")
     repairs, previous = snapshot.repairs(effective), None
@@ -166,7 +167,7 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
     Raises:
         Malformed: the object does not have the shape of its kind.
     """
-    effective = snapshot.levels.of(request.namespace)
+    effective = snapshot.policy.of(request.namespace)
     if effective.exempt or request.operation not in ("CREATE", "UPDATE"):
         return _not_reviewed(request, "validate")
     if _is_pod(request):
@@ -183,10 +184,10 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
 def _validate_kind(
     request: Request, snapshot: Snapshot, effective: Effective, templates: Sequence[Template] | None
 ) -> Outcome:
-    if request.sub_resource or snapshot.settings.workloads is Level.OFF:
+    if request.sub_resource or snapshot.policy.workloads is WorkloadUse.OFF:
         return _not_reviewed(request, "validate")
     if templates is None:
-        kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+        kind = snapshot.policy.workload_kinds.get((request.group, request.kind))
         if kind is None:
             return _not_reviewed(request, "validate")
         if request.unread:
@@ -216,7 +217,7 @@ def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] |
 
 def context_of(request: Request, snapshot: Snapshot) -> Context:
     """The input of the rules besides the pod."""
-    return _context(request, snapshot, snapshot.levels.of(request.namespace))
+    return _context(request, snapshot, snapshot.policy.of(request.namespace))
 
 
 def _context(
@@ -233,7 +234,8 @@ def _context(
         snapshot.config,
         snapshot.families,
         snapshot.fleet,
-        snapshot.settings,
+        snapshot.policy,
+        snapshot.target,
         effective.levels,
         effective.repairs_off,
         budget,
@@ -277,7 +279,7 @@ def _validate_workload(
     reads_queue = request.group in KUBERNETES_GROUPS
     context = _context(request, snapshot, effective, SearchBudget(WORK_LIMIT), reads_queue=reads_queue)
     repairs = snapshot.repairs(effective)
-    ceiling = None if snapshot.settings.workloads is DENY else Level.WARN
+    ceiling = None if snapshot.policy.workloads is WorkloadUse.DENY else Level.WARN
     violations = Violations(ceiling, _exceptions(request, effective) if effective.exceptions else None)
     pods: list[tuple[str, ReviewedPod]] = []
     received: list[tuple[str, PodView]] = []
@@ -317,7 +319,7 @@ def _verdict(
     received: tuple[tuple[str, PodView], ...] = (),
 ) -> Outcome:
     """What follows from the findings."""
-    effective = snapshot.levels.of(request.namespace)
+    effective = snapshot.policy.of(request.namespace)
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not ENFORCE,
@@ -326,8 +328,8 @@ def _verdict(
         pods=pods,
         received=received,
         enforcement=effective.enforcement,
-        help_url=snapshot.settings.help_url,
-        exceptions=tuple(violations.excepted),
+        help_url=snapshot.policy.help_url or "",
+        exceptions=tuple(violations.excepted.items()),
     )
 
 

@@ -7,11 +7,12 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
 from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.registry import Families, bind
+from webhook.policy.levels import Effective
+from webhook.policy.policy import Policy
 from webhook.rules.base import Mutation
-from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import MUTATIONS
-from webhook.rules.settings import Settings
 from webhook.volcano.collections import Collections
+from webhook.volcano.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Snapshot:
     """Everything that a review depends on besides the request; swapped as a whole when something changes.
 
     Attributes:
-        config, settings, levels: the device config and the policy.
+        config, policy: the device config and the policy.
+        target: what follows from the versions in the cluster, and from the scheduler's configuration.
         fleet: None if unknown or stale.
         collections: what else is known of the cluster.
         digests: of all of these, so that a decision can be replayed.
@@ -28,8 +30,8 @@ class Snapshot:
     """
 
     config: DeviceConfig
-    settings: Settings
-    levels: LevelTable
+    policy: Policy
+    target: Target
     fleet: Fleet | None
     digests: Mapping[str, str]
     collections: Collections = field(default_factory=Collections)
@@ -37,8 +39,8 @@ class Snapshot:
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "families", bind(self.config, self.settings.target))
-        wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
+        object.__setattr__(self, "families", bind(self.config, self.target))
+        wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.policy))
         object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
 
     @property
@@ -49,7 +51,7 @@ class Snapshot:
     @property
     def bound_pods(self) -> BoundPodReader:
         """Reads the pods that are bound to nodes."""
-        return BoundPodReader(self.config, self.settings.target.rule_labels)
+        return BoundPodReader(self.config, self.target.rule_labels)
 
     def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
         """The mutations that the policy enables in a namespace, in order."""
@@ -58,4 +60,4 @@ class Snapshot:
 
     def enforcing(self) -> "Snapshot":
         """The same, but enforced in every namespace: what it would refuse, and repair."""
-        return replace(self, levels=self.levels.enforcing())
+        return replace(self, policy=self.policy.enforcing())

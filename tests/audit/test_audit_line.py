@@ -1,6 +1,5 @@
 """An audit line has at most 32 KiB for every request, and can always be read as a decision."""
 
-from datetime import date
 from typing import Any
 
 import orjson
@@ -14,8 +13,8 @@ from webhook.audit.decision import parse_decision
 from webhook.audit.writer import MAX_LINE, Exchange, line
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_CONTAINERS
+from webhook.policy.schema import PolicyException
 from webhook.review import mutate, validate
-from webhook.rules.exceptions import PolicyException
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.texts import cut
@@ -60,7 +59,9 @@ def test_the_rules_of_all_findings_fit_into_a_line():
     patch = ({"op": "replace", "path": "\x00" * LONG, "value": "\x00" * LONG},) * 100
     named = dict.fromkeys(("namespace", "name", "kind", "user", "sub_resource"), "\x00" * 1024)
     admission_request = request({"spec": {}}, uid="\x00" * 256, **named)
-    excepted = PolicyException("a", ("*",), frozenset(), date.max, "\x00" * 200, "\x00" * 100)
+    excepted = PolicyException(
+        namespace="a", names=["*"], rules=["fits-no-node"], until="9999-12-31", reason="\x00" * 200, owner="\x00" * 100
+    )
     outcome = Outcome("0123456789ab", False, tuple(found), operations=patch)
     outcome = outcome._replace(exceptions=tuple((rule.id, excepted) for rule in VALIDATIONS))
     written = line(EXCHANGE, admission_request, outcome, SNAPSHOTS[0])

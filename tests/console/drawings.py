@@ -18,11 +18,11 @@ from webhook.volcano.target import Target
 DATA = Path(__file__).parents[1] / "data"
 TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
 CONFIG = parse_device_config(TEXT, "test")
-SETTINGS = Settings(target=Target((1, 16, 0)))
+SETTINGS, TARGET = Settings(), Target((1, 16, 0))
 
 
 def fleet_of(nodes, config=CONFIG):
-    return build_fleet(read_nodes(nodes, config), config, SETTINGS.target)
+    return build_fleet(read_nodes(nodes, config), config, TARGET)
 
 
 def nodes_in(file):
@@ -36,7 +36,7 @@ def fleet_in(file, config=CONFIG):
 
 def explained(pod, fleet, config=CONFIG):
     context = Context(
-        "ns", "user", config=config, families=bind(config, SETTINGS.target), fleet=fleet, settings=SETTINGS, levels={}
+        "ns", "user", config, families=bind(config, TARGET), fleet=fleet, settings=SETTINGS, target=TARGET, levels={}
     )
     return explain_pods((("", ReviewedPod(PodView(pod), context)),))
 

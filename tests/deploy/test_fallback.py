@@ -20,10 +20,9 @@ from webhook.manifests.fallback.isolation import BETWEEN, ISOLATION, NOT_READ
 from webhook.manifests.fallback.pod import MAX_ENTRIES
 from webhook.pod.quantity import whole
 from webhook.policy.policy import Policy, parse_policy
-from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.review import mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
-from webhook.rules.settings import Level
+from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Level
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.suites.rulebook import rows

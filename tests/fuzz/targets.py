@@ -208,7 +208,7 @@ def _scanned(document: Document) -> None:
     with suppress(WebhookError):
         subject_of(raw)
         BoundPods(chosen, []).add(document)
-        if why_left_out(raw, chosen) or not is_scanned(raw, chosen.settings.workload_kinds):
+        if why_left_out(raw, chosen) or not is_scanned(raw, chosen.policy.workload_kinds):
             return
         if judged := judge(raw, chosen):
             tally.add(judged, document)

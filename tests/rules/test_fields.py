@@ -46,7 +46,7 @@ def test_all_fields_count_as_present_on_update():
 
 
 def test_the_cache_of_rules_for_pods_is_bounded():
-    effective = _snapshot({}).levels.of("default")
+    effective = _snapshot({}).policy.of("default")
     for present in product((True, False), repeat=len(SPEC_FIELDS)):
         for field in (*CONTAINER_FIELDS, *(f"{one} {two}" for one, two in product(CONTAINER_FIELDS, repeat=2))):
             spec = {name: [] for name, is_present in zip(SPEC_FIELDS, present, strict=True) if is_present}

@@ -7,6 +7,7 @@ import pytest
 
 from tests.server.reviews import review
 from tests.test_review import USUAL
+from webhook.policy.policy import default_policy
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.server.admission import Admission
@@ -33,12 +34,12 @@ def broken():
     """A snapshot in which one repair and one check of every pod raise."""
     repair = replace(next(rule for rule in MUTATIONS if rule.id == "scheduler-name"), propose=fail)
     check = replace(next(rule for rule in VALIDATIONS if rule.id == "quantity-invalid"), check=fail)
-    effective = USUAL.levels.of("default")
+    effective = USUAL.policy.of("default")
     found = replace(USUAL)
     object.__setattr__(found, "mutations", (repair,))
-    levels = replace(USUAL.levels)
-    levels._known["default"] = replace(effective, active=((check, Level.DENY),))
-    object.__setattr__(found, "levels", levels)
+    policy = default_policy()
+    policy._known["default"] = replace(effective, active=((check, Level.DENY),))
+    object.__setattr__(found, "policy", policy)
     return found
 
 

@@ -31,8 +31,8 @@ def test_a_snapshot_keeps_its_parts():
     policy = parse_policy({"workloads": "deny", "rules": {"card-count": "warn"}}, "test")
     snapshot = SnapshotInputs(config, policy, nodes).snapshot()
     assert snapshot.config is config
-    assert snapshot.settings is policy.settings
-    assert snapshot.levels is policy.levels
+    assert snapshot.policy is policy
+    assert snapshot.policy is policy
     assert snapshot.fleet.complete
     assert snapshot.fleet.nodes == 4
 

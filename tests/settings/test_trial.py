@@ -83,8 +83,8 @@ def test_an_invalid_setting_is_refused(settings: list[str], message: str):
 def test_a_setting_changes_nothing_else():
     inputs = SnapshotInputs.of(load({"fleet": FLEET}))
     base, changed = inputs.snapshot(), try_out(inputs, ["rules.card-count=warn"], None).snapshot()
-    assert base.levels.of("a").levels["card-count"] is Level.DENY
-    assert changed.levels.of("a").levels["card-count"] is Level.WARN
+    assert base.policy.of("a").levels["card-count"] is Level.DENY
+    assert changed.policy.of("a").levels["card-count"] is Level.WARN
     assert base.fleet is not None
     assert changed.fleet is not None
     assert base.fleet.digest == changed.fleet.digest

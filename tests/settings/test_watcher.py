@@ -127,7 +127,7 @@ def test_a_changed_file_is_loaded_and_only_its_date_changes(files: Paths):
     before, started = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
     with running(watcher):
         write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
-        until(lambda: watcher.snapshot.settings.scheduler_name == "other")
+        until(lambda: watcher.snapshot.policy.scheduler_name == "other")
     after = {state.name: state for state in watcher.statuses()}
     assert after["policy"].digest != before["policy"].digest
     assert started <= after["policy"].since <= datetime.now(UTC)
@@ -277,10 +277,10 @@ def test_a_change_soon_after_another_waits_for_the_pause(api: ApiServer, cluster
 def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
     watcher = watch({}, cluster)
     with running(watcher, patience=30):
-        assert watcher.snapshot.settings.target.scheduler is None
+        assert watcher.snapshot.target.scheduler is None
         assert source(watcher, "scheduler configuration").digest == "unknown"
         api.put(config_maps("volcano-system"), config_map("volcano-scheduler-configmap", {"mine.conf": SPREAD}))
-        until(lambda: watcher.snapshot.settings.target.policies == ("spread",))
+        until(lambda: watcher.snapshot.target.policies == ("spread",))
         assert source(watcher, "scheduler configuration").digest == watcher.snapshot.digests["scheduler"]
 
 
@@ -289,7 +289,7 @@ def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: Cl
     watcher = watch({"config": DATA / "config" / "device-config.yaml"}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
-        assert watcher.snapshot.settings.target.scheduler is None
+        assert watcher.snapshot.target.scheduler is None
         assert "volcano-scheduler-configmap" in source(watcher, "scheduler configuration").source.problem
     assert len(api.requests_for(config_maps("volcano-system"))) == 1, "it is retried much later"
 
@@ -384,7 +384,7 @@ def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: Clust
         assert source(watcher, "policy").source.origin == str(files["policy"])
         assert source(watcher, "policy").source.problem is None
         write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
-        until(lambda: watcher.snapshot.settings.scheduler_name == "other")
+        until(lambda: watcher.snapshot.policy.scheduler_name == "other")
 
 
 def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):

@@ -329,7 +329,7 @@ def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[st
     is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
     if outcome.reviewed and not outcome.received and not is_pod_group:
         return {"omitted": "too large"}
-    taking = snapshot.config.resources.pick, snapshot.settings.target.rule_labels
+    taking = snapshot.config.resources.pick, snapshot.target.rule_labels
     kept: dict[str, Any] = {}
     if request.sub_resource:
         kept["subResource"] = request.sub_resource

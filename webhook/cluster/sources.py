@@ -305,8 +305,8 @@ class CollectionSource(Generic[Kept]):
             return None
         if policy_known:
             self.reflector.follow(self.setting.keep)
-        self.reflector.watch_seconds = min(WATCH_SECONDS, policy.stale_after / 2)
-        if self.reflector.is_known(policy.stale_after):
+        self.reflector.watch_seconds = min(WATCH_SECONDS, policy.fleet.stale_after_seconds / 2)
+        if self.reflector.is_known(policy.fleet.stale_after_seconds):
             return self.setting.index(tuple(self.reflector.objects.values()))
         return None if self.reflector.state is State.MISSING or self.setting.unread is None else self.setting.unread()
 
@@ -377,14 +377,14 @@ class ClusterSources:
 
     def version(self) -> tuple[object, ...]:
         """Another one when a new snapshot is due."""
-        stale_after = self._policy.stale_after
+        stale_after = self._policy.fleet.stale_after_seconds
         copies = [source.version(stale_after) for source in self._sources]
         return self._given_version, self.nodes_known, self._nodes.version, *copies
 
     @property
     def nodes_known(self) -> bool:
         """Whether the copy of the nodes in use is complete, and not stale."""
-        return self._nodes.reflector.is_known(self._policy.stale_after)
+        return self._nodes.reflector.is_known(self._policy.fleet.stale_after_seconds)
 
     @property
     def complete(self) -> bool:
@@ -422,8 +422,8 @@ class ClusterSources:
         if FLEET.part not in given:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
             if config_known and (policy_known or sources[POLICY.part].unreachable):
-                self._nodes.follow(inputs.config, policy.stale_after)
-            config, nodes = self._nodes.read(inputs.config, policy.stale_after)
+                self._nodes.follow(inputs.config, policy.fleet.stale_after_seconds)
+            config, nodes = self._nodes.read(inputs.config, policy.fleet.stale_after_seconds)
             inputs = replace(inputs, config=config, nodes=nodes)
         return inputs, reloaded
 
@@ -431,7 +431,7 @@ class ClusterSources:
         """The status of each setting that no file gives, by part."""
         found = {source.setting.part: source.status() for source in self._sources if source.followed}
         if FLEET.part not in self._given:
-            found[FLEET.part] = self._nodes.status(self._policy.stale_after)
+            found[FLEET.part] = self._nodes.status(self._policy.fleet.stale_after_seconds)
         return found
 
     def age(self) -> float | None:

@@ -16,7 +16,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.manifests import match_conditions as when
 from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.policy.policy import Policy
-from webhook.rules.settings import Level
+from webhook.rules.settings import WorkloadUse
 
 DOMAIN = f"{names.WEBHOOK}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5
@@ -121,7 +121,7 @@ def _mutating(config: DeviceConfig, policy: Policy, *, all_pods: bool) -> Iterat
         {"names-a-device": when.names_device(config), "is-no-mirror": when.is_no_mirror()},
         reinvocationPolicy="IfNeeded",
     )
-    if uses := when.uses_dialect(config, policy.levels, translated=True):
+    if uses := when.uses_dialect(config, policy, translated=True):
         yield _entry(
             "translate",
             "/mutate",
@@ -145,11 +145,11 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         [_rule(["CREATE"], ["pods"])],
         {"concerns-a-device": when.concerns_device(config), "is-no-mirror": when.is_no_mirror()},
     )
-    if uses := when.uses_dialect(config, policy.levels):
+    if uses := when.uses_dialect(config, policy):
         conditions = {"uses-a-dialect": uses, "concerns-no-device": when.concerns_no_device(config)}
         conditions["is-no-mirror"] = when.is_no_mirror()
         yield _entry("dialects", "/validate", [_rule(["CREATE"], ["pods"])], conditions, failurePolicy="Ignore")
-    trusted = policy.settings.trusted_users
+    trusted = policy.trusted_users
     is_not_trusted = {"is-not-trusted": when.is_not_trusted(trusted)} if trusted else {}
     yield _entry(
         "assignments",
@@ -177,15 +177,15 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         {"changes-a-queue": when.changes_queue()},
         failurePolicy="Ignore",  # every pod under Volcano needs one, also those without devices
     )
-    if policy.settings.workloads is not Level.OFF:
-        kinds = policy.settings.workload_kinds
+    if policy.workloads is not WorkloadUse.OFF:
+        kinds = policy.workload_kinds
         yield _entry(
             "workloads",
             "/validate",
             list(_workload_rules(kinds)),
             {
                 "changes-a-template": when.changes_template(kinds),
-                "concerns-a-device": when.template_concerns_device(config, kinds, policy.levels),
+                "concerns-a-device": when.template_concerns_device(config, kinds, policy),
             },
             failurePolicy="Ignore",  # their pods are judged again
         )

@@ -14,8 +14,8 @@ from webhook.devices.dialects import DIALECTS, Place
 from webhook.manifests.cel import any_of, block, exists, exists_or_many, lines, list_of, text
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
+from webhook.policy.policy import Policy
 from webhook.rules.isolation import HARMLESS
-from webhook.rules.levels import LevelTable
 from webhook.rules.settings import DialectUse
 
 # How much of a pod an expression looks at.
@@ -60,7 +60,7 @@ def concerns_no_device(config: DeviceConfig) -> str:
     return "!" + concerns_device(config)
 
 
-def uses_dialect(config: DeviceConfig, levels: LevelTable, *, translated: bool = False) -> str:
+def uses_dialect(config: DeviceConfig, levels: Policy, *, translated: bool = False) -> str:
     """A pod with the names of another system that the policy warns of or translates; empty if it does neither.
 
     Args:
@@ -72,7 +72,7 @@ def uses_dialect(config: DeviceConfig, levels: LevelTable, *, translated: bool =
     return exists("[object]", "pod", condition) if condition else ""
 
 
-def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds, levels: LevelTable) -> str:
+def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds, levels: Policy) -> str:
     """A workload of one of these kinds, with a template of a pod that `concerns_device` or `uses_dialect`."""
     forms, paths = _pods(), dict[str, list[TemplatePath]]()
     for kind in kinds.values():
@@ -267,7 +267,7 @@ def _concerns(config: DeviceConfig) -> str:
     return any_of(_some_container(any_of(_requests_device(config), _exposes_device())), annotated)
 
 
-def _uses_dialect(config: DeviceConfig, levels: LevelTable, *, translated: bool = False) -> str:
+def _uses_dialect(config: DeviceConfig, levels: Policy, *, translated: bool = False) -> str:
     resources: set[str] = set()
     keys: set[str] = set()
     conditions = []

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.policy.policy import Policy
-from webhook.policy.schema import PolicyFile
-from webhook.rules.levels import LevelTable, Source, Sourced
+from webhook.policy.levels import Source, Sourced
+from webhook.policy.policy import Policy, default_policy
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import DialectUse
+from webhook.rules.settings import DEFAULT_DIALECTS
 from webhook.texts import shorten
 from webhook.volcano.target import FACTS
 
@@ -35,43 +34,43 @@ class EffectivePolicy(NamedTuple):
 
 def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
     """Work out what holds in a namespace; with None, in every one that no entry singles out."""
-    table = policy.levels
-    winner = table.everywhere if namespace is None else table.winning_entry(namespace)
-    holds = table.at(winner)
-    document = _dumped(policy.document)
-    entries = PolicyFile.model_validate(policy.document).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    winner = policy.everywhere if namespace is None else policy.winning_entry(namespace)
+    holds = policy.at(winner)
+    document = _dumped(policy)
+    entries = policy.document
     for key in ("namespaces", "rules", "repairs", "dialects"):
         del document[key]
-    comments = dict(_differences(document, _dumped({}), ""))
-    comments["enforcement"] = _comment(table.enforced(winner), "enforce", winner)
+    comments = dict(_differences(document, _dumped(default_policy()), ""))
+    comments["enforcement"] = _comment(policy.enforced(winner), "enforce", winner)
     if holds.exempt:
         del document["enforcement"]
     else:
         document |= {"enforcement": holds.enforcement.value, "dialects": {}, "repairs": {}, "rules": {}}
-        for dialect, used in table.used(winner).items():
+        for dialect, used in policy.used(winner).items():
             document["dialects"][dialect] = used.value.value
-            comments[f"dialects.{dialect}"] = _comment(used, DialectUse.WARN, winner)
-        for rule, written in table.written(winner).items():
+            comments[f"dialects.{dialect}"] = _comment(used, DEFAULT_DIALECTS[dialect], winner)
+        for rule, written in policy.written(winner).items():
             document["rules"][rule] = holds.levels[rule].value
             softened = "softened by fleet.autoscaled" if holds.levels[rule] is not written.value else ""
             comments[f"rules.{rule}"] = _comment(written, DEFAULT_LEVELS[rule], winner, softened)
-        for rule, switched in table.switched(winner).items():
+        for rule, switched in policy.switched(winner).items():
             document["repairs"][rule] = switched.value
             comments[f"repairs.{rule}"] = _comment(switched, True, winner)
     if namespace is None and "namespaces" in entries:
         document["namespaces"] = entries["namespaces"]
     elif winner is not None and holds.limits and not holds.exempt:
         document["namespaces"] = [{"match": [namespace], "limits": entries["namespaces"][winner]["limits"]}]
+    target = policy.target.facts()
     facts = {
-        key: [fact.yes if getattr(policy.settings.target, name) else fact.no for name, fact in some.items()]
+        key: [fact.yes if getattr(target, name) else fact.no for name, fact in some.items()]
         for key, some in FACTS.items()
     }
-    return EffectivePolicy(_where(table, namespace, winner), document, comments, facts)
+    return EffectivePolicy(_where(policy, namespace, winner), document, comments, facts)
 
 
-def _dumped(document: Mapping[str, Any]) -> dict[str, Any]:
+def _dumped(policy: Policy) -> dict[str, Any]:
     """All keys of a policy file, with the values that hold."""
-    return PolicyFile.model_validate(document).model_dump(mode="json", by_alias=True)
+    return policy.model_dump(mode="json", by_alias=True)
 
 
 def _differences(values: Mapping[str, Any], usual: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
@@ -91,11 +90,11 @@ def _comment(written: Sourced[Any], default: object, winner: int | None, *more: 
     return ", ".join(filter(None, ["" if written.source is Source.DEFAULT else source, changed, *more]))
 
 
-def _where(table: LevelTable, namespace: str | None, winner: int | None) -> str:
-    where = namespace or ("every other namespace" if table.namespaces else "every namespace")
+def _where(policy: Policy, namespace: str | None, winner: int | None) -> str:
+    where = namespace or ("every other namespace" if policy.namespaces else "every namespace")
     if winner is None:
         return f"in {where}"
-    entry = table.namespaces[winner]
+    entry = policy.namespaces[winner]
     named = f"namespaces.{winner} ({shorten(', '.join(entry.match), MAX_GLOBS)})"
     exempt = ": it is exempt, and pods are not reviewed" if entry.exempt else ""
     return f"in {where}, as {named} decides{exempt}"

@@ -1,55 +1,208 @@
-"""The policy: parses the file of the operator into frozen values."""
+"""The policy: the file of the operator, and what it comes to in a namespace."""
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
-from webhook.devices.families import Role
-from webhook.devices.requests import MAX_QUANTITY
 from webhook.devices.shapes import AnyShape
 from webhook.errors import Mistakes
 from webhook.mistakes import mistake_at
-from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
-from webhook.policy.schema import DeclaredNodes, LimitsEntry, PolicyFile
-from webhook.rules.exceptions import PolicyException
-from webhook.rules.levels import LevelTable, NamespaceRule
-from webhook.rules.settings import Level, Limits, Settings, Toleration
-from webhook.volcano.target import Target, parse_version
+from webhook.policy.exceptions import Excepted
+from webhook.policy.levels import REMEMBERED, Effective, Source, Sourced, layered
+from webhook.policy.schema import Levels, NamespaceEntry, PolicyException, Switches
+from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
+from webhook.rules.settings import DEFAULT_DIALECTS, DialectUse, Enforcement, Level, LimitsEntry, Settings
+from webhook.rules.validate import outside_limits
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """A policy, ready for use.
+class Policy(Settings):
+    """The policy of vgpu-webhook. All keys are optional: an empty file means the defaults."""
 
-    Attributes:
-        settings: what rules read.
-        levels: the level of each rule by namespace, and whether it is enforced there.
-        stale_after: seconds after which a fleet that was not refreshed counts as unknown.
-        digest: changes when a setting does.
-        document: the parsed file, for trying out another value.
-        declarations: the entries of `fleet.declared`.
-    """
+    model_config = ConfigDict(title="vgpu-webhook policy")
 
-    settings: Settings
-    levels: LevelTable
-    stale_after: int
-    digest: str
-    document: Mapping[str, Any] = field(repr=False, compare=False)
-    declarations: tuple[DeclaredNodes, ...]
+    enforcement: Enforcement = Field(
+        Enforcement.ENFORCE,
+        description="Whether the webhook acts on what it finds: enforce refuses and repairs; warn admits pods unchanged and "
+        "warns their author of what would be refused and repaired; audit admits them unchanged and only records that.",
+    )
+    repairs: Switches = Field(
+        {},
+        description="Repairs to leave out, by rule id, in every namespace: on or off. A pod that then could not "
+        "run is refused with a sentence that says what to write.",
+    )
+    rules: Levels = Field(
+        {},
+        description="Levels of checks, by rule id, in every namespace: deny refuses, warn admits and warns the author, audit "
+        "admits and only records, off skips the check. What is not listed keeps its default.",
+    )
+    namespaces: tuple[NamespaceEntry, ...] = Field(
+        (),
+        description="Levels for some namespaces. Where several entries match a namespace, the last one alone decides.",
+        examples=[
+            [
+                {
+                    "match": ["team-*"],
+                    "rules": {"card-count": "warn"},
+                    "enforcement": "warn",
+                    "repairs": {"toleration": "off"},
+                }
+            ]
+        ],
+    )
+    exceptions: Annotated[tuple[PolicyException, ...], Field(max_length=1000)] = Field(
+        (),
+        description="Findings about some pods that are lowered to audit until a day.",
+        examples=[
+            [
+                {
+                    "namespace": "team-a",
+                    "names": ["driver-debug-*"],
+                    "rules": ["host-access"],
+                    "until": "2026-12-31",
+                    "reason": "GPU-123: measure the driver",
+                    "owner": "gpu-team@example.org",
+                }
+            ]
+        ],
+    )
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when a setting does."""
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The keys that the file sets, to write it again."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def declared(self, config: DeviceConfig) -> Mapping[str, tuple[AnyShape, ...]]:
         """The shapes of nodes that may be scaled up from zero, by family, with the MIG geometries of the device config."""
-        families = registry.bind(config, self.settings.target)
+        families = registry.bind(config, self.target.facts())
         found: dict[str, list[AnyShape]] = {}
-        for entry in self.declarations:
+        for entry in self.fleet.declared:
             found.setdefault(entry.family, []).extend(families[entry.family].declared_shapes(entry))
         return {family: tuple(shapes) for family, shapes in found.items()}
+
+    @cached_property
+    def _known(self) -> dict[str, Effective]:
+        return {}
+
+    @cached_property
+    def _by_winner(self) -> dict[int | None, Effective]:
+        return {}
+
+    @cached_property
+    def _excepted(self) -> dict[str, Excepted]:
+        """The exceptions by namespace and rule."""
+        found: dict[str, Excepted] = {}
+        for exception in self.exceptions:
+            by_rule = found.setdefault(exception.namespace, {})
+            for rule in exception.rules:
+                by_rule.setdefault(rule, []).append(exception)
+        return found
+
+    def of(self, namespace: str) -> Effective:
+        """What holds in a namespace."""
+        found = self._known.get(namespace)
+        if found is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            winner = self.winning_entry(namespace)
+            if winner not in self._by_winner:
+                self._by_winner[winner] = self.at(winner)
+            found = self._by_winner[winner]
+            if exceptions := self._excepted.get(namespace):
+                found = replace(found, exceptions=exceptions)
+            self._known[namespace] = found
+        return found
+
+    def winning_entry(self, namespace: str) -> int | None:
+        """The entry of `namespaces` that decides in a namespace; None if none matches."""
+        last_first = reversed(range(len(self.namespaces)))
+        return next((index for index in last_first if self.namespaces[index].covers(namespace)), None)
+
+    @property
+    def everywhere(self) -> int | None:
+        """The entry of `namespaces` that decides in a namespace which no other entry singles out; None if none does."""
+        return max((index for index, entry in enumerate(self.namespaces) if entry.matches_all), default=None)
+
+    def written(self, winner: int | None) -> dict[str, Sourced[Level]]:
+        """The level of every validation, before an autoscaled fleet softens it, where one entry decides or none."""
+        some = {} if winner is None else self.namespaces[winner].rules
+        return layered(DEFAULT_LEVELS, (Source.RULES, self.rules), some)
+
+    def switched(self, winner: int | None) -> dict[str, Sourced[bool]]:
+        """Whether each repair is on, where one entry of `namespaces` decides or none."""
+        some = {} if winner is None else _switched(self.namespaces[winner].repairs)
+        every = _switched(self.repairs)
+        return layered(dict.fromkeys([rule.id for rule in MUTATIONS], True), (Source.REPAIRS, every), some)
+
+    def used(self, winner: int | None) -> dict[str, Sourced[DialectUse]]:
+        """What happens with each dialect, where one entry of `namespaces` decides or none."""
+        some = {} if winner is None else self.namespaces[winner].dialects
+        return layered(DEFAULT_DIALECTS, (Source.DIALECTS, self.dialects), some)
+
+    def enforced(self, winner: int | None) -> Sourced[Enforcement]:
+        """The enforcement where one entry of `namespaces` decides or none."""
+        some = None if winner is None else self.namespaces[winner].enforcement
+        if some is not None:
+            return Sourced(some, Source.NAMESPACES)
+        default = self.enforcement is type(self).model_fields["enforcement"].default
+        return Sourced(self.enforcement, Source.DEFAULT if default else Source.ENFORCEMENT)
+
+    @property
+    def winners(self) -> tuple[int | None, ...]:
+        """Each entry of `namespaces` that may decide, and None for no entry."""
+        return None, *range(len(self.namespaces))
+
+    def is_on(self, rule: str) -> bool:
+        """Whether a validation runs in some namespace."""
+        return any(self.written(winner)[rule].value is not Level.OFF for winner in self.winners)
+
+    def uses(self, dialect: str) -> set[DialectUse]:
+        """What happens with a dialect in one namespace or another."""
+        return {self.used(winner)[dialect].value for winner in self.winners}
+
+    @property
+    def enforces(self) -> bool:
+        """Whether some namespace is enforced."""
+        return any(self.enforced(winner).value is Enforcement.ENFORCE for winner in self.winners)
+
+    def enforcing(self) -> Self:
+        """The same, but enforced in every namespace."""
+        document = self.document | {"enforcement": Enforcement.ENFORCE}
+        for entry in document.get("namespaces", ()):
+            entry.pop("enforcement", None)
+        return self.model_validate(document)
+
+    def at(self, winner: int | None) -> Effective:
+        """What holds where one entry of `namespaces` decides, or none."""
+        levels = {rule: written.value for rule, written in self.written(winner).items()}
+        if self.fleet.autoscaled:
+            softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]
+            levels.update(dict.fromkeys(softened, Level.WARN))
+        limits = (self.namespaces[winner].limits if winner is not None else None) or LimitsEntry()
+        idle = {rule for rule, level in levels.items() if level is Level.OFF}
+        idle |= set() if limits.by_role else {outside_limits.check.id}
+        active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if rule.id not in idle)
+        exempt = winner is not None and self.namespaces[winner].exempt
+        off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
+        dialects = MappingProxyType({dialect: used.value for dialect, used in self.used(winner).items()})
+        return Effective(
+            exempt, MappingProxyType(levels), active, self.enforced(winner).value, off, dialects, limits.by_role
+        )
+
+
+def _switched(repairs: Mapping[str, str]) -> dict[str, bool]:
+    return {rule: word == "on" for rule, word in repairs.items()}
 
 
 def default_policy() -> Policy:
@@ -64,68 +217,8 @@ def parse_policy(document: object, source: str) -> Policy:
         Mistakes: unknown keys or wrong values; the message names source, paths and the nearest right keys.
     """
     try:
-        model = PolicyFile.model_validate({} if document is None else document)
+        return Policy.model_validate({} if document is None else document)
     except ValidationError as error:
         raise Mistakes(
-            source, [mistake_at(each, "the policy", PolicyFile) for each in error.errors(include_url=False)]
+            source, [mistake_at(each, "the policy", Policy) for each in error.errors(include_url=False)]
         ) from error
-    settings = Settings(
-        scheduler_name=model.scheduler_name,
-        scheduler_names=tuple(model.scheduler_names),
-        toleration=Toleration(**model.toleration.model_dump()) if model.toleration else None,
-        target=Target(
-            parse_version(model.target.volcano),
-            parse_version(model.target.device_plugin),
-            kubernetes=parse_version(model.target.kubernetes),
-        ),
-        mixed_cards=model.percentage.mixed_cards,
-        memory_above_card=model.memory_above_card,
-        workloads=Level(model.workloads),
-        workload_kinds=with_kinds(
-            [
-                workload_kind(k.group, k.kind, k.version, *k.templates, plural=k.plural or "")
-                for k in model.workload_kinds
-            ],
-            WORKLOAD_KINDS,
-        ),
-        trusted_users=frozenset(model.trusted_users),
-        autoscaled=model.fleet.autoscaled,
-        whole_cards=model.isolation_env.whole_cards,
-        allocators=model.isolation_env.allocators,
-        help_url=model.help_url or "",
-    )
-    levels = LevelTable(
-        overrides=MappingProxyType(dict(model.rules)),
-        namespaces=tuple(
-            NamespaceRule(
-                tuple(n.match),
-                MappingProxyType(dict(n.rules)),
-                n.exempt,
-                n.enforcement,
-                _switches(n.repairs),
-                MappingProxyType(dict(n.dialects)),
-                _limits(n.limits),
-            )
-            for n in model.namespaces
-        ),
-        autoscaled=model.fleet.autoscaled,
-        enforcement=model.enforcement,
-        repairs=_switches(model.repairs),
-        dialects=MappingProxyType(dict(model.dialects)),
-        exceptions=tuple(
-            PolicyException(e.namespace, tuple(e.names), frozenset(e.rules), e.until, e.reason, e.owner)
-            for e in model.exceptions
-        ),
-    )
-    digest = hashlib.sha256(model.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
-    written = MappingProxyType(document if isinstance(document, dict) else {})
-    return Policy(settings, levels, model.fleet.stale_after_seconds, digest, written, tuple(model.fleet.declared))
-
-
-def _switches(repairs: Mapping[str, str]) -> Mapping[str, bool]:
-    return MappingProxyType({rule: word == "on" for rule, word in repairs.items()})
-
-
-def _limits(written: LimitsEntry | None) -> Limits:
-    ranges = {} if written is None else {Role(name): limit for name, limit in written if limit is not None}
-    return MappingProxyType({role: (limit.least or 0, limit.most or MAX_QUANTITY) for role, limit in ranges.items()})

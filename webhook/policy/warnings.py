@@ -7,8 +7,9 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from webhook import names
+from webhook.policy.levels import Source
 from webhook.policy.policy import Policy
-from webhook.rules.levels import LevelTable, NamespaceRule, Source
+from webhook.policy.schema import NamespaceEntry
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.rules.validate import (
@@ -49,22 +50,19 @@ class PolicyWarning:
 
 def warnings_of(policy: Policy, today: date | None = None) -> list[PolicyWarning]:
     """Everything that looks like a mistake, each with what to write instead; of exceptions only with a day."""
-    levels = policy.levels
-    found = [*_softened(levels, "rules", levels.overrides), *_untrusted(policy), *_unanswered(levels, None)]
-    found += _useless_exceptions(levels, today) if today is not None else ()
-    for index, entry in enumerate(levels.namespaces):
+    found = [*_softened(policy, "rules", policy.rules), *_untrusted(policy), *_unanswered(policy, None)]
+    found += _useless_exceptions(policy, today) if today is not None else ()
+    for index, entry in enumerate(policy.namespaces):
         place = f"namespaces.{index}"
         found += _impossible(entry, place)
-        found += _softened(levels, f"{place}.rules", entry.levels)
-        found += [] if entry.exempt else _unanswered(levels, index)
-        written: dict[str, object] = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
-        written |= {"dialects": entry.dialects, "limits": entry.limits}
-        useless = next((key for key, value in written.items() if value), None)
+        found += _softened(policy, f"{place}.rules", entry.rules)
+        found += [] if entry.exempt else _unanswered(policy, index)
+        useless = next((key for key, value in entry if value and key not in ("match", "exempt")), None)
         if entry.exempt and useless:
             found.append(
                 PolicyWarning(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
             )
-    found += [*_hidden(levels.namespaces), *_idle(levels), *_all_exempt(levels)]
+    found += [*_hidden(policy.namespaces), *_idle(policy), *_all_exempt(policy)]
     return sorted(found, key=_place)
 
 
@@ -73,9 +71,9 @@ def _place(warning: PolicyWarning) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in warning.path.split(".")]
 
 
-def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Iterator[PolicyWarning]:
+def _softened(policy: Policy, place: str, levels: Mapping[str, Level]) -> Iterator[PolicyWarning]:
     for rule, level in levels.items():
-        if table.autoscaled and level is Level.DENY and rule in _FLEET_RULES:
+        if policy.fleet.autoscaled and level is Level.DENY and rule in _FLEET_RULES:
             yield PolicyWarning(
                 f"{place}.{rule}",
                 "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or "
@@ -83,9 +81,9 @@ def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Ite
             )
 
 
-def _useless_exceptions(table: LevelTable, today: date) -> Iterator[PolicyWarning]:
-    for index, exception in enumerate(table.exceptions):
-        where = table.of(exception.namespace)
+def _useless_exceptions(policy: Policy, today: date) -> Iterator[PolicyWarning]:
+    for index, exception in enumerate(policy.exceptions):
+        where = policy.of(exception.namespace)
         mild = where.exempt or {where.levels[rule] for rule in exception.rules} <= {Level.AUDIT, Level.OFF}
         why = f"it ended on {exception.until}, so findings have their levels again; remove it, or move until"
         if exception.until >= today and mild:
@@ -95,8 +93,8 @@ def _useless_exceptions(table: LevelTable, today: date) -> Iterator[PolicyWarnin
 
 
 def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:
-    users = policy.settings.trusted_users
-    denies = policy.levels.at(None).levels[reserved_annotation.check.id] is Level.DENY
+    users = policy.trusted_users
+    denies = policy.at(None).levels[reserved_annotation.check.id] is Level.DENY
     if denies and not any(user.startswith(names.SERVICE_ACCOUNT) for user in users):
         yield PolicyWarning(
             "trustedUsers",
@@ -105,9 +103,9 @@ def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:
         )
 
 
-def _unanswered(table: LevelTable, index: int | None) -> Iterator[PolicyWarning]:
+def _unanswered(policy: Policy, index: int | None) -> Iterator[PolicyWarning]:
     """Repairs that are off while the check for pods that need them is lowered; of an entry, those it makes so."""
-    switched, levels = table.switched(index), table.written(index)
+    switched, levels = policy.switched(index), policy.written(index)
     for repair, check in CHECKS_OF_REPAIRS.items():
         level, default = levels[check].value, DEFAULT_LEVELS[check]
         if switched[repair].value or _MILDER.index(level) <= _MILDER.index(default):
@@ -125,7 +123,7 @@ def _unanswered(table: LevelTable, index: int | None) -> Iterator[PolicyWarning]
         )
 
 
-def _impossible(entry: NamespaceRule, place: str) -> Iterator[PolicyWarning]:
+def _impossible(entry: NamespaceEntry, place: str) -> Iterator[PolicyWarning]:
     for glob in entry.match:
         foreign = _FOREIGN.search(_CLASS.sub("", glob))
         if glob and not foreign:
@@ -138,7 +136,7 @@ def _impossible(entry: NamespaceRule, place: str) -> Iterator[PolicyWarning]:
         yield PolicyWarning(f"{place}.match", f"{_quoted(glob)} matches nothing: {why}; {advice}")
 
 
-def _hidden(entries: Sequence[NamespaceRule]) -> Iterator[PolicyWarning]:
+def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[PolicyWarning]:
     """Entries that never apply, wholly or in part, because a later one matches the same namespaces."""
     last = {glob: index for index, entry in enumerate(entries) for glob in entry.match}
     wide = last if len(last) <= MAX_COMPARED else {}
@@ -173,11 +171,11 @@ def _within(narrow: str, wide: str) -> bool:
     return fnmatchcase(narrow, wide)
 
 
-def _idle(table: LevelTable) -> Iterator[PolicyWarning]:
+def _idle(policy: Policy) -> Iterator[PolicyWarning]:
     """Entries that change nothing; one that follows an entry which does is an exception to it."""
-    elsewhere = table.at(None)
-    for index in range(len(table.namespaces)):
-        if table.at(index) != elsewhere:
+    elsewhere = policy.at(None)
+    for index in range(len(policy.namespaces)):
+        if policy.at(index) != elsewhere:
             return
         yield PolicyWarning(
             f"namespaces.{index}",
@@ -185,9 +183,9 @@ def _idle(table: LevelTable) -> Iterator[PolicyWarning]:
         )
 
 
-def _all_exempt(table: LevelTable) -> Iterator[PolicyWarning]:
-    everywhere = table.everywhere
-    if everywhere is not None and all(entry.exempt for entry in table.namespaces[everywhere:]):
+def _all_exempt(policy: Policy) -> Iterator[PolicyWarning]:
+    everywhere = policy.everywhere
+    if everywhere is not None and all(entry.exempt for entry in policy.namespaces[everywhere:]):
         yield PolicyWarning(
             f"namespaces.{everywhere}",
             "it exempts every namespace, so no pod is repaired or checked; add an entry below it for those that shall be",

@@ -12,6 +12,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families
 from webhook.rules.settings import DialectUse, Level, Limits, Settings
 from webhook.volcano.collections import Collections
+from webhook.volcano.target import Target
 
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ASCEND_ONLY: frozenset[str] = frozenset({Family.ASCEND})
@@ -28,6 +29,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         families: the device families, by their ids.
         fleet: None if unknown or stale; then no rule may refuse because of it.
         settings: the policy.
+        target: what follows from the versions in the cluster.
         levels: the level of each validation in this namespace.
         repairs_off: ids of the repairs that are switched off in this namespace.
         budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
@@ -43,6 +45,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     families: Families
     fleet: Fleet | None
     settings: Settings
+    target: Target
     levels: Mapping[str, Level]
     repairs_off: frozenset[str] = frozenset()
     budget: SearchBudget | None = None

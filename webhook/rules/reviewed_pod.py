@@ -152,7 +152,7 @@ class ReviewedPod(DevicePod):
         if not request.memory:
             return True  # the scheduler takes all memory of each card
         fleet = self.context.known_fleet
-        if fleet is None or self.context.settings.autoscaled or not self.eligible.complete:
+        if fleet is None or self.context.settings.fleet.autoscaled or not self.eligible.complete:
             return False  # a larger card may be there
         return all(card.memory <= request.memory for card in self.eligible.cards)
 
@@ -160,7 +160,7 @@ class ReviewedPod(DevicePod):
     def spreads(self) -> bool:
         """Whether no card takes two pods of the same group."""
         spread = self.view.annotation(names.PODGROUP_POLICY) == names.PODGROUP_SPREAD
-        return spread and self.context.settings.target.spreads_groups
+        return spread and self.context.target.spreads_groups
 
     @computed_once
     def queue(self) -> ChosenQueue | None:
@@ -180,8 +180,8 @@ class ReviewedPod(DevicePod):
     def lists_units(self) -> bool:
         """Whether a kubelet that may get the pod writes each unit of its vGPU memory into its status."""
         fleet = self.context.known_fleet
-        if self.context.settings.target.lists_units or fleet is None:
-            return self.context.settings.target.lists_units
+        if self.context.target.lists_units or fleet is None:
+            return self.context.target.lists_units
         members = self.members_for(Family.VGPU)
         return bool(fleet.vgpu.listing & fleet.vgpu.members & (-1 if members is None else members))
 
@@ -207,7 +207,7 @@ class ReviewedPod(DevicePod):
         """What the pod requests of Ascend NPUs, in the order of its containers."""
         if Family.ASCEND not in self.requested:
             return []
-        return npu_requests(self, self.context.config.ascend, self.context.settings.target)
+        return npu_requests(self, self.context.config.ascend, self.context.target)
 
     @computed_once
     def unknown_names(self) -> list[UnknownName]:

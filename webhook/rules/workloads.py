@@ -78,7 +78,7 @@ class Workload:
     @computed_once
     def gang(self) -> Gang | None:
         """The gang; None if the pods start one by one, some go to another scheduler, or some were not reviewed."""
-        conf = self.context.settings.target.scheduler
+        conf = self.context.target.scheduler
         if conf is not None and not conf.starts_gangs:
             return None
         gang = read_gang(self.group, self.kind, self.raw, self._written_roles)
@@ -150,7 +150,7 @@ class Workload:
         """Whether the scheduler takes the first pod of each role, then the second: nothing puts one role before another."""
         if len(roles) == 1:
             return False  # it makes no difference
-        conf = self.context.settings.target.scheduler
+        conf = self.context.target.scheduler
         if not self.is_volcano_job or (conf is not None and conf.plugin("task-topology") is not None):
             return False
         views = [self.pods[role.template].view for role in roles]

@@ -145,7 +145,7 @@ class Admission:
             return *self.refuse(path, Unsettled()), None
         try:
             request = codec.decode(body)
-            if snapshot.levels.exceptions:
+            if snapshot.policy.exceptions:
                 request = request._replace(day=datetime.now(UTC).date())
             outcome = review(request, snapshot)
             response = codec.encode(request, outcome.answer())

@@ -21,7 +21,7 @@ from webhook import names
 from webhook.devices import registry
 from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
-from webhook.rules.exceptions import PolicyException
+from webhook.policy.schema import PolicyException
 from webhook.wire.models import Request
 
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)

@@ -116,7 +116,7 @@ def build_service(options: Options) -> Service:
     metrics.certificate(tls.expires.timestamp())
     metrics.fleet(state.snapshot.fleet if state.snapshot else None)
     metrics.fleet_age = settings.age
-    metrics.exceptions = lambda: state.snapshot.levels.exceptions if state.snapshot else ()
+    metrics.exceptions = lambda: state.snapshot.policy.exceptions if state.snapshot else ()
     metrics.obstacles = lambda: state.obstacles
     return Service(
         admission=Admission(state, audit_logs, metrics, verified_only=options.client_ca is not None),

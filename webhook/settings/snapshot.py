@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from webhook.devices.config import DeviceConfig
@@ -73,14 +73,11 @@ class SnapshotInputs:
 
     def snapshot(self) -> Snapshot:
         """Build the snapshot."""
-        settings = self.policy.settings
-        if self.scheduler is not None:
-            settings = replace(settings, target=replace(settings.target, scheduler=self.scheduler))
-        config = self.config
+        config, target = self.config, self.policy.target.facts(self.scheduler)
         declared = self.policy.declared(config)
         fleet = None
         if self.nodes is not None or declared:
-            fleet = build_fleet(self.nodes, config, settings.target, declared)
+            fleet = build_fleet(self.nodes, config, target, declared)
         digests = {
             "config": _digest((config.vgpu, config.ascend, dict(config.roles))),
             "policy": self.policy.digest,
@@ -91,7 +88,7 @@ class SnapshotInputs:
         for part, found in self.collections._asdict().items():
             if found is not None:
                 digests[part] = found.digest
-        return Snapshot(config, settings, self.policy.levels, fleet, digests, self.collections)
+        return Snapshot(config, self.policy, target, fleet, digests, self.collections)
 
 
 def _digest(content: object) -> str:

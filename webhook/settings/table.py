@@ -176,7 +176,7 @@ class ListSetting(Setting, Generic[Kept]):
 
     def is_read(self, policy: Policy) -> bool:
         """Whether a rule may read it under a policy."""
-        return not self.rule or policy.levels.is_on(self.rule)
+        return not self.rule or policy.is_on(self.rule)
 
     def load(self, path: str | Path) -> Any:  # noqa: D102  # as Setting has it
         return self.read(parse_stream(read_bytes(path, self.max_bytes), str(path)), str(path))

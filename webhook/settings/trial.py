@@ -37,8 +37,8 @@ def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) 
     for setting in settings:
         document = with_setting(document, setting)
     policy = parse_policy(document, "the policy with these settings") if settings else inputs.policy
-    target = policy.settings.target
-    if nodes is not None and target.writes_handshake is not inputs.policy.settings.target.writes_handshake:
+    target = policy.target.facts()
+    if nodes is not None and target.writes_handshake is not inputs.policy.target.facts().writes_handshake:
         nodes = [with_handshake(node, target) for node in nodes]
     return replace(inputs, policy=policy, nodes=nodes)
 

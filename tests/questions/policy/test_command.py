@@ -10,7 +10,7 @@ from webhook.policy.effective import effective_policy
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.policy.text import effective_yaml
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import Level
+from webhook.rules.settings import Level, Settings
 
 POLICY = {
     "workloads": "off",
@@ -93,11 +93,15 @@ def test_an_exempt_namespace_has_no_levels(effective):
     assert {"rules:", "repairs:", "enforcement: enforce"}.isdisjoint(lines)
 
 
+def everywhere(policy):
+    """The keys that hold in every namespace."""
+    return {key: getattr(policy, key) for key in Settings.model_fields if key != "dialects"}
+
+
 def test_the_effective_default_is_the_default_policy(effective):
     printed, usual = parse_policy(yaml.safe_load("\n".join(effective({}))), "printed"), default_policy()
-    assert (printed.settings, printed.stale_after, printed.levels.of("a")) == (
-        usual.settings, usual.stale_after, usual.levels.of("a"),
-    )  # fmt: skip
+    assert everywhere(printed) == everywhere(usual)
+    assert printed.of("a") == usual.of("a")
 
 
 levels_of_rules = st.dictionaries(st.sampled_from(sorted(DEFAULT_LEVELS)), st.sampled_from([*Level]), max_size=6)
@@ -119,13 +123,13 @@ policies = st.fixed_dictionaries(
 def test_what_is_printed_is_a_policy_that_says_the_same(policy, namespace):
     found = effective_policy(policy, namespace)
     printed = parse_policy(yaml.safe_load("\n".join(effective_yaml(found))), "printed")
-    here = policy.levels.of("none-of-them" if namespace is None else namespace)
+    here = policy.of("none-of-them" if namespace is None else namespace)
     assert ("exempt" in found.where) is here.exempt
     if not here.exempt:
-        there = printed.levels.of("none-of-them" if namespace is None else namespace)
-        for what in ("levels", "enforcement", "repairs_off", "limits"):
+        there = printed.of("none-of-them" if namespace is None else namespace)
+        for what in ("levels", "enforcement", "repairs_off", "dialects", "limits"):
             assert getattr(there, what) == getattr(here, what)
-    assert printed.settings == policy.settings
+    assert everywhere(printed) == everywhere(policy)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, NOT_DEFAULT, WRONG
 from tests.test_policy_levels import NAMESPACES
 from webhook.errors import ConfigError
-from webhook.policy.policy import default_policy, parse_policy
-from webhook.policy.schema import PolicyFile
+from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.questions.policy.text import commented_default, json_schema
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level
@@ -65,7 +64,7 @@ def test_default_prints_the_default_policy(run, write):
 
 def test_the_default_has_every_key_and_every_rule():
     keys = {key for node in objects() for key in node["properties"]}
-    assert keys > {field.alias for field in PolicyFile.model_fields.values()} | set(DEFAULT_LEVELS)
+    assert keys > {field.alias for field in Policy.model_fields.values()} | set(DEFAULT_LEVELS)
     assert set(re.findall(r"([\w-]+):(?: |$)", commented_default(), re.MULTILINE)) >= keys
 
 
@@ -117,7 +116,7 @@ def test_editors_get_descriptions_defaults_and_choices():
     for key, node in SCHEMA["properties"].items():
         assert node["description"], key
         assert node["default"] == CONTRACT[key] or key == "toleration", key
-    for rules in (SCHEMA["properties"]["rules"], SCHEMA["$defs"]["Namespaces"]["properties"]["rules"]):
+    for rules in (SCHEMA["properties"]["rules"], SCHEMA["$defs"]["NamespaceEntry"]["properties"]["rules"]):
         assert {rule: node["default"] for rule, node in rules["properties"].items()} == DEFAULT_LEVELS
         assert all(node["enum"] == [*Level, False] and node["description"] for node in rules["properties"].values())
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.timing import within
 from webhook.policy.policy import default_policy, parse_policy
+from webhook.policy.schema import NamespaceEntry
 from webhook.policy.warnings import MAX_COMPARED, _within, warnings_of
-from webhook.rules.levels import NamespaceRule
 
 
 def check_policy(**document):
@@ -71,7 +71,7 @@ def test_brackets_are_compared_literally():
 
 
 def test_globs_that_match_every_namespace_are_recognized():
-    matching = [glob for glob in ("*", "**", "", "?", "a*", "*-*") if NamespaceRule((glob,)).matches_all]
+    matching = [glob for glob in ("*", "**", "", "?", "a*", "*-*") if NamespaceEntry(match=[glob]).matches_all]
     assert matching == ["*", "**"]
 
 

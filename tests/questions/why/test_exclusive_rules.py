@@ -137,7 +137,7 @@ def test_a_gang_of_several_roles_is_not_refused_for_the_rules_of_one():
 def test_the_cards_that_rules_reserve_are_shown():
     inputs = settings([gpu_node("gpu-a")])
     snapshot = inputs.snapshot()
-    kept = snapshot.settings.target.rule_labels
+    kept = snapshot.target.rule_labels
     pods = [
         BoundPodReader(CONFIG, kept).read(raw)
         for raw in (held(FIRST, TRAIN), held(FIRST, GOLD, "b"), held(SECOND, OTHER))

@@ -91,11 +91,15 @@ def _isolation_env(scope: Scope) -> str:
     harmless = (f"e.name == {text(name)} && {_LITERAL} in {list_of(values)}" for name, values in HARMLESS.items())
     assigned = f"e.name in {list_of(ASCEND_RUNTIME)} && {_assigned()}"
     milder = (
-        (f"e.name in {list_of(DISABLING)} && whole && {_OF_VGPU}", isolation_env.DISABLES, scope.settings.whole_cards),
+        (
+            f"e.name in {list_of(DISABLING)} && whole && {_OF_VGPU}",
+            isolation_env.DISABLES,
+            scope.settings.isolation_env.whole_cards,
+        ),
         (
             f"e.name == {text(PRELOAD)} && {matches(_LITERAL, ALLOCATORS)}",
             isolation_env.PRELOADS,
-            scope.settings.allocators,
+            scope.settings.isolation_env.allocators,
         ),
     )
     admitted = any_of(*harmless, assigned, *(condition for condition, _, level in milder if level is not Level.DENY))

@@ -1,17 +1,18 @@
 """The policy's settings for namespaces, in CEL: bindings have no globs, and no last match that wins."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from string import ascii_lowercase, digits
 
 from webhook.manifests.cel import text
-from webhook.rules.levels import Effective, LevelTable
+from webhook.policy.levels import Effective
+from webhook.policy.policy import Policy
 
 EVERYWHERE, NOWHERE = "true", "false"
 
 
-def where(levels: LevelTable, holds: Callable[[Effective], bool]) -> str:
+def where(levels: Policy, holds: Callable[[Effective], bool]) -> str:
     """A condition: the policy for the namespace of the request passes a test.
 
     Args:
@@ -37,7 +38,7 @@ def both(*conditions: str) -> str:
     return " && ".join(each for each in conditions if each != EVERYWHERE) or EVERYWHERE
 
 
-def winning_entry(levels: LevelTable) -> str:
+def winning_entry(levels: Policy) -> str:
     """The index of the last entry of `namespaces` that covers the namespace; -1 if none does."""
     cases = [
         f"request.namespace.matches({text(_pattern(entry.match))}) ? {index} :"
@@ -46,7 +47,7 @@ def winning_entry(levels: LevelTable) -> str:
     return "\n".join([*cases, "-1"])
 
 
-def _pattern(globs: tuple[str, ...]) -> str:
+def _pattern(globs: Sequence[str]) -> str:
     return f"^(?:{'|'.join(map(_translated, globs))})$"
 
 

@@ -35,11 +35,11 @@ from webhook.manifests.fallback.pod import (
     roles,
 )
 from webhook.pod.size import MAX_CONTAINERS
+from webhook.policy.levels import Effective
 from webhook.policy.policy import Policy
 from webhook.rules.base import Event, Validation
 from webhook.rules.context import EVERY_POD
 from webhook.rules.isolation import ISOLATED
-from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Enforcement, Level
 
@@ -69,7 +69,7 @@ def admission_policies(
         installation: names of its objects.
     """
     _, validating = configurations(config, policy, installation=installation)
-    levels, action = policy.levels, "Deny"
+    levels, action = policy, "Deny"
     if not levels.enforces:
         levels, action = levels.enforcing(), levels.enforcement.capitalize()
     found: list[Object] = []
@@ -78,7 +78,7 @@ def admission_policies(
         if kind in _EVENTS:
             scope = Scope(
                 config,
-                policy.settings,
+                policy,
                 creates=kind == "pods",
                 judges=kind in ("pods", "ephemeral-containers"),
                 binds=kind == "bindings",
@@ -97,7 +97,7 @@ def _object(kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _spec(entry: Object, scope: Scope, levels: LevelTable, event: Event | None) -> Object:
+def _spec(entry: Object, scope: Scope, levels: Policy, event: Event | None) -> Object:
     rules = [rule for rule in VALIDATIONS if rule.id in ISOLATION and (event is None or event in rule.on)]
     return matched(entry) | {
         "variables": read(_variables(scope, levels, rules), "variables.findings"),
@@ -116,7 +116,7 @@ def _spec(entry: Object, scope: Scope, levels: LevelTable, event: Event | None) 
     }
 
 
-def _variables(scope: Scope, levels: LevelTable, rules: list[Validation]) -> Iterator[tuple[str, str]]:
+def _variables(scope: Scope, levels: Policy, rules: list[Validation]) -> Iterator[tuple[str, str]]:
     """Names and expressions, each of which may read those before it. The API server evaluates what is read, once."""
     if levels.namespaces:
         yield "entry", winning_entry(levels)
@@ -149,7 +149,7 @@ def _variables(scope: Scope, levels: LevelTable, rules: list[Validation]) -> Ite
     yield from _found(scope, levels, rules)
 
 
-def _found(scope: Scope, levels: LevelTable, rules: list[Validation]) -> Iterator[tuple[str, str]]:
+def _found(scope: Scope, levels: Policy, rules: list[Validation]) -> Iterator[tuple[str, str]]:
     """The findings of each rule, if nothing is too much, and of all."""
     held = ["excess"]
     for rule in rules:

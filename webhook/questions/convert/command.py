@@ -97,7 +97,7 @@ def _converted(document: Document, dialect: str, snapshot: Snapshot) -> tuple[An
 def _templates(request: Request, snapshot: Snapshot) -> Iterator[Template]:
     """The pods that an object describes; a pod itself at an empty path."""
     raw = request.object or {}
-    kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+    kind = snapshot.policy.workload_kinds.get((request.group, request.kind))
     if (request.group, request.kind) == ("", "Pod"):
         yield Template("", raw)
     elif kind is not None:

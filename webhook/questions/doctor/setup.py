@@ -130,7 +130,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
     scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
     plugin = workload_of(facts, ObjectKind.DAEMON_SET, VGPU_PLUGIN)
     conf = scheduler_conf(facts, scheduler)
-    meant = policy.settings.target
+    meant = policy.target.facts()
     target = Target(
         (scheduler.version if isinstance(scheduler, ImageWorkload) else None) or meant.volcano,
         (plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,

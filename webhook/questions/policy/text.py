@@ -8,7 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from webhook.emit import lines, to_json, to_yaml
 from webhook.policy.effective import EffectivePolicy
-from webhook.policy.schema import PolicyFile
+from webhook.policy.policy import Policy
 from webhook.texts import visible
 
 WIDTH = 100
@@ -33,7 +33,7 @@ def json_schema() -> Json:
 
     It is a little wider than the loader: it cannot express that schedulerName is one of schedulerNames.
     """
-    schema = PolicyFile.model_json_schema(schema_generator=_Generator)
+    schema = Policy.model_json_schema(schema_generator=_Generator)
     schema["type"] = ["object", "null"]  # a file of comments alone
     return {"$schema": _Generator.schema_dialect} | schema
 

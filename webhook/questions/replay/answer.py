@@ -11,7 +11,7 @@ from webhook.outcome import Outcome, OutcomeWord, Violation
 from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review import mutate, validate
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.settings import Enforcement, Level, WorkloadUse
 from webhook.settings.table import SETTING_NAMES
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION
@@ -215,7 +215,7 @@ class Replayer:
     def _review(self, decision: Decision, rebuilt: RebuiltRequest, snapshot: Snapshot, pair: bool) -> Outcome:
         """Review the request; a pod that this webhook repaired is first repaired again, with these inputs."""
         request, templates = rebuilt
-        validates, kinds = decision.endpoint == "validate", snapshot.settings.workload_kinds
+        validates, kinds = decision.endpoint == "validate", snapshot.policy.workload_kinds
         if validates and templates is not None and (request.group, request.kind) in kinds:
             return validate(request, snapshot, templates)
         if validates and decision.enforcement is not Enforcement.ENFORCE:
@@ -280,7 +280,7 @@ def without_ends(operations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _reviews_workloads(request: Request, snapshot: Snapshot) -> bool:
-    return snapshot.settings.workloads is not Level.OFF and not snapshot.levels.of(request.namespace).exempt
+    return snapshot.policy.workloads is not WorkloadUse.OFF and not snapshot.policy.of(request.namespace).exempt
 
 
 def _effects(outcome: Outcome) -> tuple[Any, ...]:

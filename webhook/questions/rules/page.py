@@ -9,7 +9,7 @@ from webhook.console.pages import Section
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
 from webhook.emit import MarkedLine, ResponseModel, difference
-from webhook.rules.levels import LevelTable
+from webhook.policy.policy import Policy
 from webhook.rules.settings import Level
 from webhook.settings.table import POLICY, SETTING_NAMES
 from webhook.suites.rulebook import REPAIR, RuleEntry, rows
@@ -112,7 +112,7 @@ class RuleInFull(RuleOutline):
 @SECTION.page("/rules", "rules.html")
 def rules(state: ConsoleState, namespace: Namespace = "", search: Search = "") -> RuleList:
     """The rules that match, with their levels in a namespace."""
-    table = state.snapshot.levels
+    table = state.snapshot.policy
     entry = table.winning_entry(namespace)
     effective = table.at(entry)
     return RuleList(
@@ -130,7 +130,7 @@ def rule(state: ConsoleState, id: RuleId, namespace: Namespace = "", kind: Kind 
     row = next((row for row in rows() if row.id == id and kind in (None, row.kind)), None)
     if row is None:
         raise NotFound(f"no rule is called {id!r}; /rules lists them")
-    outline = _outline(row, state, state.snapshot.levels.winning_entry(namespace))
+    outline = _outline(row, state, state.snapshot.policy.winning_entry(namespace))
     return RuleInFull(**outline, text=row.text, file=row.file, example=_example(row))
 
 
@@ -141,7 +141,7 @@ def _matches(row: RuleEntry, search: str) -> bool:
 
 
 def _outline(row: RuleEntry, state: ConsoleState, entry: int | None) -> dict[str, Any]:
-    level, source, active = _level(row, state.snapshot.levels, entry)
+    level, source, active = _level(row, state.snapshot.policy, entry)
     if row.level == REPAIR:
         active = active and any(mutation.id == row.id for mutation in state.snapshot.mutations)
     return {
@@ -156,7 +156,7 @@ def _outline(row: RuleEntry, state: ConsoleState, entry: int | None) -> dict[str
     }
 
 
-def _level(row: RuleEntry, table: LevelTable, entry: int | None) -> tuple[str, str, bool]:
+def _level(row: RuleEntry, table: Policy, entry: int | None) -> tuple[str, str, bool]:
     effective = table.at(entry)
     if row.level == REPAIR:
         switched = table.switched(entry)[row.id]

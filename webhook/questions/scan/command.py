@@ -100,7 +100,7 @@ def command(
     client = settings.client()
     places = [] if all_namespaces else namespaces or [settings.namespace]
     before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read
-    scan.read(ClusterObjects(client, places, inputs.snapshot().settings.workload_kinds, scan.complain))
+    scan.read(ClusterObjects(client, places, inputs.policy.workload_kinds, scan.complain))
     scan.report(output)
     if writes:
         wanted = policy_reports(scan.tally.rows(), datetime.now(UTC))
@@ -172,7 +172,7 @@ class Scan:
         self._bound.add(document)
         if why := why_left_out(raw, self._snapshot, self._exempt):
             self.tally.leave(why)
-        elif is_scanned(raw, self._snapshot.settings.workload_kinds, finished=self._finished) and (
+        elif is_scanned(raw, self._snapshot.policy.workload_kinds, finished=self._finished) and (
             judged := judge(raw, self._snapshot)
         ):
             self.tally.add(judged, document)

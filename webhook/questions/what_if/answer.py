@@ -271,7 +271,7 @@ def _units(objects: LiveObjects, moved: Sequence[_Pod], snapshot: Snapshot) -> t
     for pod in (*map(_Pod, objects.waiting.values()), *(pod for pod in moved if pod.owner)):
         group = group_of(pod.raw)
         found.setdefault(((pod.key[0], group), True) if group else (pod.key, False), []).append(pod)
-    conf = snapshot.settings.target.scheduler
+    conf = snapshot.target.scheduler
     units = []
     for (key, grouped), pods in found.items():
         if not any(objects.requests_devices(pod.raw) for pod in pods):
@@ -318,9 +318,16 @@ class _Judged:
     def __init__(self, pod: _Pod, group: PodGroup | None, live: LiveCluster) -> None:
         snapshot = live.snapshot
         namespace, self._raw = pod.key[0], pod.raw
-        settings, classes = snapshot.settings, snapshot.collections
         context = Context(
-            namespace, "", snapshot.config, snapshot.families, snapshot.fleet, settings, {}, collections=classes
+            namespace,
+            "",
+            snapshot.config,
+            snapshot.families,
+            snapshot.fleet,
+            snapshot.policy,
+            snapshot.target,
+            {},
+            collections=snapshot.collections,
         )
         self._pod = ReviewedPod(PodView(pod.raw), context)
         self.families = [family for family in snapshot.families.values() if self._pod.requests_family(family.id)]
@@ -338,7 +345,7 @@ class _Judged:
             ),
             None,
         )
-        rules = settings.target.rules_of(self._pod.view.labels)
+        rules = snapshot.target.rules_of(self._pod.view.labels)
         self.alike = request_content(self._pod), rules, group is not None and group.queue
 
         self.unserved = next(self._unserved(live), None)

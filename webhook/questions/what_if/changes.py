@@ -12,8 +12,8 @@ from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
 from webhook.live import LiveCluster, NodeStatus
-from webhook.policy.schema import DeclaredNodes
 from webhook.questions.why.waiting import WaitingState
+from webhook.rules.settings import DeclaredNodes
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import registered, try_out, with_handshake
 
@@ -142,7 +142,7 @@ class _Additions:
     def add(self, addition: Addition) -> None:
         """Make the nodes of one addition."""
         shape, number, labels = addition
-        declared = next((entry for entry in self._inputs.policy.declarations if entry.name == shape), None)
+        declared = next((entry for entry in self._inputs.policy.fleet.declared if entry.name == shape), None)
         original = self._declared(declared) if declared is not None else self._existing(shape)
         status = self._live.statuses.get(original.name, NodeStatus())
         base = f"{shape.partition('=')[2] or shape}-added"
@@ -184,7 +184,7 @@ class _Additions:
         number, cores, memory = GATE_NAMES
         own = dict(zip((number, memory, cores, *offered_names(inputs.config.vgpu)), amounts * 2, strict=True))
         node = Node(entry.name, {}, {names.NODE_VGPU_REGISTER: register}, own, own)
-        return with_handshake(node, inputs.policy.settings.target)
+        return with_handshake(node, inputs.policy.target.facts())
 
 
 def _copy(node: Node, name: str, labels: Mapping[str, str]) -> Node:

@@ -126,7 +126,7 @@ def _parse(subject: str) -> tuple[str, str]:
 
 
 def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wanted:
-    kinds = inputs.snapshot().settings.workload_kinds
+    kinds = inputs.policy.workload_kinds
     kind = kind_named(word, kinds)
     if kind is None:
         known = sorted({each.kind.lower() for each in kinds.values()})

@@ -47,7 +47,7 @@ def gang_of(
     subject: WaitingObject, reviewed: Reviewed, answers: Sequence[PodAnswer], live: LiveCluster
 ) -> tuple[WaitingGang | None, list[WaitReason]]:
     """The gang of the object, and what keeps it from starting though each of its pods might."""
-    conf = live.snapshot.settings.target.scheduler
+    conf = live.snapshot.target.scheduler
     if conf is not None and not conf.starts_gangs:
         return None, []
     if subject.group is not None:

@@ -144,7 +144,7 @@ def _alike(key: Key, state: WaitingState) -> bytes:
         containers,
         {field: value for field, value in spec.items() if field not in _OF_ONE_POD | {"containers", "initContainers"}},
         {name: annotations.get(name) for name in sorted(_READ)},
-        {name: labels.get(name) for name in sorted(state.live.snapshot.settings.target.rule_labels)},
+        {name: labels.get(name) for name in sorted(state.live.snapshot.target.rule_labels)},
         None if group is None else (group.queue, group.name if group.minimum > 1 else ""),
     )
     return hashlib.blake2b(repr(read).encode(errors="surrogatepass")).digest()

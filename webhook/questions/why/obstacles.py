@@ -38,7 +38,7 @@ def queue_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod], live: Liv
     queues, group = live.snapshot.collections.queues, subject.group
     if queues is None or group is None or not group.queue:
         return
-    target, name = live.snapshot.settings.target, wording.quoted(group.queue)
+    target, name = live.snapshot.target, wording.quoted(group.queue)
     queue = queues.by_name.get(group.queue)
     if queue is None:
         message = (

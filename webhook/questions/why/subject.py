@@ -64,7 +64,7 @@ def _views(request: Request, snapshot: Snapshot) -> list[tuple[str, PodView]]:
     raw = request.object or {}
     if request.kind == "Pod":
         return [("", PodView(raw))]
-    kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+    kind = snapshot.policy.workload_kinds.get((request.group, request.kind))
     templates = find_templates(raw) if kind is None else read_templates(kind, raw)
     return [(template.path, PodView(template.pod)) for template in templates]
 

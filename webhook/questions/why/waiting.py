@@ -259,7 +259,7 @@ class ClusterSource:
     @staticmethod
     def _read_owners(client: "Client", objects: LiveObjects, name: str) -> None:
         """The controllers of controllers of pods, where a name begins with that of the wanted one, as controllers name them."""
-        kinds = objects.snapshot.settings.workload_kinds
+        kinds = objects.snapshot.policy.workload_kinds
         found = {controller_key(pod) for pod in objects.waiting.values()} | objects.started_by.keys()
         unread = [key for key in found if key is not None]
         for _ in range(MAX_READ):

@@ -14,7 +14,7 @@ from webhook.rules.settings import MemoryAboveCard
 @Mutation(
     "memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
     families=VGPU_ONLY,
-    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.autoscaled,
+    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no eligible card has."""

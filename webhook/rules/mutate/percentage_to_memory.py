@@ -22,7 +22,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     if not found or context.fleet is None:
         return
     sizes = sorted({card.memory for card in pod.eligible.cards})
-    size = sizes[-1 if context.settings.mixed_cards is MixedCards.LARGEST else 0] if sizes else 0
+    size = sizes[-1 if context.settings.percentage.mixed_cards is MixedCards.LARGEST else 0] if sizes else 0
     amounts = {
         request: max(size * percentage // 100, 1) for request, percentage in found
     }  # 0 would mean the whole card
@@ -43,7 +43,7 @@ def _fits(pod: ReviewedPod, amounts: Mapping[DeviceRequest, int]) -> bool:
 def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context: Context, *, whole_card: bool) -> Edits:
     config, settings = request.config, context.settings
     mixed = len(sizes) > 1
-    if not sizes or (mixed and not whole_card and settings.mixed_cards is MixedCards.DENY):
+    if not sizes or (mixed and not whole_card and settings.percentage.mixed_cards is MixedCards.DENY):
         return
     who = wording.container(request.container)
     if Role.MEMORY in request.written:
@@ -52,7 +52,7 @@ def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context:
     if whole_card:
         yield from remove_amount(request.container, config.memory_name)
         return
-    size = sizes[-1] if settings.mixed_cards is MixedCards.LARGEST else sizes[0]
+    size = sizes[-1] if settings.percentage.mixed_cards is MixedCards.LARGEST else sizes[0]
     amount = max(size * percentage // 100, 1)  # 0 would mean the whole card
     yield from set_amount(request.container, config.memory_name, amount)
     if mixed:

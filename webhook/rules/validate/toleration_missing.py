@@ -27,5 +27,5 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         return
     yield Finding(
         "spec.tolerations",
-        DETAIL.format(key=wanted.key, toleration=json.dumps(wanted.json(), separators=(",", ":"))),
+        DETAIL.format(key=wanted.key, toleration=json.dumps(wanted.as_json(), separators=(",", ":"))),
     )

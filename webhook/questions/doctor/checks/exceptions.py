@@ -2,11 +2,11 @@
 
 from datetime import UTC
 
+from webhook.policy.schema import PolicyException
 from webhook.questions.doctor.check import Results, known, need, warning
 from webhook.questions.doctor.facts import listed
 from webhook.questions.doctor.setup import Setup
 from webhook.rules.context import EVERY_POD
-from webhook.rules.exceptions import PolicyException
 from webhook.rules.registry import VALIDATIONS
 from webhook.texts import matches
 
@@ -17,7 +17,7 @@ def exceptions(setup: Setup) -> Results:
     """Exceptions that ended, and those that fit no pod; pods without devices are not known here."""
     need(setup.policy_gap)
     today = setup.facts.now.astimezone(UTC).date()
-    found = setup.policy.levels.exceptions
+    found = setup.policy.exceptions
     ended = [each for each in found if each.until < today]
     if ended:
         yield warning(

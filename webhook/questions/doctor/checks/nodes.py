@@ -180,7 +180,7 @@ def node_taints(setup: Setup) -> Results:
     if not found:
         return "no node registers vGPU cards"
     need(setup.policy_gap)
-    toleration = setup.policy.settings.toleration
+    toleration = setup.policy.toleration
     own = toleration.key if toleration else names.VGPU_TAINT
     untolerated: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node in found:
@@ -205,7 +205,7 @@ def node_taints(setup: Setup) -> Results:
 
 def _tolerates(toleration: Toleration | None, taint: Object) -> bool:
     key, value, effect = (text(taint, field) for field in ("key", "value", "effect"))
-    return toleration is not None and tolerates(toleration.json(), key, value, effect)
+    return toleration is not None and tolerates(toleration.as_json(), key, value, effect)
 
 
 def _format_taint(taint: Object) -> str:

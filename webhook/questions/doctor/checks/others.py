@@ -119,7 +119,7 @@ def undone_repairs(setup: Setup) -> Results:
 def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
     """The repairs that this webhook would make if the pod were created now; none where it makes none."""
     namespace = namespace_of(pod)
-    if namespace in names.EXEMPT_NAMESPACES or snapshot.levels.of(namespace).enforcement is not Enforcement.ENFORCE:
+    if namespace in names.EXEMPT_NAMESPACES or snapshot.policy.of(namespace).enforcement is not Enforcement.ENFORCE:
         return ()
     try:
         return mutate(creation("doctor", "v1", "Pod", namespace, pod), snapshot).mutations

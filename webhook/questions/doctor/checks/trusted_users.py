@@ -13,7 +13,7 @@ from webhook.rules.validate import reserved_annotation
 def trusted_users(setup: Setup) -> Results:
     """The schedulers and device plugins run as users that trustedUsers lists."""
     need(setup.policy_gap)
-    settings = setup.policy.settings
+    settings = setup.policy
     places: dict[str, list[str]] = {}
     gaps = []
     for kind in ASSIGNING:
@@ -31,7 +31,7 @@ def trusted_users(setup: Setup) -> Results:
             f"write in the policy `trustedUsers: {json.dumps([*sorted(settings.trusted_users), *missing])}`, and apply "
             "the webhook configurations again"
         )
-        if setup.policy.levels.at(None).levels[reserved_annotation.check.id] is Level.DENY:
+        if setup.policy.at(None).levels[reserved_annotation.check.id] is Level.DENY:
             yield broken(f"{message}; their annotations are refused, and no pod with such devices starts", remedy)
         else:
             yield warning(f"{message}; reserved-annotation reports their annotations", remedy)

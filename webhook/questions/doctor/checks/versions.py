@@ -111,7 +111,7 @@ def _version(workload: ImageWorkload) -> Version:
 def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: str) -> Results:
     """Compare the version that runs with the policy's: `field` of its target, which `key` sets."""
     need(setup.policy_gap)
-    workload, meant = known(running), setup.policy.settings.target
+    workload, meant = known(running), setup.policy.target.facts()
     version = _version(workload)
     runs = replace(meant, volcano=version) if field == "volcano" else replace(meant, device_plugin=version)
     running_version = format_version(version)

@@ -1,35 +1,15 @@
 """Exceptions of the policy: findings about some pods that are only recorded, until a day."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
+from webhook.policy.schema import PolicyException
 from webhook.texts import matches
 
 MAX_NAME = 253  # characters of a name that the API server accepts
 MAX_PREFIX = 58  # characters of a generateName that are left in a name
 ANY_SUFFIX = "?????"  # in the place of what the API server appends: only `*` and `?` of a glob match it
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyException:
-    """One entry of the policy's `exceptions`.
-
-    Attributes:
-        namespace: of the pods.
-        names: globs of the pods' names.
-        rules: whose findings are lowered to audit.
-        until: the last day, in UTC.
-        reason, owner: why, and who answers for it.
-    """
-
-    namespace: str
-    names: tuple[str, ...]
-    rules: frozenset[str]
-    until: date
-    reason: str
-    owner: str
 
 
 Excepted = dict[str, list[PolicyException]]  # by rule, those of one namespace
