@@ -150,5 +150,5 @@ def test_the_server_records_and_counts_each_use_and_knows_the_day(days, allowed)
 
 def test_exceptions_of_other_namespaces_cost_nothing():
     many = settings(*[exception(namespace=f"team-{number}", names=["*" * 200]) for number in range(1000)])
-    assert many.levels.of("default") == settings(exception(namespace="other")).levels.of("default")
+    assert many.policy.of("default") == settings(exception(namespace="other")).policy.of("default")
     within(0.5, lambda: [levels(pod(name="train-1"), many) for _ in range(20)])
