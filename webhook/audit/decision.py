@@ -4,22 +4,22 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 import orjson
+from pydantic import BeforeValidator, ConfigDict, StrictBool, StrictInt, TypeAdapter
+from pydantic.alias_generators import to_camel
 
 from webhook.outcome import OutcomeWord, Violation, outcome_word, soften
 from webhook.rules.settings import Enforcement, Level
 
-ENDPOINTS = ("mutate", "validate")
+Endpoint = Literal["mutate", "validate"]
+ENDPOINTS: tuple[str, ...] = get_args(Endpoint)
 
 MAX_DEPTH = 200  # brackets in a line whose nesting need not be checked
 
 _ID = re.compile(r"[0-9a-f]{12}")
 _SEVERITY = {Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
-_LEVELS: dict[Any, Level] = {level.value: level for level in Level}
-ENFORCEMENTS: dict[Any, Enforcement] = {enforcement.value: enforcement for enforcement in Enforcement}
 
 
 def is_id(text: str) -> bool:
@@ -45,9 +45,19 @@ class DecisionGroup(NamedTuple):
     levels: tuple[tuple[str, Level], ...]
 
 
+def _utc(text: str) -> datetime:
+    """Read the time of a line; Python's own parser reads fewer spellings than pydantic's."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is not UTC or at.year < 1970:
+        raise ValueError("it must be in UTC, 1970 or later")
+    return at
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What the webhook decided, as its audit line has it, in the order of its keys.
+
+    A field is a key of the line, in camel case, and its type says what the line may have there.
 
     Attributes:
         time: when.
@@ -66,23 +76,25 @@ class Decision:
         exceptions: that lowered findings: rule, until, reason and owner; the line has none if none did.
     """
 
-    time: datetime
+    __pydantic_config__: ClassVar = ConfigDict(alias_generator=to_camel)
+
+    time: Annotated[datetime, BeforeValidator(_utc)]
     id: str
     uid: str
-    endpoint: str
+    endpoint: Endpoint
     operation: str
-    dry_run: bool
+    dry_run: StrictBool
     user: str
     namespace: str
     kind: str
     name: str
-    allowed: bool
+    allowed: StrictBool
     findings: tuple[Violation, ...]
     patch: list[dict[str, Any]]
     request: dict[str, Any]
     digests: dict[str, Any]
-    duration_us: int
-    client_verified: bool = False
+    duration_us: StrictInt
+    client_verified: StrictBool = False
     enforcement: Enforcement = Enforcement.ENFORCE
     exceptions: list[dict[str, Any]] = field(default_factory=list)
 
@@ -123,17 +135,8 @@ class Decision:
         return soften(self.findings, self.enforcement)
 
 
-_SPELLED = {"dry_run": "dryRun", "duration_us": "durationUs", "client_verified": "clientVerified"}
-# Of the audit line, by attribute.
-KEYS = {each.name: _SPELLED.get(each.name, each.name) for each in fields(Decision)}
-_VALUES = itemgetter(*KEYS.values())
-_ADDED_LATER = {"clientVerified": False, "enforcement": Enforcement.ENFORCE.value, "exceptions": []}
-_TYPES = [(each.name, each.type) for each in fields(Decision) if each.type in (str, bool, int)] + [
-    ("patch", list),
-    ("exceptions", list),
-    ("request", dict),
-    ("digests", dict),
-]
+_DECISION = TypeAdapter(Decision)
+_KEYS = {each.name: to_camel(each.name) for each in fields(Decision)}  # of the audit line
 
 
 def worst_levels(findings: Iterable[Violation]) -> dict[str, Level]:
@@ -160,35 +163,16 @@ def parse_decision(line: bytes) -> Decision | None:
 def read_decision(record: Any) -> Decision | None:
     """Read a parsed line; None if it is not one of the audit log."""
     try:
-        record = _ADDED_LATER | record
-        found = record["findings"]
-        record["time"] = datetime.fromisoformat(record["time"])
-        record["findings"] = tuple([_violation(each) for each in found]) if found else ()
-        record["enforcement"] = ENFORCEMENTS[record["enforcement"]]
-        decision = Decision(*_VALUES(record))
-    except (KeyError, TypeError, ValueError, AttributeError):
+        return _DECISION.validate_python(record)
+    except (TypeError, ValueError):
         return None
-    right = (
-        all([type(getattr(decision, name)) is expected for name, expected in _TYPES])
-        and decision.time.tzinfo is UTC
-        and decision.time.year >= 1970
-        and decision.endpoint in ENDPOINTS
-        and type(found) is list
-        and all([type(operation) is dict for operation in decision.patch])
-    )
-    return decision if right else None
-
-
-def _violation(found: Any) -> Violation:
-    rule, path, message = found["rule"], found["path"], found["message"]
-    if type(rule) is not str or type(path) is not str or type(message) is not str:
-        raise TypeError
-    return Violation(rule, _LEVELS[found["level"]], path, message)
 
 
 def to_record(decision: Decision) -> dict[str, Any]:
     """The audit line of a decision as it was."""
-    record = {key: getattr(decision, name) for name, key in KEYS.items() if name != "exceptions" or decision.exceptions}
+    record = {
+        key: getattr(decision, name) for name, key in _KEYS.items() if name != "exceptions" or decision.exceptions
+    }
     return record | {"time": spell_time(decision.time)}
 
 

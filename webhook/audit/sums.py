@@ -5,12 +5,12 @@ from functools import lru_cache
 import orjson
 from sqlalchemy import Connection, case, func, select
 
-from webhook.audit.decision import ENFORCEMENTS, DecisionGroup
+from webhook.audit.decision import DecisionGroup
 from webhook.audit.filters import Filter
 from webhook.audit.matching import NO_LEVELS, matching, to_moment
 from webhook.audit.summary import MINUTE, Summary, fitting_step
 from webhook.audit.tables import SECOND, decisions, group_columns
-from webhook.rules.settings import Level
+from webhook.rules.settings import Enforcement, Level
 
 
 def summarise(db: Connection, wanted: Filter) -> Summary:
@@ -25,7 +25,7 @@ def summarise(db: Connection, wanted: Filter) -> Summary:
     summary.first, summary.last = first, last
     for *values, count, _, _ in groups:
         group = DecisionGroup(*values)
-        enforcement, levels = ENFORCEMENTS[group.enforcement], _levels(str(group.levels))
+        enforcement, levels = Enforcement(group.enforcement), _levels(str(group.levels))
         summary.count(group._replace(enforcement=enforcement, levels=levels), count)
     _count_over_time(db, wanted, summary)
     return summary
