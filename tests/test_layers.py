@@ -37,7 +37,6 @@ OUTSIDE_THE_CORE = {
     "webhook.existing",
     "webhook.live",
     "webhook.suites",
-    "webhook.policy",
     "webhook.emit",
     "webhook.server",
     "webhook.settings",

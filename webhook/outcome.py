@@ -78,7 +78,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         pods_refused: rules that let a workload pass, but will refuse its pods.
         never_starts: rules that let a workload and each of its pods pass, although the pods can never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
-        help_url: the policy's link for refusals; empty if it has none.
+        help_url: the policy's link for refusals; None if it has none.
         exceptions: the rules with findings that an exception lowered to audit, each with the exception.
     """
 
@@ -96,7 +96,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     pods_refused: tuple[str, ...] = ()
     never_starts: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE
-    help_url: str = ""
+    help_url: str | None = None
     exceptions: tuple[tuple[str, PolicyException], ...] = ()
 
     @property
@@ -154,8 +154,9 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         lines = [f"{v.rule}: {v.message}" for v in denials[:MAX_SHOWN]]
         if len(denials) > MAX_SHOWN:
             lines.append(f"and {len(denials) - MAX_SHOWN} more")
-        links = dict.fromkeys([self.help_url.replace("{rule}", v.rule) for v in denials[:MAX_SHOWN]])
-        return "\n".join([*lines, f"(decision {self.id})", *[f"help: {link}" for link in links if link]])
+        link = self.help_url or ""
+        links = dict.fromkeys([link.replace("{rule}", v.rule) for v in denials[:MAX_SHOWN]]) if link else ()
+        return "\n".join([*lines, f"(decision {self.id})", *[f"help: {link}" for link in links]])
 
     def answer(self) -> Answer:
         """What the AdmissionReview answers."""

@@ -328,7 +328,7 @@ def _verdict(
         pods=pods,
         received=received,
         enforcement=effective.enforcement,
-        help_url=snapshot.policy.help_url or "",
+        help_url=snapshot.policy.help_url,
         exceptions=tuple(violations.excepted.items()),
     )
 

@@ -73,7 +73,7 @@ class Decision:
         client_verified: whether the client showed a certificate that allows it to send reviews; False also for lines of
             versions that did not record it.
         enforcement: of the policy in that namespace; `enforce` for lines of versions that had no other.
-        exceptions: that lowered findings: rule, until, reason and owner; the line has none if none did.
+        exceptions: that lowered findings: rule, until, reason and owner, as the line has them; it has none if none did.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(alias_generator=to_camel)
@@ -96,7 +96,7 @@ class Decision:
     duration_us: StrictInt
     client_verified: StrictBool = False
     enforcement: Enforcement = Enforcement.ENFORCE
-    exceptions: list[dict[str, Any]] = field(default_factory=list)
+    exceptions: list[Any] = field(default_factory=list)
 
     @property
     def word(self) -> OutcomeWord:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, WithJso
 
 from webhook.mistakes import unknown_rule
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, Enforcement, LimitsEntry, Section
+from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, Enforcement, LimitsEntry, PolicySection
 from webhook.texts import matches, shorten
 
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}
@@ -57,7 +57,7 @@ Switches = Annotated[
 ]
 
 
-class NamespaceEntry(Section):
+class NamespaceEntry(PolicySection):
     """What holds in some namespaces."""
 
     match: Annotated[list[str], Field(min_length=1)] = Field(
@@ -101,7 +101,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAY_SCHEMA = {"type": "string", "format": "date", "pattern": f"^{_DAY.pattern}$"}
 
 
-class PolicyException(Section):
+class PolicyException(PolicySection):
     """Findings that the policy accepts for a time."""
 
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)] = Field(

@@ -127,7 +127,7 @@ class WorkloadUse(StrEnum):
     OFF = "off"
 
 
-class Section(BaseModel):
+class PolicySection(BaseModel):
     """A part of the policy file."""
 
     model_config = ConfigDict(
@@ -192,7 +192,7 @@ Dialects = Annotated[
 ]
 
 
-class Toleration(Section):
+class Toleration(PolicySection):
     """The toleration that a pod with vGPUs gets."""
 
     key: Text = Field(names.VGPU_TAINT, description="The key of the taint on nodes with vGPUs.")
@@ -228,7 +228,7 @@ class Toleration(Section):
 _TARGET = Target()
 
 
-class TargetSection(Section):
+class TargetSection(PolicySection):
     """The versions that run in the cluster."""
 
     volcano: Annotated[str, _at_least(OLDEST_VOLCANO), _versions_from(r"1[3-9]|[2-9]\d")] = Field(
@@ -251,7 +251,7 @@ class TargetSection(Section):
         )
 
 
-class Percentage(Section):
+class Percentage(PolicySection):
     """How a percentage becomes memory."""
 
     mixed_cards: MixedCards = Field(
@@ -264,7 +264,7 @@ class Percentage(Section):
 Limits = Mapping[Role, tuple[int, int]]  # the least and the most of what is limited
 
 
-class Range(Section):
+class Range(PolicySection):
     """The least and the most."""
 
     least: Positive | None = Field(None, alias="min")
@@ -279,7 +279,7 @@ class Range(Section):
         return self
 
 
-class LimitsEntry(Section):
+class LimitsEntry(PolicySection):
     """What one container may request."""
 
     memory: Range | None = Field(
@@ -324,7 +324,7 @@ _TemplatePath = Annotated[
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$", max_length=253)]
 
 
-class WorkloadKindEntry(Section):
+class WorkloadKindEntry(PolicySection):
     """A kind of workload that the webhook does not review by itself."""
 
     group: _Name = Field(description="The API group of its objects.")
@@ -340,7 +340,7 @@ class WorkloadKindEntry(Section):
     )
 
 
-class Cards(Section):
+class Cards(PolicySection):
     """Equal cards of a node."""
 
     count: Positive = Field(1, description="How many such cards a node has.")
@@ -351,7 +351,7 @@ class Cards(Section):
     split: Positive = Field(10, description="Into how many parts a card may be cut; gpushare does not read it.")
 
 
-class DeclaredNodes(Section):
+class DeclaredNodes(PolicySection):
     """Nodes that may be scaled up from zero."""
 
     name: Annotated[str, Field(min_length=1)] = Field(description="The name of such nodes in messages.")
@@ -361,7 +361,7 @@ class DeclaredNodes(Section):
     cards: Annotated[list[Cards], Field(min_length=1)] = Field(description="The cards of one node.")
 
 
-class IsolationEnv(Section):
+class IsolationEnv(PolicySection):
     """Levels of some findings of the rule isolation-env."""
 
     whole_cards: AnyLevel = Field(
@@ -395,7 +395,7 @@ _Link = Annotated[
 ]
 
 
-class FleetSection(Section):
+class FleetSection(PolicySection):
     """What the nodes do not tell."""
 
     autoscaled: StrictBool = Field(
@@ -411,7 +411,7 @@ class FleetSection(Section):
     )
 
 
-class Settings(Section):
+class Settings(PolicySection):
     """The keys of the policy file that name no rule; `webhook.policy.policy.Policy` has the others, too."""
 
     scheduler_name: Text = Field(
