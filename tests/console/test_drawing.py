@@ -12,7 +12,7 @@ from tests import strategies
 from tests.cli.conftest import vgpus
 from tests.console.drawings import (
     CONFIG,
-    SETTINGS,
+    TARGET,
     fleet_in,
     fleet_of,
     many_cards,
@@ -116,7 +116,7 @@ def test_a_drawing_shows_the_placement_of_the_engine(raw, fleet):
 @given(strategies.mixed_fleets())
 def test_every_shape_has_an_empty_drawing(nodes):
     fleet = fleet_of(nodes)
-    for family in bind(CONFIG, SETTINGS.target).values():
+    for family in bind(CONFIG, TARGET).values():
         for shape in fleet.by_family[family.id]:
             drawing = family.draw(shape)
             assert not parts_by_container(drawing)
@@ -146,7 +146,7 @@ def test_memory_is_counted_in_mebibytes():
     (explanation,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
     (card,) = explanation.drawing.cards
     assert (card.memory, card.parts[0].memory) == (explanation.shape.devices[0].memory * 10, 300)
-    assert bind(config, SETTINGS.target)["vgpu"].draw(explanation.shape).cards[0].memory == card.memory
+    assert bind(config, TARGET)["vgpu"].draw(explanation.shape).cards[0].memory == card.memory
     (explanation,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
     assert explanation.drawing.cards[0].refusal == f"memory: 30000 MiB needed, {card.memory} free"
 

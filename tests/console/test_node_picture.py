@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 
 from tests import strategies
 from tests.cli.conftest import vgpus
-from tests.console.drawings import CONFIG, SETTINGS, fleet_in, fleet_of, many_cards, pod, shapes_explained
+from tests.console.drawings import CONFIG, TARGET, fleet_in, fleet_of, many_cards, pod, shapes_explained
 from tests.timing import within
 from webhook.console.pictures.node import COLOURS, percent, picture
 from webhook.devices import registry
@@ -90,7 +90,7 @@ def test_whatever_is_explained_is_drawn(raw, nodes):
     fleet = fleet_of(nodes)
     for one in shapes_explained(raw, fleet):
         check(read(one.drawing)[0])
-    for family in registry.bind(CONFIG, SETTINGS.target).values():
+    for family in registry.bind(CONFIG, TARGET).values():
         for shape in fleet.by_family[family.id]:
             check(read(family.draw(shape))[0])
 
