@@ -11,7 +11,7 @@ import yaml
 
 from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts
-from tests.questions.usage.test_fleet import vgpu_node
+from tests.console.nodes import vgpu_node
 from webhook.cli.main import main
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState

@@ -7,12 +7,12 @@ from html import unescape
 import pytest
 
 from tests.console.conftest import Fixed
+from tests.console.nodes import GATES, vgpu_node
 from tests.timing import within
 from webhook import names
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.texts import ago, mebibytes
-from webhook.devices.nodes import Node
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.usage.fleet import MAX_DRAWN
 from webhook.settings.files import SAMPLES
@@ -20,16 +20,7 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
 from webhook.settings.table import DEVICE_CONFIG
 
-GATES = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: 16_000, names.VGPU_CORES: 100}
 HOSTILE = "<script>alert(1)</script>\u202e"
-
-
-def vgpu_node(name, *cards, offered=None):
-    register = "".join(
-        f"GPU-{name}-{at},{split},{memory},{kind},true,hami-core:" for at, (split, memory, kind) in enumerate(cards)
-    )
-    offers = GATES if offered is None else offered
-    return Node(name, {}, {names.NODE_VGPU_REGISTER: register}, offers, offers)
 
 
 def console(nodes, policy=None, settings=Fixed):

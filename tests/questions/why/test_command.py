@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
+from tests.cli.held import ITEMS, PODS, pod_with_slice
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
-from tests.questions.usage.test_command import ITEMS, PODS, pod_with_slice
 from webhook import names
 from webhook.questions.why.waiting import ALL_PODGROUPS, PODGROUPS
 

