@@ -1,17 +1,19 @@
 """HTTP/1.1 on one connection: reads requests with limits on bytes and time, and answers them in order."""
 
 import asyncio
+import ssl
 import time
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Protocol
 
 from webhook.errors import RequestError, TooLarge, TooSlow
 from webhook.server.admission import ENDPOINTS, Busy, MethodNotAllowed
-from webhook.server.budget import PIECE_BYTES, ConnectionUsage
+from webhook.server.budget import PIECE_BYTES, ConnectionUsage, MemoryBudget
 from webhook.server.framing import MAX_BODY, ChunkedBody, Head, read_head, read_seconds
 from webhook.server.tls import verified_client
+from webhook.server.wiring import Service
 
 HEAD_SECONDS = 10.0  # for each head from its first byte
 # For a connection without a request. API servers keep spare ones and close them after 90 s: if the webhook closed one first, a
@@ -25,16 +27,58 @@ RESPONSE = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\ndate: %b\r
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}".encode() for status in HTTPStatus}
 
 
+class Worker(Protocol):
+    """What serves, and what all its connections share.
+
+    Attributes:
+        loop: that runs.
+        budget: of all connections.
+        tls_context: for new connections.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    budget: MemoryBudget
+    tls_context: ssl.SSLContext
+
+    @property
+    def service(self) -> Service:
+        """What is served."""
+
+
+class Transport(Protocol):
+    """What carries the bytes of one connection.
+
+    Attributes:
+        usage: the memory that the connection uses.
+        tls: the TLS object.
+    """
+
+    usage: ConnectionUsage
+    tls: ssl.SSLObject
+
+    def write(self, data: bytes) -> None:
+        """Send."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+    def pause_reading(self) -> None:
+        """Stop reading."""
+
+    def resume_reading(self) -> None:
+        """Continue to read."""
+
+
 class HttpConnection:
     """The requests of one connection."""
 
-    def __init__(self, worker: Any, transport: Any) -> None:
+    def __init__(self, worker: Worker, transport: Transport) -> None:
         """Begin to serve requests; called after the handshake."""
-        self._service = worker.app.service
+        self._service = worker.service
         self._budget = worker.budget
         self._loop = worker.loop
-        self._transport: Any = transport  # None once the connection is lost
-        self._usage: ConnectionUsage = transport.usage
+        self._transport: Transport | None = transport  # None once the connection is lost
+        self._usage = transport.usage
         self._client = verified_client(transport.tls)
         self._usage.verified = self._client is not None
         self._received = b""  # and not yet read
@@ -110,10 +154,11 @@ class HttpConnection:
 
     def _serve(self) -> None:
         """Read on, and answer at most one request, so that a pipeline does not delay other connections."""
-        if self._closing:
+        transport = self._transport
+        if transport is None or self._usage.closing:
             return
         if self._reviewing or self._write_blocked_since:
-            self._transport.pause_reading()
+            transport.pause_reading()
             return
         try:
             complete = self._read_head() and self._read_body()
@@ -123,7 +168,7 @@ class HttpConnection:
         if complete:
             self._answer()
         else:
-            self._transport.resume_reading()
+            transport.resume_reading()
 
     def _read_head(self) -> bool:
         """Read the head of the next request unless it is read; returns whether it is complete."""
@@ -155,7 +200,7 @@ class HttpConnection:
         if self._timer is None:
             error = TooSlow("the body did not arrive in time; send it at once")
             self._timer = self._loop.call_later(read_seconds(self._head.query), self._refuse, error)
-            if self._head.waits:
+            if self._head.waits and self._transport is not None:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return False
 

@@ -63,6 +63,12 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._ends = math.inf  # when the listeners are closed, in seconds of the monotonic clock
         self._at_once = False  # without answering what is in flight
 
+    @property
+    def service(self) -> Service:
+        """What is served."""
+        service: Service = self.app.service
+        return service
+
     def init_process(self) -> None:
         """Serve; write the log without blocking when its reader is stuck."""
         fresh = reopened(STANDARD_ERROR)
@@ -73,7 +79,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """On SIGTERM, become unready at once; close the listeners after the drain time."""
-        service = self.app.service
+        service = self.service
         service.state.draining = True
         service.stop()
         self._ends = min(self._ends, time.monotonic() + service.drain_seconds)
@@ -96,7 +102,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             (signal.SIGQUIT, self.handle_quit),
         ):
             self.loop.add_signal_handler(number, handler, number, None)
-        service = self.app.service
+        service = self.service
         service.start()
         # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
         deadline = time.monotonic() + CATCH_UP_SECONDS
@@ -135,7 +141,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
                 if not connection.serving:
                     connection.drop()
             await asyncio.sleep(0.02)
-        self.app.service.admission.record()
+        self.service.admission.record()
 
 
 class Server(BaseApplication):  # type: ignore[misc]

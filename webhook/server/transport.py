@@ -10,7 +10,7 @@ import ssl
 from typing import Any
 
 from webhook.server.budget import ConnectionUsage
-from webhook.server.connection import HttpConnection
+from webhook.server.connection import HttpConnection, Worker
 
 HANDSHAKE_SECONDS = 5.0
 HANDSHAKE_BYTES = 64 << 10  # a client certificate with its chain has a few thousand
@@ -27,14 +27,14 @@ class TlsTransport(asyncio.Protocol):
         tls: the TLS object.
     """
 
-    def __init__(self, worker: Any) -> None:
+    def __init__(self, worker: Worker) -> None:
         self.usage = ConnectionUsage(worker.loop.time())
         self._worker = worker
         self._budget = worker.budget
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self.tls: ssl.SSLObject = worker.tls_context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._socket: Any = None
+        self.tls = worker.tls_context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._socket: Any = None  # an asyncio.Transport from `connection_made` on
         self._protocol: HttpConnection | None = None  # None until the handshake is complete
         self._closing_since = 0.0
         self._writing_paused = self._reading_paused = False
