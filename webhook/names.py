@@ -38,6 +38,7 @@ OTHER_DEVICES = (
     "gpu.intel.com/",
     "aliyun.com/gpu-",
     "tencent.com/vcuda-",
+    "tke.cloud.tencent.com/qgpu-",
     "aws.amazon.com/neuron",
     "google.com/tpu",
     "habana.ai/",

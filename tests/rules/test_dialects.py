@@ -10,7 +10,7 @@ from tests.deploy.calling import called
 from tests.deploy.clusters import Cluster, assert_sent, cluster, request
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.dialects import DIALECTS
+from webhook.devices.dialects import DIALECTS, Place
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
@@ -178,7 +178,8 @@ def test_the_audit_log_keeps_every_name_of_a_dialect():
     words = {place: {} for place in ("resource", "annotation", "label")}
     for dialect in DIALECTS.values():
         for word in dialect.words:
-            words[word.place][word.name] = "1"
+            place = "annotation" if word.place is Place.CONTAINER_ANNOTATION else word.place
+            words[place][word.name.format("main")] = "1"
         if dialect.chooser:
             words["annotation"][dialect.chooser] = "main"
     raw = pod(words["resource"], words["annotation"], words["label"])

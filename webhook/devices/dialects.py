@@ -1,11 +1,14 @@
 """The names by which pods ask other systems for a share of a GPU, and what says the same here.
 
 Sources: HAMi `pkg/device/nvidia/device.go`, `pkg/util/types.go`; gpushare-scheduler-extender `pkg/utils/const.go`, and the
-documentation of ACK for the label and the share of cores; KAI-Scheduler `pkg/common/constants/constants.go`,
-`pkg/binder/plugins/gpusharing/gpu-request/gpu_request_validator.go`.
+documentation of ACK for the label and the share of cores; Huawei CCE, user manual, "GPU Virtualization" (cce_10_0644,
+cce_10_0965); tkestack/gpu-manager `README.md`, and the documentation of TKE for qGPU; KAI-Scheduler
+`pkg/common/constants/constants.go`, `pkg/binder/plugins/gpusharing/gpu-request/gpu_request_validator.go`, and its
+documentation of NvFractions.
 """
 
 from enum import StrEnum
+from fractions import Fraction
 from typing import NamedTuple
 
 from webhook import names
@@ -18,13 +21,14 @@ class Place(StrEnum):
     RESOURCE = "resource"
     ANNOTATION = "annotation"
     LABEL = "label"
+    CONTAINER_ANNOTATION = "container annotation"  # an annotation of the pod, with the name of a container in it
 
 
 class Word(NamedTuple):
     """A name of a dialect.
 
     Attributes:
-        name: as pods write it.
+        name: as pods write it; `{}` stands for the name of a container.
         place: where.
         role: what it is an amount of; None if it is none.
         unit: how many MiB, cards or per cent its 1 is.
@@ -38,7 +42,7 @@ class Word(NamedTuple):
     name: str
     place: Place
     role: Role | None = None
-    unit: int = 1
+    unit: int | Fraction = 1
     here: str = ""
     values: tuple[str, ...] = ()
     sign: bool = True
@@ -55,7 +59,8 @@ class Dialect(NamedTuple):
         words: its names.
         schedulers: the schedulerNames of its pods.
         chooser: the annotation that names the container which annotations are about; without it, the first.
-        sums: whether the memory of a container is that of all its cards together, not of each.
+        sums: the amounts of a container that are those of all its cards together, not of each.
+        cores_are_cards: whether 100 of its cores are a whole card, and more are several.
         note: what changes for a pod.
     """
 
@@ -64,7 +69,8 @@ class Dialect(NamedTuple):
     words: tuple[Word, ...]
     schedulers: tuple[str, ...] = ()
     chooser: str = ""
-    sums: bool = False
+    sums: frozenset[Role] = frozenset()
+    cores_are_cards: bool = False
     note: str = ""
 
     @property
@@ -84,6 +90,7 @@ class Dialect(NamedTuple):
 
 _ANY_CARD = "the order in which Volcano tries nodes and cards is the same for all pods"
 _QUEUE = f"name a queue of Volcano in the annotation {names.QUEUE_NAME}"
+_BYTE = Fraction(1, 2**20)
 _LIMIT = "what a slice requests is its limit"
 
 _ALL = (
@@ -128,7 +135,31 @@ _ALL = (
                 blocks=True,
             ),
         ),
-        sums=True,
+        sums=frozenset({Role.MEMORY}),
+    ),
+    Dialect(
+        "cce",
+        "Huawei CCE",
+        (
+            Word("volcano.sh/gpu-mem.128Mi", Place.RESOURCE, Role.MEMORY, unit=128),
+            Word("volcano.sh/gpu-core.percentage", Place.RESOURCE, Role.CORES),
+            Word("volcano.sh/gpu-num", Place.LABEL, Role.NUMBER, sign=False),
+        ),
+        sums=frozenset({Role.MEMORY, Role.CORES}),
+    ),
+    Dialect(
+        "tencent",
+        "Tencent",
+        (
+            Word("tencent.com/vcuda-core", Place.RESOURCE, Role.CORES),
+            Word("tencent.com/vcuda-memory", Place.RESOURCE, Role.MEMORY, unit=256),
+            Word("tke.cloud.tencent.com/qgpu-core", Place.RESOURCE, Role.CORES),
+            Word("tke.cloud.tencent.com/qgpu-memory", Place.RESOURCE, Role.MEMORY, unit=1024),
+            Word(
+                "tencent.com/vcuda-core-limit", Place.ANNOTATION, note="a slice cannot use more cores than it requests"
+            ),
+        ),
+        cores_are_cards=True,
     ),
     Dialect(
         "kai",
@@ -137,6 +168,9 @@ _ALL = (
             Word("gpu-fraction", Place.ANNOTATION, Role.PERCENTAGE, unit=100),
             Word("gpu-memory", Place.ANNOTATION, Role.MEMORY, sign=False),
             Word("gpu-fraction-num-devices", Place.ANNOTATION, Role.NUMBER),
+            # NvFractions, from 0.18 on; the limit, which is read last, wins.
+            Word("nvidia.com/container.{}.gpu-memory.request", Place.CONTAINER_ANNOTATION, Role.MEMORY, unit=_BYTE),
+            Word("nvidia.com/container.{}.gpu-memory.limit", Place.CONTAINER_ANNOTATION, Role.MEMORY, unit=_BYTE),
             Word("gpu-fraction.limit", Place.ANNOTATION, note=_LIMIT),
             Word("gpu-memory.limit", Place.ANNOTATION, note=_LIMIT, sign=False),
             Word("kai.scheduler/queue", Place.LABEL, note=_QUEUE, sign=False),
@@ -144,11 +178,13 @@ _ALL = (
         ),
         schedulers=("kai-scheduler", "runai-scheduler"),
         chooser="gpu-fraction-container-name",
-        note="KAI splits a card by time and limits no memory; here the memory is a limit",
+        note="here the memory is a limit; KAI limits it with NvFractions only",
     ),
 )
 DIALECTS = {dialect.id: dialect for dialect in _ALL}
 
 _WORDS = [word for dialect in _ALL for word in dialect.words]
+TITLES = " or ".join(", ".join(dialect.title for dialect in _ALL).rsplit(", ", 1))
 RESOURCES = frozenset(word.name for word in _WORDS if word.place is Place.RESOURCE)
 ANNOTATIONS = frozenset(word.name for word in _WORDS if word.place is Place.ANNOTATION and word.here != word.name)
+PREFIXES = tuple(word.name.partition("{")[0] for word in _WORDS if word.place is Place.CONTAINER_ANNOTATION)

@@ -66,14 +66,14 @@ def _may_have_some(pod: DevicePod, config: DeviceConfig) -> bool:
 def _unnamed(
     pod: DevicePod, config: DeviceConfig, fleet: Fleet | None, served: Collection[str]
 ) -> Iterator[tuple[Container, str]]:
-    """The requested names that begin like those of a family but that neither a family, a node nor a DeviceClass has."""
-    roles, looks_like_family = config.roles, config.resources.looks_like_family
+    """The requested names that begin like those of a family but that no family, dialect, node or DeviceClass has."""
+    known, looks_like_family = config.resources.exact, config.resources.looks_like_family
     offered = fleet.other_names if fleet is not None else frozenset()
     for container in pod.view.every_container():
         limits = container.limits
         for part in (limits, container.requests):
             for resource, amount in part.items():
-                if resource in roles or resource in offered or resource in served or not looks_like_family(resource):
+                if resource in known or resource in offered or resource in served or not looks_like_family(resource):
                     continue
                 if quantity.whole(amount) != 0 and (part is limits or resource not in limits):
                     yield container, resource

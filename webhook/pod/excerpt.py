@@ -23,7 +23,14 @@ _WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME, *sorted(names
 _WORKLOAD_FIELDS = ("replicas", "minAvailable", "parallelism", "completions", "podManagementPolicy", "queue")
 _ANNOTATION_DOMAINS = (
     *("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX, names.GROUP_NAME),
-    *("aliyun.com/gpu-", "gpu-fraction", "gpu-memory", "kai.scheduler/", "runai/"),  # of other systems
+    *(
+        "aliyun.com/gpu-",
+        "tencent.com/vcuda-",
+        "gpu-fraction",
+        "gpu-memory",
+        "kai.scheduler/",
+        "runai/",
+    ),  # of other systems
 )
 _ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.dialects import ANNOTATIONS, DIALECTS, RESOURCES, Dialect, Place, Word
+from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXES, RESOURCES, Dialect, Place, Word
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
@@ -99,7 +99,9 @@ def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> t
 
 def _may_speak(view: PodView) -> bool:
     """A fast test, False for almost every pod."""
-    if view.annotations and not ANNOTATIONS.isdisjoint(view.annotations):
+    if view.annotations and not (
+        ANNOTATIONS.isdisjoint(view.annotations) and not any(key.startswith(PREFIXES) for key in view.annotations)
+    ):
         return True
     for container in view.containers + view.init_containers:
         if not (RESOURCES.isdisjoint(container.limits) and RESOURCES.isdisjoint(container.requests)):
@@ -119,8 +121,7 @@ class _Reader:
         self._containers = {
             container: asked
             for container in view.init_containers + view.containers
-            if (asked := _asked(words, Place.RESOURCE, {**container.requests, **container.limits}))
-            and any(quantity.whole(raw) != 0 for raw in asked.values())
+            if (asked := _asked_by(container, words, view)) and any(quantity.whole(raw) != 0 for raw in asked.values())
         }
         self._annotations = _asked(words, Place.ANNOTATION, view.annotations)
         self._labels = _asked(words, Place.LABEL, view.labels)
@@ -143,7 +144,16 @@ class _Reader:
         containers = self._containers
         if not containers and sizes and (chosen := self._chosen()):
             containers = {chosen: {}}
-        found = [step for container, asked in containers.items() for step in self._of_container(container, asked)]
+        found: list[Step] = []
+        for number, (container, asked) in enumerate(containers.items()):
+            why = self._unserved(container, second=number > 0)
+            words = tuple(word.name for word in asked or self._of_pod)
+            who = f"{wording.container(container)}: "
+            found += (
+                [Step(container.where, words, who, why=why, blocks=True)]
+                if why
+                else self._of_container(container, asked)
+            )
         if not containers and sizes:
             found.append(
                 self._blocked(
@@ -158,6 +168,14 @@ class _Reader:
             if word.role is None
         ]
         return [*found, *self._scheduler()]
+
+    def _unserved(self, container: Container, *, second: bool) -> str:
+        """Why the device plugin gives a container no card, whatever its names, so that nothing says the same; else empty."""
+        if container.kind == "initContainers":
+            return "Volcano's device plugin serves regular containers only; request the card there"
+        if second and self._context.settings.target.one_container:
+            return "Volcano's device plugin serves one container of a pod; make several pods"
+        return ""
 
     def _misspelt(self) -> list[Step]:
         """The names that are almost the dialect's. Nothing else can be said while they are there."""
@@ -190,14 +208,13 @@ class _Reader:
         if sizes or self._of_pod:
             yield self._sized(container, who, sizes)
         for word in [word for word in asked if word.role is None]:
-            path = wording.resource_path(container, word.name)
-            edits = tuple(wording.remove_amount(container, word.name))
-            yield Step(path, (word.name,), who, why=word.note, edits=edits, blocks=word.blocks)
+            edits = tuple(_removed(word, container))
+            yield Step(_path(word, container), (word.name,), who, why=word.note, edits=edits, blocks=word.blocks)
 
     def _sized(self, container: Container, who: str, asked: Asked) -> Step:
         everything = asked | self._of_pod
         step = Step(
-            wording.resource_path(container, next(iter(asked)).name) if asked else container.where,
+            _path(next(iter(asked)), container) if asked else container.where,
             tuple(word.name for word in everything),
             who,
         )
@@ -205,7 +222,7 @@ class _Reader:
             amounts = self._amounts(container, everything)
         except _Untranslatable as reason:
             return step._replace(why=str(reason), blocks=True)
-        edits = [edit for word in asked for edit in wording.remove_amount(container, word.name)]
+        edits = [edit for word in asked for edit in _removed(word, container)]
         keys = [word.name for word in self._annotations if word.role is not None]
         keys += [self._dialect.chooser] if self._dialect.chooser in self._pod.view.annotations else []
         edits += [Edit(("metadata", "annotations", key), REMOVE) for key in keys]
@@ -227,6 +244,8 @@ class _Reader:
             if amount.container is container and amount.family == Family.VGPU
         }
         given = {word.role: _exact(word, raw, self._dialect) for word, raw in asked.items() if word.role is not None}
+        if self._dialect.cores_are_cards and given.get(Role.CORES, 0) >= _ALL_CORES:
+            given = _whole_cards(given[Role.CORES], next(word for word in asked if word.role is Role.CORES))
         wanted: dict[Role, Fraction] = {} if Role.NUMBER in own else {Role.NUMBER: Fraction(1)}
         wanted |= {role: amount for role, amount in given.items() if amount or role in (Role.NUMBER, Role.CORES)}
         sizes = {Role.MEMORY, Role.PERCENTAGE}
@@ -235,7 +254,8 @@ class _Reader:
         if Role.MEMORY in wanted:
             wanted.pop(Role.PERCENTAGE, None)
             cards = wanted.get(Role.NUMBER, Fraction(1))
-            wanted[Role.MEMORY] /= cards or 1 if self._dialect.sums else 1
+            for role in self._dialect.sums & wanted.keys():
+                wanted[role] /= cards or 1
             if wanted[Role.MEMORY] > MAX_MEMORY:
                 raise _Untranslatable(_bytes_meant(asked, self._dialect))
             wanted[Role.MEMORY] /= config.memory_factor
@@ -293,6 +313,39 @@ def _asked(words: Iterable[Word], place: Place, found: Mapping[str, Any]) -> Ask
     return {word: found[word.name] for word in words if word.place is place and word.name in found} if found else {}
 
 
+def _asked_by(container: Container, words: Iterable[Word], view: PodView) -> Asked:
+    """The words of one container that a pod has: resources, and annotations with its name in them."""
+    named = [
+        word._replace(name=word.name.format(container.name))
+        for word in words
+        if word.place is Place.CONTAINER_ANNOTATION
+    ]
+    return {
+        **_asked(words, Place.RESOURCE, {**container.requests, **container.limits}),
+        **_asked(named, Place.CONTAINER_ANNOTATION, view.annotations),
+    }
+
+
+def _path(word: Word, container: Container) -> str:
+    if word.place is Place.RESOURCE:
+        return wording.resource_path(container, word.name)
+    return wording.annotation_path(word.name)
+
+
+def _removed(word: Word, container: Container) -> Iterable[Edit]:
+    if word.place is Place.RESOURCE:
+        return wording.remove_amount(container, word.name)
+    return (Edit(("metadata", "annotations", word.name), REMOVE),)
+
+
+def _whole_cards(cores: Fraction, word: Word) -> dict[Role, Fraction]:
+    """What a container requests whose cores are whole cards, with all their memory."""
+    cards = cores / _ALL_CORES
+    if cards.denominator != 1:
+        raise _Untranslatable(f"{word.name} is below {_ALL_CORES}, or a multiple of it")
+    return {Role.NUMBER: cards, Role.CORES: Fraction(_ALL_CORES)}
+
+
 def _is_foreign(word: Word) -> bool:
     """Whether it is an annotation without an amount that Volcano does not read."""
     return word.place is Place.ANNOTATION and word.role is None and word.here != word.name and word.sign
@@ -300,13 +353,14 @@ def _is_foreign(word: Word) -> bool:
 
 def _exact(word: Word, raw: Any, dialect: Dialect) -> Fraction:
     """What is written, in MiB, cards or per cent."""
-    written = word.place is Place.RESOURCE or (isinstance(raw, str) and _NUMBER.fullmatch(raw))
+    quantities = (Place.RESOURCE, Place.CONTAINER_ANNOTATION)
+    written = word.place in quantities or (isinstance(raw, str) and _NUMBER.fullmatch(raw))
     try:
         amount = Fraction(quantity.parse(raw if written else None)) * word.unit
     except ValueError:
         number = f"a number of {_unit(word)}" if word.role is Role.MEMORY else "a number"
         raise _Untranslatable(f"{word.name} {wording.quoted(raw)} is no number; write {number}") from None
-    if word.place is not Place.RESOURCE and not (amount > 0 and (word.role is not Role.PERCENTAGE or amount < 100)):
+    if word.place not in quantities and not (amount > 0 and (word.role is not Role.PERCENTAGE or amount < 100)):
         between = "between 0 and 1" if word.role is Role.PERCENTAGE else "above 0"
         raise _Untranslatable(f"{word.name} is {wording.quoted(raw)}, but {dialect.title} takes only what is {between}")
     return amount
@@ -315,10 +369,10 @@ def _exact(word: Word, raw: Any, dialect: Dialect) -> Fraction:
 def _bytes_meant(asked: Asked, dialect: Dialect) -> str:
     """Why the memory of a card is more than any card has, such as `8Gi` where 8192 is meant."""
     word, raw = next((word, raw) for word, raw in asked.items() if word.role is Role.MEMORY)
-    meant = int(quantity.parse(raw)) // 2**20 // word.unit
+    meant = int(int(quantity.parse(raw)) // 2**20 // word.unit)
     advice = f"write {meant}" if 0 < meant * word.unit <= MAX_MEMORY else "write a smaller number"
     return f"{word.name} is {wording.quoted(raw)}, but {dialect.title} counts {_unit(word)}, not bytes; {advice}"
 
 
 def _unit(word: Word) -> str:
-    return "MiB" if word.unit == 1 else "GiB"
+    return {1: "MiB", 1024: "GiB"}.get(int(word.unit), f"{word.unit} MiB" if word.unit > 1 else "bytes")

@@ -108,4 +108,25 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_printed(run, write):
     result = run("convert", "--from", "hami", bad, good)
     assert (result.code, requested(yaml.safe_load(result.out))) == (2, [CONVERTED])
     assert result.err.startswith(f"error: {bad}: ")
-    assert run("convert", good).code == run("convert", "--from", "slurm", good).code == 2
+    assert run("convert", "--from", "slurm", good).code == 2
+
+
+def test_the_dialect_is_found_and_two_of_one_pod_are_told(run):
+    two = template(limits=LIMITS | {"aliyun.com/gpu-mem": 3})
+    documents = [pod(**template()), pod(**template({"tencent.com/vcuda-core": 100})), pod(**two)]
+    result = run("convert", "-", stdin=yaml.safe_dump_all(documents).encode())
+    first, second, third = yaml.safe_load_all(result.out)
+    assert (requested(first), requested(second)) == (
+        [CONVERTED],
+        [{"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "100"}],
+    )
+    assert (result.code, third) == (1, documents[2])
+    assert "the pod uses names of HAMi and aliyun, so none is translated" in result.err
+
+
+def test_what_was_converted_is_reviewed(run, write):
+    config = write("config.yaml", "nvidia: {deviceSplitCount: 4}\n")
+    raw = pod(**template(LIMITS | {"nvidia.com/gpucores": 130}))
+    result = run("convert", "--device-config", config, "-", stdin=json.dumps(raw).encode())
+    assert result.code == 1
+    assert "converted, but cores-range: " in result.err

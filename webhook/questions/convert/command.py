@@ -1,6 +1,7 @@
 """`vgpu-webhook convert`: writes manifests for other systems that share GPUs in this cluster's names."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from webhook.cli.options import output_option
 from webhook.cli.program import Command, Complaints, exit_code, report_warning
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal
 from webhook.devices.dialects import DIALECTS
-from webhook.document_review import templates_by_shape
+from webhook.document_review import review_document, templates_by_shape
 from webhook.emit import difference, to_yaml
 from webhook.errors import WebhookError
 from webhook.inputs.documents import Document, is_object, read_documents, to_review
@@ -19,10 +20,10 @@ from webhook.pod.patch import Draft, Edit, field_path
 from webhook.pod.templates import Template, read_templates
 from webhook.pod.view import PodView
 from webhook.review import context_of
-from webhook.rules.context import Context
-from webhook.rules.dialects import Step, spoken
+from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import DialectUse
+from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
@@ -38,13 +39,16 @@ exit codes:
 
 @click.command("convert", cls=Command, epilog=_EPILOG)
 @click.option(
-    "--from", "dialect", type=click.Choice(list(DIALECTS)), required=True, help="The system whose names they have."
+    "--from",
+    "dialect",
+    type=click.Choice(list(DIALECTS)),
+    help="The system whose names they have; found by itself if left out.",
 )
 @files_option("YAML or JSON, with one document or several.")
 @settings_option("Convert to the names of the cluster's device config, and the schedulerName of its policy.")
 @output_option("yaml", "diff", more=" diff shows what changes, and nothing else.")
-def command(dialect: str, given: FileArguments, settings: SettingsOptions, output: str) -> int:
-    """Print manifests for HAMi, aliyun's gpushare or KAI in this cluster's names."""
+def command(dialect: str | None, given: FileArguments, settings: SettingsOptions, output: str) -> int:
+    """Print manifests for other systems that share GPUs in this cluster's names, and review the result."""
     snapshot, terminal, complain = settings.read().snapshot(), Terminal(), Complaints()
     lost = False
     for file in given.files:
@@ -73,25 +77,47 @@ def command(dialect: str, given: FileArguments, settings: SettingsOptions, outpu
     return exit_code(unread=complain.count > 0, found=lost)
 
 
-def _converted(document: Document, dialect: str, snapshot: Snapshot) -> tuple[Any, Any, list[str]]:
-    """An object before and after, and a sentence for each name that says nothing here or could not be converted."""
+def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> tuple[Any, Any, list[str]]:
+    """An object before and after, and a sentence for each name that says nothing here or could not be converted.
+
+    An object that was converted is reviewed, and there is a sentence for each reason to refuse it.
+    """
     request = to_review(document)
     raw = request.object or {}
-    context = context_of(request, snapshot)._replace(dialects={dialect: DialectUse.TRANSLATE})
+    uses = dict.fromkeys([dialect] if dialect else DIALECTS, DialectUse.TRANSLATE)
+    context = context_of(request, snapshot)._replace(dialects=uses)
     draft, told = Draft(raw), list[str]()
     for template in _templates(request, snapshot):
-        steps = _steps(template, context)
+        found = spoken(ReviewedPod(PodView(template.pod), context), context)
+        if len(found) > 1:
+            systems = " and ".join(one.title for one, _ in found)
+            told.append(f"{template.path or 'the pod'}: {foreign_dialect.SEVERAL.format(systems=systems)}")
+            continue
+        spoken_here, steps = found[0] if found else (None, [])
         edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
         if None in edits and not any(step.blocks for step in steps):
             told.append(f"{template.path}: its name is written in another field than its amount; convert it by hand")
         elif not any(step.blocks for step in steps):
             draft.apply([edit for edit in edits if edit is not None])
         told += [
-            f"{_field(template, step.path)}: {step.advice(DIALECTS[dialect])}"
+            f"{_field(template, step.path)}: {step.advice(spoken_here)}"
             for step in steps
-            if step.blocks or not step.here
+            if spoken_here and (step.blocks or not step.here)
         ]
+    if not told and draft.object is not raw:
+        told = _refusals(replace(document, value=draft.object), snapshot)
     return raw, draft.object, told
+
+
+def _refusals(document: Document, snapshot: Snapshot) -> list[str]:
+    """Why the webhook refuses what was written, or its pods."""
+    outcome = review_document(document, snapshot).outcome
+    refused = {*outcome.never_runs, *(found.rule for found in outcome.denials)}
+    return [
+        f"{found.path}: converted, but {found.rule}: {found.message}"
+        for found in outcome.violations
+        if found.rule in refused
+    ]
 
 
 def _templates(request: Request, snapshot: Snapshot) -> Iterator[Template]:
@@ -104,11 +130,6 @@ def _templates(request: Request, snapshot: Snapshot) -> Iterator[Template]:
         yield from read_templates(kind, raw)
     else:
         yield from templates_by_shape(request, snapshot)
-
-
-def _steps(template: Template, context: Context) -> Sequence[Step]:
-    found = spoken(ReviewedPod(PodView(template.pod), context), context)
-    return found[0][1] if found else ()
 
 
 def _field(template: Template, path: str) -> str:

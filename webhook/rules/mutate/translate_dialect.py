@@ -8,12 +8,13 @@ A pod that uses the names of several systems, or one that has no counterpart tho
 the rule foreign-dialect says why.
 """
 
+from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Edits, Mutation, Notice, ReviewedPod
 from webhook.rules.dialects import spoken, translatable
 
 
 @Mutation(
-    "names of HAMi, aliyun or KAI become this cluster's, with a warning (policy `dialects: {hami: translate}`)",
+    f"names of {TITLES} become this cluster's, with a warning (policy `dialects: {{hami: translate}}`)",
     families=EVERY_POD,
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:

@@ -5,6 +5,7 @@ Finds:    each name of such a system, after all repairs, with what to write inst
 Why:      the pod stays pending, or gets a whole card where it means a share.
 """
 
+from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.dialects import spoken, translatable
 from webhook.rules.settings import DialectUse
@@ -17,9 +18,7 @@ NOT_SENT = (  # it would have been translated before
 TRANSLATION = "translate-dialect"
 
 
-@Validation(
-    Level.WARN, "names of HAMi, aliyun or KAI, with what to write instead (policy `dialects`)", families=EVERY_POD
-)
+@Validation(Level.WARN, f"names of {TITLES}, with what to write instead (policy `dialects`)", families=EVERY_POD)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""
     found = spoken(pod, context)
