@@ -27,7 +27,7 @@ class Fleet:
         parts: what each family has there.
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
-        other_names: resources of some node that look like a family's but that the device config does not name.
+        other_names: resources of some node that the device config does not name.
         offered: the resources that no family of the device config has, each with the first node that offers some.
         by_family: the shapes of each family.
         nodes: how many real nodes have usable devices.
@@ -85,10 +85,7 @@ def build_fleet(
         index=index,
         complete=nodes is not None,
         other_names=frozenset(
-            name
-            for node in known
-            for name in (*node.capacity, *node.allocatable)
-            if name not in config.roles and config.resources.looks_like_family(name)
+            name for node in known for name in (*node.capacity, *node.allocatable) if name not in config.roles
         ),
         offered={
             name: node.name

@@ -8,7 +8,7 @@ from operator import and_, or_
 from typing import Any
 
 from webhook import names
-from webhook.devices.config import DeviceConfig
+from webhook.devices.config import MAX_NAME, DeviceConfig
 from webhook.lenient import obj, text
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector, Operator, Requirement, Term, integer
@@ -36,7 +36,7 @@ class Node:
         name: for messages.
         labels: all of them.
         annotations: those that register devices.
-        capacity, allocatable: the resources of the node that look like devices, and what it offers of them.
+        capacity, allocatable: the extended resources of the node, and what it offers of them.
         gone: the API server no longer has it, since a short time.
         kubelet: its version; empty if that is not known.
     """
@@ -64,7 +64,7 @@ class Node:
 
 
 def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
-    """Take what is needed from a Node's JSON; None if the node has no devices or is malformed."""
+    """Take what is needed from a Node's JSON; None if the node has no extended resources or is malformed."""
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict):
         return None
@@ -73,7 +73,7 @@ def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
         # Whether `Requesting_<time>` is too old is not certain: the scheduler itself writes it.
         gone = "Requesting" not in handshake and "Deleted" in handshake
         annotations[names.NODE_VGPU_HANDSHAKE] = NO_HANDSHAKE if gone else HANDSHAKE
-    capacity, allocatable = _amounts(raw, "capacity", config), _amounts(raw, "allocatable", config)
+    capacity, allocatable = _amounts(raw, "capacity"), _amounts(raw, "allocatable")
     if not annotations and not capacity and not allocatable:
         return None
     # Most labels stand on many nodes: interned, 5,000 nodes take 10 MiB less.
@@ -86,9 +86,17 @@ def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:
     return [(key, value) for key, value in obj(metadata, field).items() if isinstance(value, str)]
 
 
-def _amounts(raw: Mapping[str, Any], field: str, config: DeviceConfig) -> dict[str, int]:
-    kept = config.resources.looks_like_device
-    return {name: quantity.whole(value) or 0 for name, value in obj(raw, "status", field).items() if kept(name)}
+def _amounts(raw: Mapping[str, Any], field: str) -> dict[str, int]:
+    return {
+        sys.intern(name): quantity.whole(value) or 0
+        for name, value in obj(raw, "status", field).items()
+        if is_extended(name)
+    }
+
+
+def is_extended(name: str) -> bool:
+    """Whether a name is that of an extended resource, as Kubernetes' `IsExtendedResourceName` decides, but for its spelling."""
+    return "/" in name and "kubernetes.io/" not in name and len(name) <= MAX_NAME
 
 
 class Index:

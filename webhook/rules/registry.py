@@ -63,6 +63,7 @@ _VALIDATIONS = (
     "ascend-mode-unread",
     "outside-limits",
     "unknown-resource",
+    "resource-not-offered",
     "card-count",
     "no-eligible-card",
     "memory-above-card",

@@ -1,20 +1,23 @@
 """Devices that the webhook does not judge: those of other device plugins, and those of resource claims."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
 from webhook.devices import wording
+from webhook.devices.nodes import is_extended
 from webhook.pod import quantity
-from webhook.pod.view import Container
+from webhook.pod.view import Container, PodView
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Level
 from webhook.rules.validate.quantity_invalid import unit_of
 
 CLAIMS = "resources.claims"
 MAX_UNJUDGED = 20  # of one pod
+NOT_OFFERED = "resource-not-offered"  # the rule that finds what no node offers
 
 _GPU = re.compile("gpu|cuda|/mig-")
 
@@ -38,24 +41,45 @@ class UnjudgedDevice(NamedTuple):
 
 
 def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
-    """The devices that a pod requests and the webhook does not judge, at most 20."""
-    return list(islice(_devices(pod), MAX_UNJUDGED))
+    """The devices that a pod requests and the webhook does not judge, without what no node offers; at most 20."""
+    told = {(one.container, one.resource) for one in not_offered(pod)}
+    found = _devices(pod, pod.context.config.resources.looks_like_device, claims=True)
+    return list(islice((one for one in found if (one.container, one.resource) not in told), MAX_UNJUDGED))
 
 
-def _devices(pod: ReviewedPod) -> Iterator[UnjudgedDevice]:
-    looks_like_device = pod.context.config.resources.looks_like_device
+def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
+    """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer."""
+    context = pod.context
+    fleet, classes = context.known_fleet, context.collections.classes
+    if fleet is None or context.settings.autoscaled or context.levels.get(NOT_OFFERED) is Level.OFF:
+        return []
+    if classes is not None and not classes.complete:
+        return []
+    if not _may_have_some(pod.view, context.config.roles, fleet.other_names):
+        return []
+    offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
+    return list(islice(_devices(pod, lambda name: is_extended(name) and name not in offered), MAX_UNJUDGED))
+
+
+def _may_have_some(view: PodView, known: Collection[str], offered: Collection[str]) -> bool:
+    """A fast test, False for almost every pod."""
+    for container in view.every_container():
+        for part in (container.limits, container.requests):
+            for name in part:
+                if name not in known and name not in offered and is_extended(name):
+                    return True
+    return False
+
+
+def _devices(pod: ReviewedPod, wanted: Callable[[str], bool], *, claims: bool = False) -> Iterator[UnjudgedDevice]:
     told = {word for _, steps in spoken(pod, pod.context) for step in steps for word in step.words} | pod.roles.keys()
+    told |= {unknown.resource for unknown in pod.unknown_names}
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():
-            judged = (
-                resource in pod.roles
-                or resource in told
-                or any(unknown.resource == resource for unknown in pod.unknown_names)
-            )
-            if not judged and looks_like_device(resource) and quantity.whole(amount) != 0:
+            if resource not in told and wanted(resource) and quantity.whole(amount) != 0:
                 shown = wording.quoted(resource)[1:-1]
                 yield UnjudgedDevice(container, shown, f"{_offered(resource, pod)}{_advice(resource, pod)}")
-        resources = container.raw.get("resources")
+        resources = container.raw.get("resources") if claims else None
         if isinstance(resources, dict) and resources.get("claims"):
             about = f"the devices of a ResourceClaim are not read{_advice(CLAIMS, pod)}"
             yield UnjudgedDevice(container, CLAIMS, about)

@@ -33,11 +33,9 @@ def describe(refusal: SliceRefusal, fleet: VgpuFleet, config: DeviceConfig, targ
         case Reason.SPLIT:
             yield _split(refusal, found)
         case _:
-            why = _why(refusal.request, found, config)
-            yield (
-                "spec.containers",
-                f"no node{refusal.left()} can take the pod even when it is empty: {why}; request less, or make several pods",
-            )
+            why = _smallest(refusal.request, found, config)
+            why = why or f"{_why(refusal.request, found, config)}; request less, or make several pods"
+            yield "spec.containers", f"no node{refusal.left()} can take the pod even when it is empty: {why}"
 
 
 def _cards(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sentences:
@@ -82,6 +80,24 @@ def _limit(best: Card, config: DeviceConfig) -> str:
     card = best.product
     part = f"the largest MIG instance of {card}" if best.geometries is not None else f"the largest card, {card},"
     return f"{part} has {amount}; write {best.capacity} or less"
+
+
+def _smallest(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
+    """The smallest of the cards that one container needs, if it is too small for a slice, and what fits; else empty."""
+    if len(request.needs) != 1 or not request.needs[0].memory:
+        return ""
+    need = request.needs[0]
+    enough = [candidate for candidate in found.candidates if len(candidate.cards) >= need.number]
+    largest = [
+        (sorted((card.capacity for card in one.cards), reverse=True)[need.number - 1], one.node) for one in enough
+    ]
+    memory, node = max(largest, default=(0, ""))
+    if not 0 < memory < (need.memory or 0):
+        return ""
+    return (
+        f"of the {counted(need.number, 'card')} that it needs on one node, at best the smallest ({node}) has "
+        f"{wording.memory(memory, config)} of memory; request at most {memory}"
+    )
 
 
 def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:

@@ -1,0 +1,24 @@
+"""A resource that no node offers keeps its pod pending, whoever schedules it.
+
+Reads:    limits and requests of every container; the extended resources of the fleet's nodes; DeviceClasses
+Finds:    a name of no family and no dialect that no node offers and no DeviceClass serves
+Why:      schedulers count it as 0 on every node, so the pod stays pending
+
+A name that begins like those of a family is `unknown-resource`, and refused. In an autoscaled fleet, a node may come that
+offers the name, so nothing is found.
+"""
+
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.unjudged import not_offered
+
+
+@Validation(Level.WARN, "a resource of another device plugin that no node offers", families=EVERY_POD)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Find what no node offers."""
+    return [
+        Finding(
+            wording.resource_path(found.container, found.resource),
+            f"{wording.container(found.container)} requests {found.resource}, but {found.about}",
+        )
+        for found in not_offered(pod)
+    ]
