@@ -12,7 +12,8 @@ from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import Template, find_templates, holds_pods, named_at
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review import review
-from webhook.rules.settings import WorkloadUse
+from webhook.rules.misplaced import MAX_FOUND, misplaced
+from webhook.rules.settings import Level, WorkloadUse
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
@@ -24,6 +25,7 @@ _WITHOUT_PODS = (
     "resource.k8s.io",
     "kueue.x-k8s.io",
 )  # groups of kinds that name devices
+MISPLACED = "device-misplaced"
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
 
@@ -195,4 +197,15 @@ def review_document(
         outcome = Outcome("", object=request.object or {}, reviewed=False)
     else:
         outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
-    return Reviewed(document, shown_name(request), request, outcome, why, known)
+    return Reviewed(document, shown_name(request), request, with_misplaced(outcome, request, snapshot), why, known)
+
+
+def with_misplaced(outcome: Outcome, request: Request, snapshot: Snapshot) -> Outcome:
+    """The outcome with the devices that a file requests where the API server drops them, or nothing reads them."""
+    level = snapshot.levels.of(request.namespace).levels[MISPLACED]
+    found = list(islice(misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
+    if not found or level is Level.OFF:
+        return outcome
+    others = [violation for violation in outcome.violations if violation.rule != MISPLACED]
+    violations = (*others, *[Violation(MISPLACED, level, path, detail) for path, detail in found])
+    return outcome._replace(violations=violations, reviewed=True)

@@ -23,6 +23,7 @@ from webhook.document_review import (
     templates_by_shape,
     unknown_kind,
     why_not_reviewed,
+    with_misplaced,
 )
 from webhook.inputs.documents import Document
 from webhook.lenient import objs, text
@@ -183,6 +184,7 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
         request = _request(written.raw, subject.namespace)
     known = is_reviewed_kind(request, snapshot)
     outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
+    outcome = with_misplaced(outcome, request, snapshot)
     if not outcome.reviewed:
         return None
     refused = outcome.pods_refused

@@ -55,6 +55,7 @@ _VALIDATIONS = (
     "annotation-misplaced",
     "annotation-unknown",
     "resource-as-annotation",
+    "device-misplaced",
     "foreign-dialect",
     "memory-tiny",
     "ascend-memory-oversize",

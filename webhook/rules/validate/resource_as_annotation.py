@@ -1,21 +1,30 @@
 """An amount of a device is a resource of a container.
 
-Reads:    the names of a pod's annotations and labels; the names of the device config
+Reads:    the names of a pod's annotations and labels; the names of the device config, and as annotations those of other systems
 Finds:    one that is the name of a device resource
 Why:      nothing reads it there, so the pod gets another amount than its author means.
 """
 
-from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.devices.dialects import ANNOTATIONS
+from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.dialects import spoken
 
 DETAIL = "{key} is a resource, and nothing reads it here; write it under resources.limits of a container"
 
 
-@Validation(Level.WARN, "the name of a device resource as an annotation or a label", fields={"annotations", "labels"})
-def check(pod: ReviewedPod, _context: Context) -> Findings:
+@Validation(
+    Level.WARN,
+    "the name of a device resource as an annotation or a label",
+    families=EVERY_POD,
+    fields={"annotations", "labels"},
+)
+def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names of resources among annotations and labels."""
-    view, roles = pod.view, pod.config.roles
-    for field, found in (("annotations", view.annotations), ("labels", view.labels)):
-        if found and not roles.keys().isdisjoint(found):
-            for key in sorted(roles.keys() & found.keys()):
-                if roles[key][0] != Family.ASCEND:  # the scheduler writes such an annotation: reserved-annotation
+    view, roles, every = pod.view, pod.config.roles, pod.config.resources.exact
+    for field, found, known in (("annotations", view.annotations, every), ("labels", view.labels, roles.keys())):
+        if found and not known.isdisjoint(found):
+            told = {word for _, steps in spoken(pod, context) for step in steps for word in step.words} | ANNOTATIONS
+            for key in sorted(known & found.keys()):
+                # Of NPUs, the scheduler writes such an annotation: reserved-annotation.
+                if roles[key][0] != Family.ASCEND if key in roles else key not in told:
                     yield Finding(f"metadata.{field}[{key}]", DETAIL.format(key=key))

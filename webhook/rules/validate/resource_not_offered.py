@@ -2,7 +2,7 @@
 
 Reads:    limits and requests of every container; the extended resources of the fleet's nodes; DeviceClasses
 Finds:    a name of no family and no dialect that no node offers and no DeviceClass serves
-Why:      schedulers count it as 0 on every node, so the pod stays pending
+Why:      schedulers count it as 0 on every node, so the pod stays pending.
 
 A name that begins like those of a family is `unknown-resource`, and refused. In an autoscaled fleet, a node may come that
 offers the name, so nothing is found.
