@@ -81,8 +81,7 @@ def _unnamed(
 
 def _unknown(unnamed: list[tuple[Container, str]], config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
     known = fleet if fleet is not None and fleet.complete else None
-    offered = () if known is None else tuple(name for name in config.roles if _offers(known, name, config))
-    candidates = _candidates(config, offered or tuple(config.roles))
+    candidates = _candidates(config, offered_roles(known, config) or tuple(config.roles))
     found = []
     for number, (container, resource) in enumerate(unnamed):
         meant = _nearest(resource, candidates) if number < MAX_COMPARED else None
@@ -99,6 +98,11 @@ def _is_strange(resource: str, meant: str | None) -> bool:
 
 
 # --- the name that was meant -----------------------------------------------------------------------------------------
+
+
+def offered_roles(fleet: Fleet | None, config: DeviceConfig) -> tuple[str, ...]:
+    """The names of the families that some node has devices of; none while the nodes are not known."""
+    return () if fleet is None else tuple(name for name in config.roles if _offers(fleet, name, config))
 
 
 def _offers(fleet: Fleet, name: str, config: DeviceConfig) -> bool:

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from difflib import get_close_matches
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from webhook import names
 from webhook.devices import wording
+from webhook.devices.dialects import DIALECTS
+from webhook.devices.families import Role
 from webhook.devices.nodes import is_extended
+from webhook.devices.unknown import offered_roles
 from webhook.pod import quantity
 from webhook.pod.view import Container, PodView
 from webhook.rules.dialects import spoken
@@ -17,6 +21,8 @@ from webhook.rules.validate.quantity_invalid import unit_of
 
 CLAIMS = "resources.claims"
 MAX_UNJUDGED = 20  # of one pod
+MAX_COMPARED = 60  # characters of a name that is compared
+CLOSE = 0.85  # how similar two names are, with their domains, from 0 to 1
 NOT_OFFERED = "resource-not-offered"  # the rule that finds what no node offers
 
 _GPU = re.compile("gpu|cuda|/mig-")
@@ -58,7 +64,21 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     if not _may_have_some(pod.view, context.config.roles, fleet.other_names):
         return []
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
-    return list(islice(_devices(pod, lambda name: is_extended(name) and name not in offered), MAX_UNJUDGED))
+    return list(islice(_devices(pod, lambda name: _is_foreign(name) and name not in offered), MAX_UNJUDGED))
+
+
+def meant_by(name: str, pod: ReviewedPod) -> str:
+    """What was most likely meant by a name that no node offers, and what to write; empty if no known name is like it."""
+    context = pod.context
+    fleet, config = context.known_fleet, context.config
+    ours = [*offered_roles(fleet, config), *(fleet.offered if fleet is not None else ())]
+    theirs = {word.name: (dialect, word) for dialect in DIALECTS.values() for word in dialect.words if word.role}
+    near = [] if name in theirs else get_close_matches(name[:MAX_COMPARED], [*ours, *theirs], 1, CLOSE)
+    if not near or near[0] in ours:
+        return f"did you mean {near[0]}?" if near else ""
+    dialect, word = theirs[near[0]]
+    here = config.vgpu.role_names[cast("Role", word.role)]
+    return f"did you mean {dialect.title}'s {word.name}? Volcano does not read it; write {here}"
 
 
 def _may_have_some(view: PodView, known: Collection[str], offered: Collection[str]) -> bool:
@@ -66,9 +86,14 @@ def _may_have_some(view: PodView, known: Collection[str], offered: Collection[st
     for container in view.every_container():
         for part in (container.limits, container.requests):
             for name in part:
-                if name not in known and name not in offered and is_extended(name):
+                if name not in known and name not in offered and _is_foreign(name):
                     return True
     return False
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether a name is none of Kubernetes' own: an extended resource, or a domain without a slash, which no node can offer."""
+    return is_extended(name) or ("." in name and "/" not in name)
 
 
 def _devices(pod: ReviewedPod, wanted: Callable[[str], bool], *, claims: bool = False) -> Iterator[UnjudgedDevice]:

@@ -29,7 +29,7 @@ def marked(path):
     return pytest.param(path, marks=marks, id=path.stem)
 
 
-@pytest.mark.parametrize("path", map(marked, MANIFESTS))
+@pytest.mark.parametrize("path", [marked(path) for path in MANIFESTS])
 def test_what_people_wrote_is_answered(path, run, monkeypatch):
     monkeypatch.chdir(FIELD)
     expected = header(path.read_text())

@@ -9,16 +9,19 @@ offers the name, so nothing is found.
 """
 
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.unjudged import not_offered
+from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 
 
 @Validation(Level.WARN, "a resource of another device plugin that no node offers", families=EVERY_POD)
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find what no node offers."""
-    return [
-        Finding(
-            wording.resource_path(found.container, found.resource),
-            f"{wording.container(found.container)} requests {found.resource}, but {found.about}",
-        )
-        for found in not_offered(pod)
-    ]
+    return [_finding(found, pod) for found in not_offered(pod)]
+
+
+def _finding(found: UnjudgedDevice, pod: ReviewedPod) -> Finding:
+    meant = meant_by(found.resource, pod)
+    return Finding(
+        wording.resource_path(found.container, found.resource),
+        f"{wording.container(found.container)} requests {found.resource}, but "
+        f"{f'no node offers it; {meant}' if meant else found.about}",
+    )
