@@ -58,6 +58,7 @@ _VALIDATIONS = (
     "device-misplaced",
     "foreign-dialect",
     "memory-tiny",
+    "parallelism-mismatch",
     "ascend-memory-oversize",
     "ascend-partial-several",
     "ascend-core-invalid",
