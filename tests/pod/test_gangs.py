@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.pod.gangs import read_roles
+from webhook.pod.gangs import read_group, read_roles
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,36 @@ from webhook.pod.gangs import read_roles
 def test_the_least_pods_of_a_task(task, minimum):
     job = {"spec": {"tasks": [{"name": "worker", "replicas": 8, **task}]}}
     assert [role.minimum for role in read_roles("batch.volcano.sh", "Job", job)] == [minimum]
+
+
+@pytest.mark.parametrize(
+    "group, kind, spec, template, pods",
+    [
+        (
+            "jobset.x-k8s.io",
+            "JobSet",
+            {"replicatedJobs": [{"replicas": 2, "template": {"spec": {"parallelism": 3, "completions": 4}}}]},
+            "spec.replicatedJobs[0].template.spec.template",
+            6,
+        ),
+        (
+            "leaderworkerset.x-k8s.io",
+            "LeaderWorkerSet",
+            {"replicas": 7, "leaderWorkerTemplate": {"size": 4}},
+            "spec.leaderWorkerTemplate.workerTemplate",
+            4,
+        ),
+        (
+            "ray.io",
+            "RayJob",
+            {"rayClusterSpec": {"headGroupSpec": {}}},
+            "spec.rayClusterSpec.headGroupSpec.template",
+            None,
+        ),
+        ("batch", "Job", {"completionMode": "Indexed", "parallelism": 5}, "spec.template", 5),
+        ("apps", "Deployment", {"replicas": 5}, "spec.template", None),
+    ],
+)
+def test_the_pods_of_a_group(group, kind, spec, template, pods):
+    found = read_group(group, kind, {"spec": spec}, [template])
+    assert (None if found is None else found.minimum) == pods

@@ -32,6 +32,7 @@ FLEET_RULES = {
     "gputype-unknown",
     "node-selector-unmatched",
     "gang-too-large",
+    "group-too-large",
     "gang-fits-tightly",
     "spread-exceeds-cards",
 }

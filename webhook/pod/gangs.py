@@ -5,15 +5,28 @@ annotation `scheduling.volcano.sh/group-min-member` on a workload.
 Source: volcano `pkg/controllers/job/job_controller_actions.go` and `pkg/controllers/podgroup/pg_controller_handler.go`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import names
-from webhook.pod.workload_kinds import VCJOB_GROUP
+from webhook.lenient import at, obj
+from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
 _OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})
+# The kinds whose pods work together: none gets on before all run. One replica of a LeaderWorkerSet is such a group.
+_TOGETHER = frozenset(
+    {
+        ("jobset.x-k8s.io", "JobSet"),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+        *(("kubeflow.org", f"{framework}Job") for framework in ("JAX", "MPI", "Paddle", "PyTorch", "TF", "XGBoost")),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob")),
+    }
+)
+_SUBMITTERS = frozenset({"spec.submitterPodTemplate"})  # of a RayJob: it may wait for the cluster
+_STEP = re.compile(r"[^.\[\]]+")
 _MAX_INT32 = (1 << 31) - 1
 
 
@@ -116,6 +129,62 @@ def read_gang(group: str, kind: str, raw: Mapping[str, Any], roles: tuple[GangRo
     if minimum_of_job is None or len(roles) < len(raw["spec"]["tasks"]):
         return None
     return Gang("spec.minAvailable", minimum_of_job or sum(role.minimum for role in roles), roles)
+
+
+def read_group(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable[str]) -> Gang | None:
+    """The pods of a workload that must all run, though Volcano may start them one by one.
+
+    Those are the pods of a distributed training, of a Ray cluster, of one replica of a LeaderWorkerSet, of a JobSet and of an
+    indexed Job. Whether its controller makes a PodGroup depends on its own settings, which are not known here.
+
+    Args:
+        group: of the workload's API.
+        kind: of the workload.
+        raw: the workload.
+        templates: the paths of its pod templates.
+
+    Returns:
+        All pods, as a gang at the field that counts them; None for other kinds, a single pod, and malformed numbers.
+    """
+    indexed = (group, kind) == JOB and at(raw, "spec", "completionMode") == "Indexed"
+    if not indexed and (group, kind) not in _TOGETHER:
+        return None
+    roles = []
+    for template in templates:
+        if template in _SUBMITTERS:
+            continue
+        replicas = _pods_of(template, raw)
+        if replicas is None:
+            return None
+        name = template.removesuffix(".template").rpartition(".")[2]
+        roles.append(GangRole(name, template, replicas, replicas))
+    largest = max(roles, key=lambda role: role.replicas, default=None)
+    if largest is None or sum([role.replicas for role in roles]) < 2:
+        return None
+    return Gang(largest.template.removesuffix(".template"), sum([role.replicas for role in roles]), tuple(roles))
+
+
+def _pods_of(template: str, raw: Mapping[str, Any]) -> int | None:
+    """How many pods are made of a template at a time; None if that cannot be read."""
+    *above, last = [int(step) if step.isdecimal() else step for step in _STEP.findall(template)]
+    holders: list[Any] = [raw]
+    for step in above:
+        here = holders[-1]
+        holders.append(here[step] if isinstance(here, list) and isinstance(step, int) else obj(here).get(str(step)))
+    holder = holders[-1]
+    if not isinstance(holder, dict):
+        return None
+    if last == "leaderTemplate":
+        return 1
+    if last == "workerTemplate":  # of a replica; the size counts its leader
+        size = _count(holder.get("size"), 1)
+        return None if size is None else size - ("leaderTemplate" in holder)
+    if above[:2] == ["spec", "replicatedJobs"]:  # Jobs that are alike, each with its pods
+        jobs, pods = _count(holders[3].get("replicas"), 1), _parallel_pods(holder)
+        return None if jobs is None or pods is None else jobs * pods
+    if above == ["spec"]:
+        return _parallel_pods(holder)
+    return _count(holder.get("replicas"), 1)
 
 
 def _roles_of_tasks(tasks: list[Any]) -> Iterator[GangRole]:

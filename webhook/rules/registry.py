@@ -78,6 +78,7 @@ _VALIDATIONS = (
     "node-selector-unmatched",
     "gang-never-complete",
     "gang-too-large",
+    "group-too-large",
     "gang-fits-tightly",
     "spread-exceeds-cards",
     "queue-annotation-misplaced",

@@ -12,7 +12,7 @@ from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
 from webhook.lenient import at, obj, text
-from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
+from webhook.pod.gangs import Gang, GangRole, read_gang, read_group, read_roles
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.context import Context
@@ -103,7 +103,21 @@ class Workload:
     @computed_once
     def judged(self) -> JudgedGang | None:
         """The verdict on the gang; None without gang or fleet, and where a pod's own findings come first."""
-        gang, fleet = self.gang, self.context.known_fleet
+        return self._judged(self.gang)
+
+    @computed_once
+    def judged_group(self) -> JudgedGang | None:
+        """The verdict on the pods that must all run though they are no gang here; None as in `judged`."""
+        if self.gang is not None or not self.pods:
+            return None
+        group = read_group(self.group, self.kind, self.raw, self.pods)
+        schedulers = self.context.settings.scheduler_names
+        if group is None or any([self.pods[role.template].view.scheduler not in schedulers for role in group.roles]):
+            return None
+        return self._judged(group)
+
+    def _judged(self, gang: Gang | None) -> JudgedGang | None:
+        fleet = self.context.known_fleet
         if gang is None or fleet is None:
             return None
         requests: list[RoleRequest] = []
