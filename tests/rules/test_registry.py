@@ -33,6 +33,7 @@ FLEET_RULES = {
     "node-selector-unmatched",
     "gang-too-large",
     "group-too-large",
+    "rollout-needs-room",
     "gang-fits-tightly",
     "spread-exceeds-cards",
 }

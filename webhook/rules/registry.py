@@ -79,6 +79,7 @@ _VALIDATIONS = (
     "gang-never-complete",
     "gang-too-large",
     "group-too-large",
+    "rollout-needs-room",
     "gang-fits-tightly",
     "spread-exceeds-cards",
     "queue-annotation-misplaced",

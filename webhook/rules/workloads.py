@@ -116,6 +116,14 @@ class Workload:
             return None
         return self._judged(group)
 
+    def judge_replicas(self, pods: int) -> GangVerdict | None:
+        """The verdict on so many pods of the only template, at the same time; None as in `judged`."""
+        if len(self.roles) != 1:
+            return None
+        role = replace(self.roles[0], replicas=pods, minimum=pods)
+        judged = self._judged(Gang("spec.replicas", pods, (role,)))
+        return None if judged is None else judged.verdict
+
     def _judged(self, gang: Gang | None) -> JudgedGang | None:
         fleet = self.context.known_fleet
         if gang is None or fleet is None:

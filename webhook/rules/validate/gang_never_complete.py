@@ -8,11 +8,11 @@ Volcano's own webhook, which its chart installs, refuses a Job with minAvailable
 """
 
 from collections.abc import Mapping
-from math import ceil
 from typing import Any
 
 from webhook import names
 from webhook.pod.gangs import Gang, group_min_member
+from webhook.pod.rollout import first_of_rollout
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
 from webhook.texts import counted
 
@@ -65,36 +65,12 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
             f"group-min-member is {minimum}, but {workload.who} runs {counted(gang.replicas, 'pod')} at a time; set it to "
             f"{gang.replicas} or less"
         )
-    if workload.kind == "Deployment" and (surge := _rollout(spec, gang.replicas)) < minimum:
+    if workload.kind == "Deployment" and (surge := first_of_rollout(spec, gang.replicas)) < minimum:
         return (
             f"group-min-member is {minimum}, but a rolling update creates {counted(surge, 'pod')} and waits before it goes on; "
             f"let maxSurge be {minimum}, or use strategy Recreate"
         )
     return ""
-
-
-def _rollout(spec: Mapping[str, Any], replicas: int) -> int:
-    """How many new pods a rolling update creates while none of them is ready."""
-    strategy = spec.get("strategy")
-    strategy = strategy if isinstance(strategy, dict) else {}
-    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
-        return replicas
-    found = strategy.get("rollingUpdate")
-    rolling = found if isinstance(found, dict) else {}
-    surge = _share(rolling.get("maxSurge", "25%"), replicas, up=True)
-    unavailable = _share(rolling.get("maxUnavailable", "25%"), replicas, up=False)
-    return min(surge + unavailable if surge or unavailable else 1, replicas)
-
-
-def _share(value: Any, replicas: int, *, up: bool) -> int:
-    """A number of pods, or a percentage of them; all of them if it is neither."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return max(value, 0)
-    text = value.removesuffix("%") if isinstance(value, str) and value.endswith("%") else ""
-    if not text.isascii() or not text.isdigit() or len(text) > 4:
-        return replicas
-    exact = int(text) * replicas / 100
-    return ceil(exact) if up else int(exact)
 
 
 def _on_template(workload: Workload) -> Findings:

@@ -1,0 +1,42 @@
+"""The replicas of a Deployment run beside each other, and an update starts a new one before it ends an old one.
+
+Reads:    replicas and strategy of a Deployment, replicas of a StatefulSet or ReplicaSet; the pods of the template; the fleet
+Finds:    replicas that the empty fleet cannot hold together; an update that needs room for one more, which the fleet lacks
+Why:      some replicas stay pending for ever; or the first update never ends, since the new pod waits for the cards of the old.
+
+By default, maxUnavailable is a quarter of the replicas, rounded down: 0 for up to three.
+"""
+
+from webhook.devices.vgpu.gang import NeverStarts
+from webhook.pod.rollout import read_rollout
+from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
+from webhook.texts import counted
+
+REPLICAS = "{who} has {replicas}, but the empty fleet {held}; request fewer, or fewer vGPUs per pod"
+UPDATE = (
+    "an update of {who} starts a pod beside its {replicas} before it ends one, but the empty fleet has no room for it; let "
+    "maxUnavailable be 1, or use strategy Recreate"
+)
+
+
+@Validation(
+    Level.WARN, "replicas that the empty fleet cannot hold, or whose update needs room that it lacks", fleet=True
+)
+def check(workload: Workload, _context: Context) -> Findings:
+    """Count the replicas, and one more."""
+    if workload.group != "apps" or workload.gang is not None or not workload.roles or not workload.requests_devices:
+        return
+    if workload.pods[workload.roles[0].template].spreads:
+        return  # spread-exceeds-cards
+    pods = workload.roles[0].replicas
+    replicas = counted(pods, "replica")
+    verdict = workload.judge_replicas(pods) if pods else None
+    if isinstance(verdict, NeverStarts):
+        held = "has no room for them together" if verdict.most is None else f"holds at most {verdict.most}"
+        yield Finding("spec.replicas", REPLICAS.format(who=workload.who, replicas=replicas, held=held))
+    elif verdict is not None and workload.kind == "Deployment":
+        rollout = read_rollout(workload.raw["spec"], pods)
+        if rollout is None or rollout.unavailable:
+            return
+        if isinstance(workload.judge_replicas(pods + 1), NeverStarts):
+            yield Finding("spec.strategy", UPDATE.format(who=workload.who, replicas=replicas))
