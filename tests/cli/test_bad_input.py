@@ -310,3 +310,12 @@ def test_a_stream_is_closed(command):
     script = f"{sys.executable} -m webhook.cli.main {command}"
     result = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
     assert INTERNAL_WORDS.search(result.stderr.decode()) is None
+
+
+@pytest.mark.parametrize("name", ["kustomization.yaml", "Kustomization"])
+def test_a_kustomization_is_rendered_first(name, run, write):
+    write("pod.yaml", pod())
+    directory = write(name, "resources: [pod.yaml]\n").parent
+    found = error_line(run("review", directory))
+    assert found.endswith(f"`kustomize build {directory} | vgpu-webhook review -`")
+    assert run("review", "--exclude", name, directory).code == 0

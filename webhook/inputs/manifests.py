@@ -12,6 +12,7 @@ from webhook.texts import matches
 
 SUFFIXES = (".yaml", ".yml", ".json")  # of the files that are read in a directory
 MAX_FILES = 10_000  # of a directory
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str] = ()) -> list[str]:
@@ -23,7 +24,8 @@ def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str
         exclude: globs of files and directories to leave out of a directory: of their names, or of their paths below it.
 
     Raises:
-        ConfigError: a directory cannot be read, or holds no such file, or too many.
+        ConfigError: a directory cannot be read, or holds no such file, or too many; or the named one is a kustomization, whose
+            files are parts and patches of objects.
     """
 
     def fail(error: OSError) -> None:
@@ -31,6 +33,10 @@ def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str
 
     if str(path) == STANDARD_INPUT or not Path(path).is_dir():
         return [str(path)]
+    for name in KUSTOMIZATIONS:
+        if (Path(path) / name).is_file() and not _excluded(Path(path) / name, path, exclude):
+            build = f"`kustomize build {path} | vgpu-webhook review -`"
+            raise ConfigError(f"{path}: a kustomization, whose files are parts of objects; render it first: {build}")
     found: list[str] = []
     for directory, below, names in os.walk(path, onerror=fail):
         here = Path(directory)
