@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -249,8 +248,8 @@ def translating(*dialects: str, in_namespace: bool = False) -> Json:
     return {"namespaces": [{"match": ["a"], **uses}]} if in_namespace else uses
 
 
-SOME_DIALECTS = [ids for count in range(4) for ids in combinations(sorted(DIALECTS), count)]
-MOST = SOME_DIALECTS[-1]
+SOME_DIALECTS: list[tuple[str, ...]] = [(), ("hami",), ("aliyun", "kai")]
+MOST = tuple(DIALECTS)
 
 
 @pytest.mark.parametrize(

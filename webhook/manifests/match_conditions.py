@@ -66,7 +66,7 @@ def uses_dialect(config: DeviceConfig, levels: Policy, *, translated: bool = Fal
     Args:
         config: its own names are of no other system.
         levels: of the policy.
-        translated: only the names that are translated in some namespace.
+        translated: only if some dialect is translated in some namespace; then the names of all.
     """
     condition = _uses_dialect(config, levels, translated=translated)
     return exists("[object]", "pod", condition) if condition else ""
@@ -271,15 +271,16 @@ def _uses_dialect(config: DeviceConfig, levels: Policy, *, translated: bool = Fa
     resources: set[str] = set()
     keys: set[str] = set()
     conditions = []
+    translates = any(DialectUse.TRANSLATE in levels.uses(dialect) for dialect in DIALECTS)
+    if translated and not translates:
+        return ""
     for dialect in DIALECTS.values():
-        uses = levels.uses(dialect.id) - {DialectUse.OFF}
-        translates = DialectUse.TRANSLATE in uses
-        if not uses or (translated and not translates):
+        if not translates and not levels.uses(dialect.id) - {DialectUse.OFF}:
             continue
         resources |= {*dialect.sure(Place.RESOURCE)}
         keys |= dialect.sizes
         unsure = dialect.unsure(Place.RESOURCE), dialect.unsure(Place.ANNOTATION)
-        if translates:
+        if translates:  # one text for whichever are translated: the chart chooses between two
             resources |= {*unsure[0]}
             keys |= {*unsure[1]}
         elif named := _names_some(config, *unsure):

@@ -98,16 +98,14 @@ securityContext:
 {{- end }}
 {{- end }}
 
-{{/* The dialects that the policy translates in some namespace, in alphabetical order, with a dash between them. */}}
-{{- define "vgpu-webhook.translated-dialects" -}}
+{{/* Whether the policy translates a dialect in some namespace. */}}
+{{- define "vgpu-webhook.translates-dialects" -}}
 {{- $policy := include "vgpu-webhook.policy" . | fromYaml }}
-{{- $found := list }}
 {{- range prepend ($policy.namespaces | default list) $policy }}
 {{- range $dialect, $use := .dialects }}
-{{- if eq (toString $use) "translate" }}{{ $found = append $found $dialect }}{{ end }}
+{{- if eq (toString $use) "translate" }}yes{{ end }}
 {{- end }}
 {{- end }}
-{{- $found | uniq | sortAlpha | join "-" }}
 {{- end }}
 
 {{/* The namespaces for which the API server never calls the webhook. */}}
