@@ -31,11 +31,9 @@ def found(limits: dict[str, Any], settings: Snapshot, **resources: Any) -> list[
     ("resource", "fleet", "about"),
     [
         ("nvidia.com/gpu", None, f"whether a node offers it is not known{SLICE}"),
-        ("nvidia.com/mig-1g.5gb", "mixed", f"no node offers it{SLICE}"),
-        ("volcano.io/vgpu-number", "mixed", f"no node offers it{SLICE}"),
-        ("amd.com/gpu", "mixed", f"no node offers it{SLICE}"),
-        ("cambricon.com/mlu", "mixed", "no node offers it"),
-        ("amd.com/gpu", "cpu-only", "no node offers it"),  # nor a vGPU
+        ("nvidia.com/mig-1g.5gb", None, f"whether a node offers it is not known{SLICE}"),
+        ("cambricon.com/mlu", None, "whether a node offers it is not known"),
+        ("nvidia.com/mig-1g.5gb", "mixed", None),  # a finding of resource-not-offered
         ("huawei.com/npu-core", "npu-core", f"no node offers it{LABEL}"),
         ("huawei.com/Ascend910", "other-plugins", "node npu-c offers it"),
         ("volcano.sh/vgpu-number", "mixed", None),

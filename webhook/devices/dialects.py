@@ -7,6 +7,7 @@ cce_10_0965); tkestack/gpu-manager `README.md`, and the documentation of TKE for
 documentation of NvFractions.
 """
 
+from collections.abc import Collection
 from enum import StrEnum
 from fractions import Fraction
 from typing import NamedTuple
@@ -188,3 +189,15 @@ TITLES = " or ".join(", ".join(dialect.title for dialect in _ALL).rsplit(", ", 1
 RESOURCES = frozenset(word.name for word in _WORDS if word.place is Place.RESOURCE)
 ANNOTATIONS = frozenset(word.name for word in _WORDS if word.place is Place.ANNOTATION and word.here != word.name)
 PREFIXES = tuple(word.name.partition("{")[0] for word in _WORDS if word.place is Place.CONTAINER_ANNOTATION)
+_NAMES = {dialect.id: frozenset(word.name for word in dialect.words) for dialect in _ALL}
+_PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.place is Place.CONTAINER_ANNOTATION}
+
+
+def dialects_with(found: Collection[str]) -> list[Dialect]:
+    """The dialects that have one of some names of a pod."""
+    prefixed = any([name.startswith(PREFIXES) for name in found])
+    return [
+        dialect
+        for dialect in _ALL
+        if not _NAMES[dialect.id].isdisjoint(found) or (prefixed and dialect.id in _PREFIXED)
+    ]

@@ -17,6 +17,8 @@ from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.volcano.target import Target
 
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage"})
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
@@ -28,6 +30,7 @@ class Fleet:
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
         other_names: resources of some node that the device config does not name.
+        named: every resource that the device config or some node names, and Kubernetes' own.
         offered: the resources that no family of the device config has, each with the first node that offers some.
         by_family: the shapes of each family.
         nodes: how many real nodes have usable devices.
@@ -39,6 +42,7 @@ class Fleet:
     index: Index
     complete: bool = True
     other_names: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
     offered: Mapping[str, str] = field(default_factory=dict)
     by_family: Mapping[str, tuple[AnyShape, ...]] = field(init=False)
     nodes: int = field(init=False)
@@ -79,14 +83,16 @@ def build_fleet(
     known = tuple(nodes or ())
     index = Index(known)
     families = registry.bind(config, target)
+    other_names = frozenset(
+        name for node in known for name in (*node.capacity, *node.allocatable) if name not in config.roles
+    )
     return Fleet(
         families=families,
         parts={family.id: family.build(known, index, declared.get(family.id, ())) for family in families.values()},
         index=index,
         complete=nodes is not None,
-        other_names=frozenset(
-            name for node in known for name in (*node.capacity, *node.allocatable) if name not in config.roles
-        ),
+        other_names=other_names,
+        named=_NATIVE.union(config.roles, other_names),
         offered={
             name: node.name
             for node in reversed(known)

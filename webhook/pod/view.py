@@ -20,9 +20,9 @@ ANNOTATIONS = frozenset({"annotations"})
 LABELS = frozenset({"labels"})
 SCHEDULING_GROUP = "schedulingGroup"
 SPEC_FIELDS = frozenset(
-    {"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", INIT, SCHEDULING_GROUP}
+    {"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", "resources", INIT, SCHEDULING_GROUP}
 )
-CONTAINER_FIELDS = frozenset({"env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
+CONTAINER_FIELDS = frozenset({"args", "command", "env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
 OPTIONAL_FIELDS = ANNOTATIONS | LABELS | SPEC_FIELDS | CONTAINER_FIELDS
 
 MAX_ANNOTATION = 256 << 10  # the API server refuses more, too, but only after its mutating webhooks

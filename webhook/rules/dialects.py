@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXES, RESOURCES, Dialect, Place, Word
+from webhook.devices.dialects import ANNOTATIONS, PREFIXES, RESOURCES, Dialect, Place, Word, dialects_with
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
@@ -83,7 +83,7 @@ def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]
     if not _may_speak(pod.view):
         return []
     uses = context.dialects
-    on = [dialect for dialect in DIALECTS.values() if uses.get(dialect.id, DialectUse.OFF) is not DialectUse.OFF]
+    on = [one for one in dialects_with(_names(pod.view)) if uses.get(one.id, DialectUse.OFF) is not DialectUse.OFF]
     readers = [_Reader(pod, dialect, context) for dialect in on]
     shares = pod.requests_family(Family.VGPU) or any(reader.asks for reader in readers)
     found = [(dialect, reader.steps(shares=shares)) for dialect, reader in zip(on, readers, strict=True)]
@@ -95,6 +95,14 @@ def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> t
     if len(found) != 1 or any(step.blocks for step in found[0][1]):
         return None
     return found[0] if context.dialects[found[0][0].id] is DialectUse.TRANSLATE else None
+
+
+def _names(view: PodView) -> set[str]:
+    """The names of a pod that may be a dialect's."""
+    found = {*view.annotations, *view.labels}
+    for container in view.containers + view.init_containers:
+        found.update(container.limits, container.requests)
+    return found
 
 
 def _may_speak(view: PodView) -> bool:

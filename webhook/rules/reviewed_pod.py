@@ -210,8 +210,19 @@ class ReviewedPod(DevicePod):
         return npu_requests(self, self.context.config.ascend, self.context.target)
 
     @computed_once
+    def names_known_resources(self) -> bool:
+        """Whether the device config, Kubernetes or some node names every requested resource; False while nodes are unknown."""
+        fleet = self.context.fleet
+        if fleet is None or not fleet.complete:
+            return False
+        known = fleet.named.issuperset
+        return all([known(container.limits) and known(container.requests) for container in self.view.every_container()])
+
+    @computed_once
     def unknown_names(self) -> list[UnknownName]:
         """Requested resources that look like a family's but have no meaning."""
+        if self.names_known_resources:
+            return []
         return unknown_names(self, self.context.config, self.context.fleet, self.context.collections.classes)
 
     @computed_once

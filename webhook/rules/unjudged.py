@@ -1,7 +1,7 @@
 """Devices that the webhook does not judge: those of other device plugins, and those of resource claims."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple, cast
@@ -13,7 +13,7 @@ from webhook.devices.families import Role
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
 from webhook.pod import quantity
-from webhook.pod.view import Container, PodView
+from webhook.pod.view import Container
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level
@@ -55,15 +55,19 @@ def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
 
 def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer."""
+    if pod.names_known_resources:
+        return []
     context = pod.context
-    fleet, classes = context.known_fleet, context.collections.classes
-    if fleet is None or context.settings.autoscaled or context.levels.get(NOT_OFFERED) is Level.OFF:
+    fleet = context.known_fleet
+    if fleet is None:
         return []
-    if classes is not None and not classes.complete:
-        return []
-    if not _may_have_some(pod.view, context.config.roles, fleet.other_names):
+    classes = context.collections.classes
+    unsure = context.settings.autoscaled or (classes is not None and not classes.complete)
+    if unsure or context.levels.get(NOT_OFFERED) is Level.OFF:
         return []
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
+    if pod.requested:
+        offered.add(names.NVIDIA_GPU)  # family-mixed
     return list(islice(_devices(pod, lambda name: _is_foreign(name) and name not in offered), MAX_UNJUDGED))
 
 
@@ -79,16 +83,6 @@ def meant_by(name: str, pod: ReviewedPod) -> str:
     dialect, word = theirs[near[0]]
     here = config.vgpu.role_names[cast("Role", word.role)]
     return f"did you mean {dialect.title}'s {word.name}? Volcano does not read it; write {here}"
-
-
-def _may_have_some(view: PodView, known: Collection[str], offered: Collection[str]) -> bool:
-    """A fast test, False for almost every pod."""
-    for container in view.every_container():
-        for part in (container.limits, container.requests):
-            for name in part:
-                if name not in known and name not in offered and _is_foreign(name):
-                    return True
-    return False
 
 
 def _is_foreign(name: str) -> bool:

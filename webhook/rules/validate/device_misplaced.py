@@ -7,15 +7,12 @@ Why:      nothing reads it there, so the pod starts without the device.
 The API server drops fields that it does not know, so most of these are only seen in files: `review` and `scan` look for them.
 """
 
-from webhook.lenient import obj
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.misplaced import beside_containers
 
 
-@Validation(Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD)
+@Validation(Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, fields={"resources"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look beside the containers."""
-    spec = obj(pod.view.raw, "spec")
-    if "resources" not in spec:
-        return ()
-    return [Finding(*found) for found in beside_containers(spec, "spec", context.config.resources.exact)]
+    found = beside_containers(pod.view.spec, "spec", context.config.resources.exact)
+    return [Finding(path, detail) for path, detail in found]

@@ -9,9 +9,10 @@ With pipeline or data parallelism beside it, a program uses more cards than the 
 """
 
 import re
-from itertools import islice
 
+from webhook.devices.requests import DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.texts import counted
 
 MAX_WORDS = 200  # of a command and its arguments
 MAX_TEXT = 10_000  # characters of them
@@ -32,21 +33,22 @@ _MORE = re.compile(
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare the options of the program with the number of vGPUs."""
     for request in pod.slices:
-        if not request.number:
-            continue
+        raw = request.container.raw
         for part in ("args", "command"):
-            words = request.container.raw.get(part)
-            if not isinstance(words, list) or not words:
+            words = raw.get(part)
+            if not isinstance(words, list):
                 continue
-            text = " ".join([word for word in islice(words, MAX_WORDS) if isinstance(word, str)])[:MAX_TEXT]
+            text = " ".join(map(str, words[:MAX_WORDS]))[:MAX_TEXT]
             found = _OPTION.search(text)
-            if found is None:
-                continue
-            option, wanted = found[1], int(found[2])
-            if wanted > request.number or (wanted < request.number and not _MORE.search(text)):
-                cards = "vGPUs" if request.number > 1 else "vGPU"
-                yield Finding(
-                    f"{request.container.where}.{part}",
-                    f"{wording.container(request.container)} has {option} {wanted}, but requests {request.number} {cards}; "
-                    f"let {request.config.number_name} be {wanted}, or change {option}",
-                )
+            if found is not None and request.number:
+                yield from _compared(request, part, text, found)
+
+
+def _compared(request: DeviceRequest, part: str, text: str, found: re.Match[str]) -> Findings:
+    option, wanted, number = found[1], int(found[2]), request.number or 0
+    if wanted > number or (wanted < number and not _MORE.search(text)):
+        yield Finding(
+            f"{request.container.where}.{part}",
+            f"{wording.container(request.container)} has {option} {wanted}, but requests {counted(number, 'vGPU')}; let "
+            f"{request.config.number_name} be {wanted}, or change {option}",
+        )
