@@ -122,7 +122,7 @@ WRONG = [
     ({"repairs": {"toleration": "warn"}}, "repairs.toleration: "),
     ({"repairs": {"toleration": None}}, "repairs.toleration: "),
     ({"namespaces": [{"match": ["a"], "repairs": {"tolerations": "off"}}]}, "namespaces.0.repairs: no repair is called"),
-    ({"dialects": {"runai": "warn"}}, "dialects: 'runai' is no dialect; write hami, aliyun, kai"),
+    ({"dialects": {"runai": "warn"}}, "dialects: 'runai' is no dialect; write hami, aliyun, cce, tencent, kai"),
     ({"dialects": {"hami": "on"}}, "dialects.hami: "),
     ({"namespaces": [{"match": ["a"], "dialects": {"kai": None}}]}, "namespaces.0.dialects.kai: "),
     ({"enforcement": "deny"}, "enforcement: "),
