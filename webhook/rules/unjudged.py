@@ -7,17 +7,16 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from webhook import names
-from webhook.devices import wording
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.families import Role
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
 from webhook.pod import quantity
 from webhook.pod.view import Container
+from webhook.rules import wording
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level
-from webhook.rules.validate.quantity_invalid import unit_of
 
 CLAIMS = "resources.claims"
 MAX_UNJUDGED = 20  # of one pod
@@ -123,7 +122,5 @@ def _advice(resource: str, pod: ReviewedPod) -> str:
     fleet = context.known_fleet
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
-    vgpu = context.config.vgpu
-    return (
-        f"; for a slice of a card write {vgpu.number_name}: 1, and {vgpu.memory_name} in {unit_of(vgpu.memory_factor)}"
-    )
+    vgpu, unit = context.config.vgpu, wording.unit_of(context.config.vgpu.memory_factor)
+    return f"; for a slice of a card write {vgpu.number_name}: 1, and {vgpu.memory_name} in {unit}"

@@ -57,6 +57,11 @@ def find_in_container(template: str, who: Container, field: str, **fields: objec
     return Finding(f"{who.where}.{field}", template.format(who=container(who), **fields))
 
 
+def unit_of(factor: int) -> str:
+    """What one unit of memory is; `factor` is the device config's gpuMemoryFactor."""
+    return "MiB" if factor == 1 else f"units of {factor} MiB"
+
+
 def sizes(found: list[int], config: DeviceConfig) -> str:
     """Some sizes of cards, with their unit."""
     return f"{', '.join(map(str, found[:6]))}{', …' if len(found) > 6 else ''} {unit(config)}"

@@ -52,7 +52,7 @@ def _problem(amount: Amount, config: VgpuConfig) -> str:
         return FRACTION.format(advice=_whole(amount, number, config))
     meant = max(int(number) // 2**20 // factor, 1)
     if amount.role is Role.MEMORY and meant <= MAX_MEMORY:
-        return BYTES.format(unit=unit_of(factor), meant=meant)
+        return BYTES.format(unit=wording.unit_of(factor), meant=meant)
     return ABOVE
 
 
@@ -63,7 +63,7 @@ def _of_text(amount: Amount, factor: int, config: VgpuConfig) -> str:
         return UNREADABLE.format(what=f"{json_type(raw)}, not a quantity", advice=advice)
     if (size := _SIZE.fullmatch(raw)) and amount.role is Role.MEMORY:
         meant = int(Fraction(size[1]) * _MEBIBYTES[size[2].lower()]) // factor
-        return BYTES.format(unit=unit_of(factor), meant=max(meant, 1))
+        return BYTES.format(unit=wording.unit_of(factor), meant=max(meant, 1))
     if percentage := _PERCENTAGE.fullmatch(raw):
         advice = _part(amount, Fraction(percentage[1]), config) or advice
     return UNREADABLE.format(what="not a quantity", advice=advice)
@@ -87,8 +87,3 @@ def _part(amount: Amount, percentage: Fraction, config: VgpuConfig) -> str:
             return f"for a part of a card write {config.percentage_name}: {whole}"
         case _:
             return f"write {whole}"
-
-
-def unit_of(factor: int) -> str:
-    """What one unit of memory is; `factor` is the device config's gpuMemoryFactor."""
-    return "MiB" if factor == 1 else f"units of {factor} MiB"
