@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from webhook import names
-from webhook.devices.dialects import DIALECTS
+from webhook.devices.dialects import DIALECTS, RESOURCES
 from webhook.devices.families import Role
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
@@ -74,9 +74,11 @@ def meant_by(name: str, pod: ReviewedPod) -> str:
     """What was most likely meant by a name that no node offers, and what to write; empty if no known name is like it."""
     context = pod.context
     fleet, config = context.known_fleet, context.config
-    ours = [*offered_roles(fleet, config), *(fleet.offered if fleet is not None else ())]
+    if name in RESOURCES:
+        return ""
     theirs = {word.name: (dialect, word) for dialect in DIALECTS.values() for word in dialect.words if word.role}
-    near = [] if name in theirs else get_close_matches(name[:MAX_COMPARED], [*ours, *theirs], 1, CLOSE)
+    ours = [*offered_roles(fleet, config), *(fleet.offered if fleet is not None else ())]
+    near = get_close_matches(name[:MAX_COMPARED], [*ours, *theirs], 1, CLOSE)
     if not near or near[0] in ours:
         return f"did you mean {near[0]}?" if near else ""
     dialect, word = theirs[near[0]]

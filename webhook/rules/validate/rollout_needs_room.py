@@ -24,19 +24,19 @@ UPDATE = (
 )
 def check(workload: Workload, _context: Context) -> Findings:
     """Count the replicas, and one more."""
-    if workload.group != "apps" or workload.gang is not None or not workload.roles or not workload.requests_devices:
+    if workload.group != "apps" or not workload.roles or not workload.requests_devices or workload.gang is not None:
         return
     if workload.pods[workload.roles[0].template].spreads:
         return  # spread-exceeds-cards
     pods = workload.roles[0].replicas
+    rollout = read_rollout(workload.raw["spec"], pods) if workload.kind == "Deployment" and pods else None
+    needs_more = rollout is not None and not rollout.unavailable
+    if pods + needs_more < 2 or not isinstance(workload.judge_replicas(pods + needs_more), NeverStarts):
+        return  # a pod that fits nowhere has findings of its own
     replicas = counted(pods, "replica")
-    verdict = workload.judge_replicas(pods) if pods else None
+    verdict = workload.judge_replicas(pods) if pods > 1 else None
     if isinstance(verdict, NeverStarts):
         held = "has no room for them together" if verdict.most is None else f"holds at most {verdict.most}"
         yield Finding("spec.replicas", REPLICAS.format(who=workload.who, replicas=replicas, held=held))
-    elif verdict is not None and workload.kind == "Deployment":
-        rollout = read_rollout(workload.raw["spec"], pods)
-        if rollout is None or rollout.unavailable:
-            return
-        if isinstance(workload.judge_replicas(pods + 1), NeverStarts):
-            yield Finding("spec.strategy", UPDATE.format(who=workload.who, replicas=replicas))
+    else:
+        yield Finding("spec.strategy", UPDATE.format(who=workload.who, replicas=replicas))
