@@ -202,7 +202,7 @@ def review_document(
 
 def with_misplaced(outcome: Outcome, request: Request, snapshot: Snapshot) -> Outcome:
     """The outcome with the devices that a file requests where the API server drops them, or nothing reads them."""
-    level = snapshot.levels.of(request.namespace).levels[MISPLACED]
+    level = snapshot.policy.of(request.namespace).levels[MISPLACED]
     found = list(islice(misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
     if not found or level is Level.OFF:
         return outcome

@@ -181,7 +181,7 @@ class _Reader:
         """Why the device plugin gives a container no card, whatever its names, so that nothing says the same; else empty."""
         if container.kind == "initContainers":
             return "Volcano's device plugin serves regular containers only; request the card there"
-        if second and self._context.settings.target.one_container:
+        if second and self._context.target.one_container:
             return "Volcano's device plugin serves one container of a pod; make several pods"
         return ""
 

@@ -61,7 +61,7 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     if fleet is None:
         return []
     classes = context.collections.classes
-    unsure = context.settings.autoscaled or (classes is not None and not classes.complete)
+    unsure = context.settings.fleet.autoscaled or (classes is not None and not classes.complete)
     if unsure or context.levels.get(NOT_OFFERED) is Level.OFF:
         return []
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
