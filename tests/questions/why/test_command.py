@@ -304,16 +304,25 @@ def test_without_permission_to_read_podgroups(cluster, run):
     assert "may not be read, so its gang is unknown" in result.err
 
 
-def test_devices_of_other_plugins_are_not_judged(run, write, pods):
-    about = "nvidia.com/gpu, which this webhook does not judge; no node offers it"
+def test_a_resource_that_no_node_offers_keeps_a_pod_waiting_for_ever(run, write, pods):
     result = run("why", *SETTINGS, "--pods", pods, "-f", write("p.yaml", pod(limits={"nvidia.com/gpu": "1"})))
-    assert result.code == 2
-    assert "its pods request no devices that this webhook judges" in result.err
-    assert about in result.err
+    assert result.code == 3
+    assert result.out.startswith(
+        'NEVER  Pod train in default\n  container "main" requests nvidia.com/gpu, but no node offers it; for a slice'
+    )
     mixed = write("m.yaml", pod(limits={"amd.com/gpu": "1", **vgpus(1, 1000, 10)}))
     (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", mixed, "-o", "json").lines
+    assert (answer["verdict"], answer["findings"], answer["notJudged"]) == ("never", [], [])
+    assert answer["summary"].startswith('container "main" requests amd.com/gpu, but no node offers it')
+
+
+def test_devices_of_resource_claims_are_not_judged(run, write, pods):
+    manifest = pod(limits=vgpus(1, 1000, 10))
+    manifest["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    path = write("p.yaml", manifest)
+    (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", path, "-o", "json").lines
     (sentence,) = answer["notJudged"]
-    assert f"  note  {sentence}" in run("why", *SETTINGS, "--pods", pods, "-f", mixed).out
+    assert f"  note  {sentence}" in run("why", *SETTINGS, "--pods", pods, "-f", path).out
 
 
 def test_a_manifest_of_a_gang_that_never_starts_is_not_refused(run, write, pods):

@@ -23,7 +23,7 @@ from webhook.questions.why.subject import WaitingObject, pods_of, unlike
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import DialectUse, Level
-from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
+from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
 from webhook.rules.validate import status_too_large
 
 MAX_PODS = 10  # of one object, each with another request
@@ -154,13 +154,14 @@ class _Examined:
         """What keeps the pods from starting; the worst verdict wins.
 
         Raises:
-            ConfigError: none of the pods requests a device.
+            ConfigError: none of the pods requests a device, or a resource that no node offers.
         """
         subject, live, outcome = self._subject, self._live, self._outcome
         every_pod = pods_of(subject, self._reviewed, live)
         not_judged = _not_judged([pod for _, pod in every_pod])
         pods = unlike(every_pod)
-        if not pods:
+        unoffered = _found_by({NOT_OFFERED}, outcome)
+        if not pods and not unoffered:
             raise self._without_devices([pod for _, pod in every_pod], not_judged)
         answers = [PodAnswer(path, pod, live) for path, pod in pods[:MAX_PODS]]
         nodes = [reason for answer in answers for reason in answer.reasons]
@@ -169,6 +170,7 @@ class _Examined:
         others = [
             *gate_reasons(subject),
             *queue_reasons(subject, [pod for _, pod in pods], live),
+            *unoffered,
             *(_found_by(never_starts, outcome) or together),
         ]
         verdict = max([each.verdict for each in (*answers, *others)], key=rank)
@@ -264,7 +266,7 @@ def _condition(status: Mapping[str, Any]) -> str:
     return next(filter(None, found), "")
 
 
-_ABOUT_NODES = frozenset({reason.rule for reason in Reason} | {"fits-tightly", "reserved-annotation"})
+_ABOUT_NODES = frozenset({reason.rule for reason in Reason} | {"fits-tightly", "reserved-annotation", NOT_OFFERED})
 
 
 def _summary(
