@@ -1,7 +1,7 @@
 """The part of a pod that rules read, for the audit log: enough to review it again, and no secret.
 
-A review of the excerpt gives the findings of the review of the pod. Env values never enter, but for the words that rules
-compare.
+A review of the excerpt gives the findings of the review of the pod. Env values and arguments never enter, but for the words
+that rules compare.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 from webhook import names
 from webhook.lenient import at, obj
 from webhook.pod.environment import without_secrets
+from webhook.pod.parallelism import parallel_options
 from webhook.pod.view import SCHEDULING_GROUP, Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
@@ -141,6 +142,7 @@ def _container(container: Container, pick: Callable[[Amounts], Amounts]) -> dict
     for field, part in (("envFrom", "prefix"), ("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
         if field in raw:
             kept[field] = [_only(entry, (part,)) for _, entry in container.entries(field)]
+    kept |= {part: options for part in ("args", "command") if (options := parallel_options(raw, part))}
     if "securityContext" in raw and (security := _security(container.security_context())):
         kept["securityContext"] = security
     return kept

@@ -8,21 +8,10 @@ Why:      with too few cards the program ends in an error of CUDA or NCCL; cards
 With pipeline or data parallelism beside it, a program uses more cards than the option says, so only too few are found then.
 """
 
-import re
-
 from webhook.devices.requests import DeviceRequest
+from webhook.pod.parallelism import CARDS, MORE_CARDS, parallel_options
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.texts import counted
-
-MAX_WORDS = 200  # of a command and its arguments
-MAX_TEXT = 10_000  # characters of them
-
-_OPTION = re.compile(
-    r"(?<!\S)(--tensor[-_]parallel[-_]size|-tp|--tp(?:-size)?|--nproc[-_]per[-_]node|--num[-_]gpus)[= ]+([0-9]{1,4})(?!\S)"
-)
-_MORE = re.compile(
-    r"(?<!\S)(--pipeline[-_]parallel[-_]size|-pp|--pp(?:-size)?|--data[-_]parallel[-_]size|-dp|--dp(?:-size)?)[= ]"
-)
 
 
 @Validation(
@@ -33,20 +22,17 @@ _MORE = re.compile(
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare the options of the program with the number of vGPUs."""
     for request in pod.slices:
-        raw = request.container.raw
         for part in ("args", "command"):
-            words = raw.get(part)
-            if not isinstance(words, list):
-                continue
-            text = " ".join(map(str, words[:MAX_WORDS]))[:MAX_TEXT]
-            found = _OPTION.search(text)
-            if found is not None and request.number:
-                yield from _compared(request, part, text, found)
+            yield from _compared(request, part)
 
 
-def _compared(request: DeviceRequest, part: str, text: str, found: re.Match[str]) -> Findings:
-    option, wanted, number = found[1], int(found[2]), request.number or 0
-    if wanted > number or (wanted < number and not _MORE.search(text)):
+def _compared(request: DeviceRequest, part: str) -> Findings:
+    text = " ".join(parallel_options(request.container.raw, part))
+    found = CARDS.search(text)
+    if found is None or not request.number:
+        return
+    option, wanted, number = found[1], int(found[2]), request.number
+    if wanted > number or (wanted < number and not MORE_CARDS.search(text)):
         yield Finding(
             f"{request.container.where}.{part}",
             f"{wording.container(request.container)} has {option} {wanted}, but requests {counted(number, 'vGPU')}; let "

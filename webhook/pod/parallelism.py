@@ -1,0 +1,28 @@
+"""The options by which the program of a container divides its work among cards.
+
+Sources: the help of `vllm serve`, `sglang.launch_server`, `torchrun`, `deepspeed` and `ray start`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_WORDS = 200  # of a command or its arguments
+MAX_TEXT = 10_000  # characters of them
+
+CARDS = re.compile(
+    r"(?<!\S)(--tensor[-_]parallel[-_]size|-tp|--tp(?:-size)?|--nproc[-_]per[-_]node|--num[-_]gpus)[= ]+([0-9]{1,4})(?!\S)"
+)
+MORE_CARDS = re.compile(
+    r"(?<!\S)(?:--pipeline[-_]parallel[-_]size|-pp|--pp(?:-size)?|--data[-_]parallel[-_]size|-dp|--dp(?:-size)?)[= ]"
+)
+_EITHER = re.compile(f"{CARDS.pattern}|{MORE_CARDS.pattern}")
+
+
+def parallel_options(container: Mapping[str, Any], part: str) -> list[str]:
+    """The options in `args` or `command` of a container's JSON, in order; those of the options give the same."""
+    words = container.get(part)
+    if not isinstance(words, list):
+        return []
+    text = " ".join(map(str, words[:MAX_WORDS]))[:MAX_TEXT]
+    return [found[0] for found in _EITHER.finditer(text)]
