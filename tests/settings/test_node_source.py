@@ -62,9 +62,13 @@ def test_nodes_are_sorted_by_name(api: ApiServer, nodes: NodeSource):
 def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_until_then(
     api: ApiServer, nodes: NodeSource
 ):
-    """Otherwise the nodes would seem to lack the fields that the new device config reads."""
-    other = parse_device_config({"nvidia": {"resourceCountName": "example.org/gpu"}}, "test")
-    api.put(NODES, gpu_node("a", 1, "example.org/gpu"))
+    """Otherwise the nodes would seem to lack the annotations that the new device config reads."""
+    chip = {"commonWord": "Ascend999", "resourceName": "huawei.com/Ascend999"}
+    other = parse_device_config({"vnpus": [chip]}, "test")
+    register = "hami.io/node-register-Ascend999"
+    raw = gpu_node("a", 1)
+    raw["metadata"]["annotations"][register] = "[]"
+    api.put(NODES, raw)
     nodes.follow(CONFIG, 600)
     until(lambda: states(nodes))
     until(lambda: api.requests_for(NODES, watch=True))
@@ -73,13 +77,13 @@ def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_unti
     until(lambda: nodes.reflector.problem)
     config, (node,) = nodes.read(other, 600)
     assert config is CONFIG
-    assert "example.org/gpu" not in node.allocatable
+    assert register not in node.annotations
     api.heal()
     until(lambda: nodes.read(other, 600)[0] is other)
     (node,) = nodes.read(other, 600)[1]
-    assert node.allocatable["example.org/gpu"] == 10
+    assert register in node.annotations
     lists = len(api.requests_for(NODES, watch=False))
-    same = parse_device_config({"nvidia": {"resourceCountName": "example.org/gpu", "defaultMemory": 7}}, "test")
+    same = parse_device_config({"vnpus": [chip], "nvidia": {"defaultMemory": 7}}, "test")
     nodes.follow(same, 600)
     assert nodes.read(same, 600)[0] is same
     assert len(api.requests_for(NODES, watch=False)) == lists, "it reads the same fields"

@@ -157,15 +157,14 @@ class ConfigMapSource(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class _NodeFields:
-    """The fields of nodes that a device config reads, and one of the device configs that read the same."""
+    """The annotations of nodes that a device config reads, and one of the device configs that read the same."""
 
     annotations: frozenset[str]
-    roles: frozenset[str]
     config: DeviceConfig = field(compare=False)
 
     @classmethod
     def of(cls, config: DeviceConfig) -> "_NodeFields":
-        return cls(config.node_annotations, frozenset(config.roles), config)
+        return cls(config.node_annotations, config)
 
 
 class _GoneNodes:
@@ -205,8 +204,8 @@ class _GoneNodes:
 class NodeSource:
     """Follows the nodes, and keeps of them what the device config reads.
 
-    When a new device config reads other fields, the nodes are listed again. Until that list is complete, the old nodes
-    and the old device config stay in use together. Otherwise the old nodes would seem to lack the fields that the new
+    When a new device config reads other annotations, the nodes are listed again. Until that list is complete, the old nodes
+    and the old device config stay in use together. Otherwise the old nodes would seem to lack those that the new
     device config reads, and the webhook would refuse good pods.
 
     Attributes:
