@@ -23,6 +23,9 @@ GPUSHARE_NUMBER = "volcano.sh/gpu-number"
 GPUSHARE_MEMORY = "volcano.sh/gpu-memory"
 NVIDIA_GPU = "nvidia.com/gpu"
 GPUSHARE_NAMES = "volcano.sh/gpu-…"  # both, for people
+CCE_MEMORY = "volcano.sh/gpu-mem.128Mi"  # of Huawei CCE's own scheduler
+CCE_CORES = "volcano.sh/gpu-core.percentage"
+CCE_NUMBER = "volcano.sh/gpu-num"  # a label
 NPU_CORE = "huawei.com/npu-core"  # MindCluster
 ASCEND_PREFIX = "huawei.com/Ascend"  # of every NPU of the usual device configs, and of its annotation
 

@@ -142,9 +142,9 @@ _ALL = (
         "cce",
         "Huawei CCE",
         (
-            Word("volcano.sh/gpu-mem.128Mi", Place.RESOURCE, Role.MEMORY, unit=128),
-            Word("volcano.sh/gpu-core.percentage", Place.RESOURCE, Role.CORES),
-            Word("volcano.sh/gpu-num", Place.LABEL, Role.NUMBER, sign=False),
+            Word(names.CCE_MEMORY, Place.RESOURCE, Role.MEMORY, unit=128),
+            Word(names.CCE_CORES, Place.RESOURCE, Role.CORES),
+            Word(names.CCE_NUMBER, Place.LABEL, Role.NUMBER, sign=False),
         ),
         sums=frozenset({Role.MEMORY, Role.CORES}),
     ),

@@ -27,7 +27,7 @@ RESPONSE = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\ndate: %b\r
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}".encode() for status in HTTPStatus}
 
 
-class Worker(Protocol):
+class ServingWorker(Protocol):
     """What serves, and what all its connections share.
 
     Attributes:
@@ -72,7 +72,7 @@ class Transport(Protocol):
 class HttpConnection:
     """The requests of one connection."""
 
-    def __init__(self, worker: Worker, transport: Transport) -> None:
+    def __init__(self, worker: ServingWorker, transport: Transport) -> None:
         """Begin to serve requests; called after the handshake."""
         self._service = worker.service
         self._budget = worker.budget

@@ -10,7 +10,7 @@ import ssl
 from typing import Any
 
 from webhook.server.budget import ConnectionUsage
-from webhook.server.connection import HttpConnection, Worker
+from webhook.server.connection import HttpConnection, ServingWorker
 
 HANDSHAKE_SECONDS = 5.0
 HANDSHAKE_BYTES = 64 << 10  # a client certificate with its chain has a few thousand
@@ -27,7 +27,7 @@ class TlsTransport(asyncio.Protocol):
         tls: the TLS object.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: ServingWorker) -> None:
         self.usage = ConnectionUsage(worker.loop.time())
         self._worker = worker
         self._budget = worker.budget

@@ -223,18 +223,26 @@ def test_a_gang_that_never_starts_is_a_failure_but_its_pods_are_not_refused(run)
     assert "the webhook admits the workload and its pods, but they can never start: correct gang-too-large" in text
 
 
-def test_devices_of_other_plugins_are_not_judged(run, write):
+def test_a_resource_that_no_node_offers_is_a_warning(run, write):
     path = write("p.yaml", pod(limits={"nvidia.com/gpu": "1"}))
     (line,) = run("review", "--sample", "-o", "json", path).lines
+    (finding,) = line["findings"]
+    assert (line["outcome"], line["notJudged"], finding["rule"]) == ("warned", [], "resource-not-offered")
+    assert run("review", "--sample", "--warnings-as-errors", path).code == 3
+
+
+def test_devices_of_resource_claims_are_not_judged(run, write):
+    manifest = pod()
+    manifest["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    path = write("p.yaml", manifest)
+    (line,) = run("review", "--sample", "-o", "json", path).lines
     (sentence,) = line["notJudged"]
-    assert sentence.startswith(
-        'container "main" requests nvidia.com/gpu, which this webhook does not judge; no node offers it'
-    )
+    assert sentence.startswith('container "main" requests resources.claims, which this webhook does not judge; ')
     text = run("review", "--sample", path).out
     assert "requests no device that this webhook judges\n" in text
     assert f"  note  {sentence}\n" in text
-    both = write("b.yaml", pod(limits={"amd.com/gpu": "1", **vgpus(1, 1000, 10)}))
-    assert "next  read the notes; then apply it unchanged" in run("review", "--sample", both).out
+    manifest["spec"]["containers"][0]["resources"]["limits"] = vgpus(1, 1000, 10)
+    assert "next  read the notes; then apply it unchanged" in run("review", "--sample", write("b.yaml", manifest)).out
 
 
 # --- objects without a review ---------------------------------------------------------------------------------------

@@ -215,13 +215,10 @@ def test_long_stretches_are_folded(client):
     assert "l50: x" in fold["text"]
 
 
-def test_devices_of_other_plugins_are_not_judged(client):
+def test_a_resource_that_no_node_offers_is_a_warning(client):
     page = post(client, POD.replace("volcano.sh/vgpu-cores", "nvidia.com/gpu"))
-    verdict = words(page.one("section", "verdict"))
-    assert (
-        "requests nvidia.com/gpu, which this webhook does not judge; no node offers it; for a slice of a card"
-        in verdict
-    )
+    assert "Allowed with warnings" in words(page.one("section", "verdict"))
+    assert "requests nvidia.com/gpu, but no node offers it; for a slice of a card" in words(page.one("div", "answer"))
 
 
 def test_a_workload_whose_pods_will_be_refused_is_red(client):

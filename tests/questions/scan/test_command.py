@@ -594,8 +594,16 @@ def test_findings_about_assignments(run, write):
     assert run("scan", *SETTINGS, "--warnings-as-errors", write("pods.json", listed(*items))).code == 3
 
 
-def test_devices_of_other_plugins_are_counted(run, write):
+def test_a_resource_that_no_node_offers_is_counted_as_a_warning(run, write):
     objects = write("l.json", listed(*(pod(name, limits={"nvidia.com/gpu": "1"}) for name in ("a", "b"))))
     result = run("scan", *SETTINGS, objects)
-    assert (result.code, "nvidia.com/gpu is not judged; no node offers it" in result.out) == (0, True)
+    assert (result.code, "2 warn in 2 objects" in result.out) == (0, True)
+
+
+def test_devices_of_resource_claims_are_counted(run, write):
+    pods = [pod(name) for name in ("a", "b")]
+    for each in pods:
+        each["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    result = run("scan", *SETTINGS, write("l.json", listed(*pods)))
+    assert (result.code, "resources.claims is not judged; " in result.out) == (0, True)
     assert "(2 objects)" in result.out
