@@ -1,6 +1,7 @@
 """The Helm chart installs the same objects as the kustomization, and each value does what its comment describes."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import pytest
 import yaml
 
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
-from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
+from tests.deploy.files import CHART, DEPLOY, OVERLAYS, ROOT, Json, built, one, parsed, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
+from tests.docs.commands import run
+from tests.docs.markdown import Block, blocks
+from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.policy.policy import default_policy, parse_policy
@@ -27,6 +31,7 @@ SOME_ENFORCED: Json = {
     "enforcement": "audit",
     "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
 }
+AS_THE_CHART = "as the chart with: "  # before a patch in docs/install.md: the values that it does the same as
 EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in values.items()}
 
 
@@ -154,6 +159,16 @@ def test_values_yaml_shows_every_value_of_the_schema():
         {"policy": ["enforcement: warn"]},
         {"image": {"digest": "latest"}},
         {"commonLabels": {"team": 1}},
+        {"port": 443},
+        {"timeoutSeconds": 31},
+        {"logFormat": "yaml"},
+        {"extraArgs": ["serve"]},
+        {"extraEnv": [{"value": "a"}]},
+        {"podSecurityContext": {"runAsUser": 0}},
+        {"affinity": {"nodeSelectorTerms": []}},
+        {"topologySpreadConstraints": [{"topologyKey": "rack"}]},
+        {"excludedNamespaceLabels": {"team": "infra"}},
+        {"networkPolicy": {"egress": [53]}},
     ],
     ids=json.dumps,
 )
@@ -439,3 +454,134 @@ def test_the_network_policy_can_be_left_out():
 
 def test_nothing_is_rendered_as_null():
     assert not [text for text in rendered(EVERYTHING | SECRET).values() if ": null" in text or "<nil>" in text]
+
+
+# --- what another kind of cluster needs -------------------------------------------------------------------------------
+
+
+def all_pods(found: list[Json]) -> list[Json]:
+    """The pod specs of all workloads, of which there may be several of a kind."""
+    return [spec for document in found for spec in pod_specs([document]).values()]
+
+
+def containers(found: list[Json]) -> list[Json]:
+    return [c for pod in all_pods(found) for c in [*pod.get("initContainers", []), *pod["containers"]]]
+
+
+def test_every_pod_may_run_as_the_user_that_the_cluster_chooses():
+    chosen = objects(EVERYTHING | {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}})
+    free = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert [pod["securityContext"] for pod in all_pods(chosen)] == [free] * len(all_pods(objects(EVERYTHING)))
+    other = all_pods(objects(EVERYTHING | {"podSecurityContext": {"runAsUser": 1000740000}}))
+    assert {pod["securityContext"]["runAsUser"] for pod in other} == {1000740000}
+    assert {pod["securityContext"]["runAsGroup"] for pod in other} == {65532}
+
+
+def test_more_variables_are_those_of_every_container_and_replace_none():
+    before, after = (
+        containers(objects(EVERYTHING | more)) for more in ({}, {"extraEnv": [{"name": "A", "value": "b"}]})
+    )
+    assert [c["env"] for c in after] == [[*c.get("env", []), {"name": "A", "value": "b"}] for c in before]
+    assert len(after) > 6
+
+
+def test_every_account_has_the_annotations():
+    found = objects(EVERYTHING | {"serviceAccountAnnotations": {"role": "gpu"}, "commonAnnotations": {"a": "b"}})
+    accounts = [d["metadata"]["annotations"] for d in found if d["kind"] == "ServiceAccount"]
+    assert accounts == [{"role": "gpu", "a": "b"}] * 5
+
+
+def webhook(found: list[Json]) -> Json:
+    return one(found, "Deployment")["spec"]["template"]["spec"]
+
+
+def test_the_arguments_of_the_webhook_are_options_of_serve():
+    values = {"logFormat": "json", "logLevel": "debug", "port": 10250, "extraArgs": ["--audit-max-bytes=1Gi"]}
+    (container,) = webhook(objects(values))["containers"]
+    options = parsed(serve.command, container["args"][1:])
+    assert (options.log_format, options.log_level.lower(), options.audit_max_bytes) == ("json", "debug", 1 << 30)
+    assert str(options.bind) == "[::]:10250"
+
+
+def test_the_port_is_that_of_the_container_and_of_the_network_policy():
+    found = objects({"port": 10250})
+    assert webhook(found)["containers"][0]["ports"] == [{"name": "https", "containerPort": 10250}]
+    assert one(found, "NetworkPolicy")["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 10250}]}]
+
+
+def test_on_the_network_of_the_host_one_replica_ends_before_the_next_takes_its_port():
+    deployment = one(objects({"hostNetwork": True}), "Deployment")["spec"]
+    pod = deployment["template"]["spec"]
+    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+    assert not [p for p in all_pods(objects(EVERYTHING | {"console": {}, "hostNetwork": True})) if "hostNetwork" in p][
+        1:
+    ]
+
+
+def test_a_console_is_refused_on_the_network_of_the_host():
+    """It listens on loopback without a password, and loopback is then that of the node."""
+    with pytest.raises(helm.HelmRenderError, match="everybody on the node would reach the console"):
+        objects({"hostNetwork": True, "console": {"enabled": True}})
+
+
+def test_the_replicas_are_spread_as_the_values_say_and_the_jobs_are_not():
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
+    spread = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}]
+    for available in (False, True):
+        found = objects({"affinity": affinity, "topologySpreadConstraints": spread, "highAvailability": available})
+        assert (webhook(found)["affinity"], webhook(found)["topologySpreadConstraints"]) == (affinity, spread)
+        assert "affinity" not in pod_specs(found)["Job"], "one that keeps away from every replica would find no node"
+    assert webhook(objects({"topologySpreadConstraints": []}))["topologySpreadConstraints"] == []
+
+
+def test_the_network_policy_lets_out_what_the_values_add():
+    ways = [{"ports": [{"protocol": "TCP", "port": 16443}]}]
+    usual, more = (
+        one(objects(values), "NetworkPolicy")["spec"]["egress"] for values in ({}, {"networkPolicy": {"egress": ways}})
+    )
+    assert more == usual + ways
+
+
+def test_every_entry_has_the_timeout():
+    assert {e["timeoutSeconds"] for e in entries(objects(EVERYTHING | {"timeoutSeconds": 30})).values()} == {30}
+    assert {e["timeoutSeconds"] for e in entries(objects(EVERYTHING)).values()} == {5}
+
+
+def test_namespaces_with_an_excluded_label_are_sent_by_no_entry_and_held_by_no_fallback_policy():
+    found = objects(EVERYTHING | {"excludedNamespaceLabels": {"team": ["infra", "net"], "a.b/none": []}})
+    expected = [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
+        {"key": "a.b/none", "operator": "DoesNotExist"},
+        {"key": "team", "operator": "NotIn", "values": ["infra", "net"]},
+    ]
+    selectors = [e["namespaceSelector"] for name, e in entries(found).items() if name != "probe"]
+    selectors += [
+        d["spec"]["matchConstraints"]["namespaceSelector"] for d in found if d["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    assert len(selectors) > 10
+    assert [s["matchExpressions"] for s in selectors] == [expected] * len(selectors)
+    assert "namespaceSelector" not in entries(found)["probe"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [b for b in blocks((ROOT / "docs" / "install.md").read_text()) if b.comment.startswith(AS_THE_CHART)],
+    ids=lambda block: block.comment[len(AS_THE_CHART) :][:40],
+)
+def test_a_documented_patch_changes_what_the_value_of_the_chart_changes(block: Block, tmp_path: Path):
+    deploy = tmp_path / "deploy"
+    shutil.copytree(DEPLOY, deploy)
+    kustomization: Json = {"resources": ["deploy"]}
+    if block.language == "sh":
+        done = run(block.text, tmp_path)
+        assert done.returncode == 0, done.stderr
+        shutil.copy(tmp_path / "webhook-configurations.yaml", deploy / "base")
+    else:
+        kustomization |= yaml.safe_load(block.text)
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    released, patched = by_name(objects(yaml.safe_load(block.comment[len(AS_THE_CHART) :]))), by_name(built(tmp_path))
+    assert released.keys() == patched.keys()
+    for name, document in patched.items():
+        assert released[name] == document, name
+    assert released != by_name(objects())

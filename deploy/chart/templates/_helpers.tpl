@@ -44,6 +44,25 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
+{{/* The user, unless something else chooses it, such as OpenShift. */}}
+{{- define "vgpu-webhook.security-context" -}}
+runAsNonRoot: true
+{{- range $key := .keys }}
+{{- with get $.root.Values.podSecurityContext $key }}
+{{ $key }}: {{ int64 . }}
+{{- end }}
+{{- end }}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{/* The whole field, for a container with no other variables. */}}
+{{- define "vgpu-webhook.env" -}}
+{{- with .Values.extraEnv }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* Where `serve` and `console` read the cluster's settings. */}}
 {{- define "vgpu-webhook.settings" -}}
 - --cluster
@@ -111,4 +130,17 @@ securityContext:
 {{/* The namespaces for which the API server never calls the webhook. */}}
 {{- define "vgpu-webhook.excluded-namespaces" -}}
 {{- concat (list "kube-system") .Values.excludedNamespaces | uniq | toYaml }}
+{{- end }}
+
+{{/* The namespaces for which the API server calls the webhook: takes root, and the first expression as printed. */}}
+{{- define "vgpu-webhook.namespace-selector" -}}
+matchExpressions:
+  - {{ set .printed "values" (include "vgpu-webhook.excluded-namespaces" .root | fromYamlArray) | toJson }}
+  {{- range $key, $values := .root.Values.excludedNamespaceLabels }}
+  {{- with $values }}
+  - {key: {{ $key }}, operator: NotIn, values: {{ toJson . }}}
+  {{- else }}
+  - {key: {{ $key }}, operator: DoesNotExist}
+  {{- end }}
+  {{- end }}
 {{- end }}
