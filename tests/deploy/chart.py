@@ -49,7 +49,7 @@ VERSIONED = [
 SCHEMA = CHART / "values.schema.json"
 TRANSLATED = CHART / "files" / "dialects.yaml"
 _POLICY_FILE = re.compile(r'(?m)^(?P<key> {4}"policyFile": ).*,$')
-_NAMED = re.compile(r"(?m)(?P<where>vgpu-webhook:|vgpu-webhook@v|^ +rev: v|^(?:appV|v)ersion: )\d+\.\d+\.\d+")
+_NAMED = re.compile(r"(?m)(?P<where>vgpu-webhook:|^(?:appV|v)ersion: )\d+\.\d+\.\d+")
 
 
 def rendered(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> dict[str, str]:

@@ -220,3 +220,14 @@ def test_no_recipe_builds_another_project():
     places = [*PAGES, *(ROOT / ".github" / "workflows").glob("*.yml"), *(ROOT / "tests").rglob("*.py")]
     recipe = re.compile(r"git[ ]clone|go[ ]mod[ ]download|go (?:build|install) [^`\n]*[.]/cmd|repository:[ ]\w+-sh/")
     assert [str(file) for file in places if recipe.search(file.read_text())] == []
+
+
+def test_no_page_names_a_release_before_the_first():
+    released = re.findall(r"^## \[(\d[\d.]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    named = {
+        version
+        for file in GUIDES
+        for version in re.findall(r"(?:volcano-vgpu-webhook@|rev: )v(\d[\d.]*)", file.read_text())
+    }
+    assert named <= set(released)
+    assert bool(released) != ("**Nothing is released yet.**" in README.read_text())
