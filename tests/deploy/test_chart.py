@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
-from tests.deploy.files import CHART, DEPLOY, OVERLAYS, ROOT, Json, built, one, parsed, pod_specs
+from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, parsed, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
-from tests.docs.commands import run
+from tests.docs.commands import PAGES, run
 from tests.docs.markdown import Block, blocks
 from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
@@ -31,7 +31,7 @@ SOME_ENFORCED: Json = {
     "enforcement": "audit",
     "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
 }
-AS_THE_CHART = "as the chart with: "  # before a patch in docs/install.md: the values that it does the same as
+AS_THE_CHART = "as the chart with: "  # before a patch in the documentation: the values that it does the same as
 EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in values.items()}
 
 
@@ -491,6 +491,12 @@ def test_every_account_has_the_annotations():
     assert accounts == [{"role": "gpu", "a": "b"}] * 5
 
 
+def test_the_job_alone_has_its_annotations():
+    found = objects(EVERYTHING | {"jobAnnotations": {"hook": "Sync"}, "commonAnnotations": {"a": "b"}})
+    annotated = [d["kind"] for d in found if d["metadata"].get("annotations", {}).get("hook")]
+    assert annotated == ["Job"]
+
+
 def webhook(found: list[Json]) -> Json:
     return one(found, "Deployment")["spec"]["template"]["spec"]
 
@@ -566,7 +572,7 @@ def test_namespaces_with_an_excluded_label_are_sent_by_no_entry_and_held_by_no_f
 
 @pytest.mark.parametrize(
     "block",
-    [b for b in blocks((ROOT / "docs" / "install.md").read_text()) if b.comment.startswith(AS_THE_CHART)],
+    [b for page in PAGES for b in blocks(page.read_text()) if b.comment.startswith(AS_THE_CHART)],
     ids=lambda block: block.comment[len(AS_THE_CHART) :][:40],
 )
 def test_a_documented_patch_changes_what_the_value_of_the_chart_changes(block: Block, tmp_path: Path):

@@ -112,7 +112,29 @@ def test_namespaces_that_are_excluded_besides_are_no_difference(values, statuses
     results = check_results("webhook-settings", facts_of(objects))
     assert len(entries) > 5
     assert [result.status for result in results] == statuses
-    assert all("excludedNamespaces of the chart" in result.remedy for result in results if result.remedy)
+    assert all("excludedNamespaces, " in result.remedy for result in results if result.remedy)
+
+
+@each_case(
+    "expression,status",
+    [
+        ({"key": "control-plane", "operator": "NotIn", "values": ["true"]}, Status.OK),
+        ({"key": "no-gpu-checks", "operator": "DoesNotExist"}, Status.OK),
+        ({"key": "team", "operator": "In", "values": ["a"]}, Status.WARNING),
+        ({"key": "kubernetes.io/metadata.name", "operator": "Exists"}, Status.WARNING),
+    ],
+)
+def test_namespaces_that_are_excluded_by_label_are_named(expression, status):
+    """The chart's excludedNamespaceLabels and AKS add some. A selector that leaves out all others is a difference."""
+    objects = healthy()
+    for raw in objects.values():
+        for entry in raw.get("webhooks", []):
+            entry["timeoutSeconds"] = 30  # of the chart, too
+            if "namespaceSelector" in entry:
+                entry["namespaceSelector"]["matchExpressions"].append(expression)
+    (result,) = check_results("webhook-settings", facts_of(objects))
+    assert result.status is status
+    assert (f"namespaces are left out by {expression['key']}" in result.message) is (status is Status.OK)
 
 
 def test_every_check_has_cases_for_ok_a_problem_and_not_checked():

@@ -19,11 +19,10 @@ Compared = tuple[str, Object, Object | None]  # name, installed and rendered ent
 HIDING = "hide-devices."  # the entry that only overwriteEnv needs
 
 _PARTS = ("apiGroups", "apiVersions", "operations", "resources")
-# The other fields that change what happens; failurePolicy and namespaceSelector have messages of their own.
+# The other fields that change what happens: failurePolicy and namespaceSelector have messages of their own.
 _OTHERS = (
     "matchPolicy",
     "sideEffects",
-    "timeoutSeconds",
     "admissionReviewVersions",
     "reinvocationPolicy",
 )
@@ -66,10 +65,14 @@ def settings(setup: Setup) -> Results:
     if selecting:
         yield warning(
             f"{listed(selecting)}: the namespaceSelector does not just exclude {listed(list(EXEMPT_NAMESPACES))} and more "
-            "namespaces by name, so some are reviewed, or left out, against what the manifests say",
-            f"{APPLY}, and then exclude more namespaces by name (excludedNamespaces of the chart)",
+            "namespaces, so some are reviewed, or left out, against what the manifests say",
+            f"{APPLY}, and then exclude more namespaces (excludedNamespaces, excludedNamespaceLabels of the chart)",
         )
-    return _as_rendered(compared)
+    keys = {
+        text(each, "key") for _, entry, _ in compared for each in objs(entry, "namespaceSelector", "matchExpressions")
+    }
+    labels = sorted(keys - {NAMESPACE_NAME})
+    return _as_rendered(compared) + (f"; namespaces are left out by {listed(labels)}" if labels else "")
 
 
 def hiding(setup: Setup) -> Results:
@@ -152,14 +155,15 @@ def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult
 
 
 def _excludes(entry: Object, meant: Object) -> bool:
-    """Whether an entry leaves out the namespaces that it should, and others by their names only."""
+    """Whether an entry leaves out the namespaces that it should, and others by their names or labels."""
     if "namespaceSelector" not in meant:
         return True
     selector = obj(entry, "namespaceSelector")
     expressions = objs(selector, "matchExpressions")
-    by_name = all(text(each, "key") == NAMESPACE_NAME and text(each, "operator") == "NotIn" for each in expressions)
-    excluded = {name for each in expressions for name in texts(each, "values")}
-    return by_name and not obj(selector, "matchLabels") and excluded.issuperset(EXEMPT_NAMESPACES)
+    only = all(text(each, "operator") in ("NotIn", "DoesNotExist") for each in expressions)
+    named = [each for each in expressions if text(each, "key") == NAMESPACE_NAME]
+    excluded = {name for each in named if text(each, "operator") == "NotIn" for name in texts(each, "values")}
+    return only and not obj(selector, "matchLabels") and excluded.issuperset(EXEMPT_NAMESPACES)
 
 
 def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
