@@ -14,7 +14,7 @@ from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
-from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD_GROUP
+from webhook.pod.workload_kinds import JOB, POD_GROUP
 from webhook.policy.exceptions import Exceptions, exception_name
 from webhook.policy.levels import Active, Effective
 from webhook.policy.schema import PolicyException
@@ -65,7 +65,7 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
 
 def _is_unsure(rule: Validation, pod: ReviewedPod, context: Context) -> bool:
     """Whether what a rule finds depends on nodes that are unknown, or on devices that a DeviceClass serves."""
-    if rule.fleet and not context.knows_nodes:
+    if rule.fleet and not context.cluster.knows_nodes:
         return True
     served = pod.served_elsewhere
     return bool(served) and rule.yields_to(served, pod.requested)
@@ -139,7 +139,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     if _mirrors_static_pod(request) or _excess(request):  # `validate` refuses what is too large
         return _not_reviewed(request, "mutate")
     raw = _object(request)
-    context = _context(request, snapshot, effective)
+    context = Context(request, snapshot, effective)
     received = PodView(raw)
     repair = Repair(received, context, repairs, previous)
     enforcement = effective.enforcement
@@ -217,33 +217,7 @@ def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] |
 
 def context_of(request: Request, snapshot: Snapshot) -> Context:
     """The input of the rules besides the pod."""
-    return _context(request, snapshot, snapshot.policy.of(request.namespace))
-
-
-def _context(
-    request: Request,
-    snapshot: Snapshot,
-    effective: Effective,
-    budget: SearchBudget | None = None,
-    *,
-    reads_queue: bool = True,
-) -> Context:
-    return Context(
-        request.namespace,
-        request.user,
-        snapshot.config,
-        snapshot.families,
-        snapshot.fleet,
-        snapshot.policy,
-        snapshot.target,
-        effective.levels,
-        effective.repairs_off,
-        budget,
-        snapshot.collections,
-        reads_queue,
-        effective.dialects,
-        effective.limits,
-    )
+    return Context(request, snapshot, snapshot.policy.of(request.namespace))
 
 
 def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
@@ -259,7 +233,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     if excess := _excess(request):
         return _too_large(request, snapshot, excess)
     raw = _object(request)
-    context = _context(request, snapshot, effective)
+    context = Context(request, snapshot, effective)
     view = PodView(raw)
     if effective.enforcement is ENFORCE or request.operation != "CREATE":
         pod = ReviewedPod(view, context, previous)
@@ -276,8 +250,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
 def _validate_workload(
     request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective
 ) -> Outcome:
-    reads_queue = request.group in KUBERNETES_GROUPS
-    context = _context(request, snapshot, effective, SearchBudget(WORK_LIMIT), reads_queue=reads_queue)
+    context = Context(request, snapshot, effective, SearchBudget(WORK_LIMIT))
     repairs = snapshot.repairs(effective)
     ceiling = None if snapshot.policy.workloads is WorkloadUse.DENY else Level.WARN
     violations = Violations(ceiling, _exceptions(request, effective) if effective.exceptions else None)
@@ -349,7 +322,7 @@ def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effecti
     raw = _object(request)
     if request.old_object is not None and text(request.old_object, "spec", "queue") == text(raw, "spec", "queue"):
         return _not_reviewed(request, "validate")
-    group = Workload(request.group, request.kind, raw, {}, _context(request, snapshot, effective))
+    group = Workload(request.group, request.kind, raw, {}, Context(request, snapshot, effective))
     violations = Violations()
     violations.add(_workload_findings(group, effective, running=False))
     return _verdict(request, snapshot, violations)

@@ -3,50 +3,32 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from webhook.devices.config import DeviceConfig
-from webhook.devices.fleet import Fleet
 from webhook.devices.occupancy import BoundPodReader
-from webhook.devices.registry import Families, bind
 from webhook.policy.levels import Effective
 from webhook.policy.policy import Policy
 from webhook.rules.base import Mutation
+from webhook.rules.context import KnownCluster
 from webhook.rules.registry import MUTATIONS
-from webhook.volcano.collections import Collections
-from webhook.volcano.target import Target
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(KnownCluster):
     """Everything that a review depends on besides the request; swapped as a whole when something changes.
 
     Attributes:
-        config, policy: the device config and the policy.
-        target: what follows from the versions in the cluster, and from the scheduler's configuration.
-        fleet: None if unknown or stale.
-        collections: what else is known of the cluster.
-        digests: of all of these, so that a decision can be replayed.
-        families: the device families under these settings.
+        policy: the whole policy.
+        digests: of all settings, so that a decision can be replayed.
         mutations: those that device config and policy enable, in order.
     """
 
-    config: DeviceConfig
     policy: Policy
-    target: Target
-    fleet: Fleet | None
     digests: Mapping[str, str]
-    collections: Collections = field(default_factory=Collections)
-    families: Families = field(init=False, repr=False, compare=False)
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "families", bind(self.config, self.target))
+        KnownCluster.__post_init__(self)  # a slotted dataclass is a new class, which `super` does not find
         wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.policy))
         object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
-
-    @property
-    def knows_nodes(self) -> bool:
-        """Whether the real nodes are known, so that what none of them has can be ruled out."""
-        return self.fleet is not None and self.fleet.complete
 
     @property
     def bound_pods(self) -> BoundPodReader:

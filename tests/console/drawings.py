@@ -6,14 +6,14 @@ import yaml
 
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.registry import bind
 from webhook.pod.view import PodView
 from webhook.questions.review.explanation import explain_pods
-from webhook.rules.context import Context
+from webhook.rules.context import Context, KnownCluster
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Settings
+from webhook.rules.settings import EffectiveSettings, Settings
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
+from webhook.wire.codec import creation
 
 DATA = Path(__file__).parents[1] / "data"
 TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
@@ -35,9 +35,8 @@ def fleet_in(file, config=CONFIG):
 
 
 def explained(pod, fleet, config=CONFIG):
-    context = Context(
-        "ns", "user", config, families=bind(config, TARGET), fleet=fleet, settings=SETTINGS, target=TARGET, levels={}
-    )
+    cluster = KnownCluster(config=config, policy=SETTINGS, target=TARGET, fleet=fleet)
+    context = Context(creation("", "v1", "Pod", "ns", pod), cluster, EffectiveSettings())
     return explain_pods((("", ReviewedPod(PodView(pod), context)),))
 
 

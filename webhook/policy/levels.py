@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from webhook.devices.requests import DevicePod
 from webhook.policy.exceptions import Excepted
 from webhook.rules.base import Validation, WorkloadCheck
-from webhook.rules.settings import DialectUse, Enforcement, Level, Limits
+from webhook.rules.settings import EffectiveSettings, Enforcement, Level
 
 Active = tuple[tuple[Validation, Level], ...]
 Value = TypeVar("Value")
@@ -45,29 +45,21 @@ class Sourced(Generic[Value]):
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effective(EffectiveSettings):
     """What holds in one namespace.
 
     Attributes:
         exempt: pods are not reviewed.
-        levels: of every validation.
         active: the validations that are not off, in order, with their levels.
         enforcement: whether denials refuse, and repairs are made.
-        repairs_off: ids of the repairs that are switched off.
-        dialects: what happens with the names of each other system.
-        limits: of one container.
         exceptions: of this namespace, by rule.
         for_workloads: those of `active` that read a workload as a whole: rule, level, check.
     """
 
     exempt: bool
-    levels: Mapping[str, Level]
     active: Active
     enforcement: Enforcement
-    repairs_off: frozenset[str]
-    dialects: Mapping[str, DialectUse]
-    limits: Limits
     exceptions: Excepted = field(default_factory=dict)
     for_workloads: tuple[tuple[str, Level, WorkloadCheck], ...] = field(init=False)
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)

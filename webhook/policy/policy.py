@@ -197,7 +197,13 @@ class Policy(Settings):
         off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
         dialects = MappingProxyType({dialect: used.value for dialect, used in self.used(winner).items()})
         return Effective(
-            exempt, MappingProxyType(levels), active, self.enforced(winner).value, off, dialects, limits.by_role
+            exempt=exempt,
+            levels=MappingProxyType(levels),
+            active=active,
+            enforcement=self.enforced(winner).value,
+            repairs_off=off,
+            dialects=dialects,
+            limits=limits.by_role,
         )
 
 

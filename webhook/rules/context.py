@@ -1,18 +1,17 @@
 """What a rule gets besides the pod, and what it may report."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webhook.devices.budget import SearchBudget
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.registry import Families
-from webhook.rules.settings import DialectUse, Level, Limits, Settings
+from webhook.devices.registry import Families, bind
+from webhook.rules.settings import EffectiveSettings, Level, Settings
 from webhook.volcano.collections import Collections
 from webhook.volcano.target import Target
+from webhook.wire.models import Request
 
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ASCEND_ONLY: frozenset[str] = frozenset({Family.ASCEND})
@@ -20,53 +19,57 @@ ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered lat
 EVERY_POD = None
 
 
-class Context(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
-    """The input of a rule besides the pod: frozen values.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCluster:
+    """What all reviews have in common: frozen values.
 
     Attributes:
-        namespace, user: of the request.
         config: the device config.
-        families: the device families, by their ids.
+        policy: the policy, except what names rules.
+        target: what follows from the versions in the cluster, and from the scheduler's configuration.
         fleet: None if unknown or stale; then no rule may refuse because of it.
-        settings: the policy.
-        target: what follows from the versions in the cluster.
-        levels: the level of each validation in this namespace.
-        repairs_off: ids of the repairs that are switched off in this namespace.
-        budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
+        known_fleet: the fleet, if its real nodes are known, so that what none of them has can be ruled out.
         collections: what else is known of the cluster.
-        reads_queue: whether the annotations of a pod name its queue; not of a template whose controller makes PodGroups itself.
-        dialects: what happens with the names of other systems in this namespace; those that are left out are off.
-        limits: the least and most of a role that one container may request in this namespace: MiB, per cent, or devices.
+        families: the device families under these settings, by their ids.
     """
 
-    namespace: str
-    user: str
     config: DeviceConfig
-    families: Families
-    fleet: Fleet | None
-    settings: Settings
+    policy: Settings
     target: Target
-    levels: Mapping[str, Level]
-    repairs_off: frozenset[str] = frozenset()
-    budget: SearchBudget | None = None
-    collections: Collections = Collections()
-    reads_queue: bool = True
-    dialects: Mapping[str, DialectUse] = MappingProxyType({})
-    limits: Limits = MappingProxyType({})
+    fleet: Fleet | None
+    collections: Collections = field(default_factory=Collections)
+    known_fleet: Fleet | None = field(init=False, repr=False, compare=False)
+    families: Families = field(init=False, repr=False, compare=False)
 
-    @property
-    def known_fleet(self) -> Fleet | None:
-        """The fleet, if its real nodes are known, so that what none of them has can be ruled out."""
-        return self.fleet if self.fleet is not None and self.fleet.complete else None
+    def __post_init__(self) -> None:
+        known = self.fleet if self.fleet is not None and self.fleet.complete else None
+        object.__setattr__(self, "known_fleet", known)  # the dataclass is frozen
+        object.__setattr__(self, "families", bind(self.config, self.target))
 
     @property
     def knows_nodes(self) -> bool:
         """Whether the real nodes are known."""
-        return self.fleet is not None and self.fleet.complete
+        return self.known_fleet is not None
+
+
+class Context(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
+    """The input of a rule besides the pod.
+
+    Attributes:
+        request: what is reviewed.
+        cluster: the device config, the policy, and what is known of the cluster.
+        effective: what the policy says in the request's namespace.
+        budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
+    """
+
+    request: Request
+    cluster: KnownCluster
+    effective: EffectiveSettings
+    budget: SearchBudget | None = None
 
     def denies(self, rule: str) -> bool:
         """Whether a rule refuses pods in this namespace."""
-        return self.levels.get(rule) is Level.DENY
+        return self.effective.levels.get(rule) is Level.DENY
 
 
 @dataclass(frozen=True, slots=True)

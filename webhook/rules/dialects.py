@@ -82,7 +82,7 @@ def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]
     """The dialects that a pod uses, of those that are not off in its namespace."""
     if not _may_speak(pod.view):
         return []
-    uses = context.dialects
+    uses = context.effective.dialects
     on = [one for one in dialects_with(_names(pod.view)) if uses.get(one.id, DialectUse.OFF) is not DialectUse.OFF]
     readers = [_Reader(pod, dialect, context) for dialect in on]
     shares = pod.requests_family(Family.VGPU) or any(reader.asks for reader in readers)
@@ -94,7 +94,7 @@ def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> t
     """The one dialect of a pod, if the policy translates it and every name of it can be translated."""
     if len(found) != 1 or any(step.blocks for step in found[0][1]):
         return None
-    return found[0] if context.dialects[found[0][0].id] is DialectUse.TRANSLATE else None
+    return found[0] if context.effective.dialects[found[0][0].id] is DialectUse.TRANSLATE else None
 
 
 def _names(view: PodView) -> set[str]:
@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, pod: DevicePod, dialect: Dialect, context: Context) -> None:
         self._pod, self._dialect, self._context = pod, dialect, context
         view = pod.view
-        classes = context.collections.classes
+        classes = context.cluster.collections.classes
         self._taken = {*pod.config.roles, *(classes.by_resource if classes is not None else ())}
         words = [word for word in dialect.words if word.place is not Place.RESOURCE or word.name not in self._taken]
         self._containers = {
@@ -181,13 +181,13 @@ class _Reader:
         """Why the device plugin gives a container no card, whatever its names, so that nothing says the same; else empty."""
         if container.kind == "initContainers":
             return "Volcano's device plugin serves regular containers only; request the card there"
-        if second and self._context.target.one_container:
+        if second and self._context.cluster.target.one_container:
             return "Volcano's device plugin serves one container of a pod; make several pods"
         return ""
 
     def _misspelt(self) -> list[Step]:
         """The names that are almost the dialect's. Nothing else can be said while they are there."""
-        fleet = self._context.fleet
+        fleet = self._context.cluster.fleet
         served = self._taken if fleet is None else {*self._taken, *fleet.offered}
         found = misspelt_names(self._dialect, self._pod.view, served)
         words = tuple(word.name for word in self._dialect.words)
@@ -199,8 +199,8 @@ class _Reader:
         words = {**self._annotations, **{word: 0 for asked in self._containers.values() for word in asked}}
         if scheduler in dialect.schedulers or any(word.sign for word in words):
             return True
-        ours = scheduler in ("", names.DEFAULT_SCHEDULER, *self._context.settings.scheduler_names)
-        return ours and self._context.dialects[dialect.id] is DialectUse.TRANSLATE
+        ours = scheduler in ("", names.DEFAULT_SCHEDULER, *self._context.cluster.policy.scheduler_names)
+        return ours and self._context.effective.dialects[dialect.id] is DialectUse.TRANSLATE
 
     def _chosen(self) -> Container | None:
         """The container that the annotations are about."""
@@ -304,10 +304,10 @@ class _Reader:
 
     def _scheduler(self) -> Iterator[Step]:
         """The dialect's scheduler; left for the rule foreign-scheduler where the repair of schedulers is off."""
-        scheduler, settings = self._pod.view.scheduler, self._context.settings
+        scheduler, settings = self._pod.view.scheduler, self._context.cluster.policy
         if scheduler not in self._dialect.schedulers or scheduler in settings.scheduler_names:
             return
-        if "scheduler-name" not in self._context.repairs_off:
+        if "scheduler-name" not in self._context.effective.repairs_off:
             edit = Edit(("spec", "schedulerName"), settings.scheduler_name)
             here = f"schedulerName: {settings.scheduler_name}"
             yield Step("spec.schedulerName", (f"schedulerName {scheduler}",), here=here, edits=(edit,))

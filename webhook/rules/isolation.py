@@ -132,7 +132,7 @@ def find_injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find CDI annotations; on update, those that an untrusted user adds or changes."""
     before: Mapping[str, Any] = {}
     if pod.previous is not None:
-        if context.user in context.settings.trusted_users:
+        if context.request.user in context.cluster.policy.trusted_users:
             return
         before = pod.previous.annotations
     for key, value in pod.view.annotations.items():

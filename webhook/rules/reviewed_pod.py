@@ -26,6 +26,7 @@ from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS
 from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 from webhook.volcano.queues import DEFAULT, Queue, Queues
@@ -111,11 +112,13 @@ class ReviewedPod(DevicePod):
 
     Attributes:
         context: of its review.
+        cluster: of the context.
     """
 
     def __init__(self, view: PodView, context: Context, previous: PodView | None = None) -> None:
-        super().__init__(view, context.config, previous)
         self.context = context
+        self.cluster = context.cluster
+        super().__init__(view, self.cluster.config, previous)
 
     @computed_once
     def _requests(self) -> dict[str, Sequence[Any]]:
@@ -125,7 +128,7 @@ class ReviewedPod(DevicePod):
     @computed_once
     def constraints(self) -> Constraints:
         """What the annotations demand of the cards, beside what the selector demands of the nodes."""
-        family = cast("VgpuFamily", self.context.families[Family.VGPU])
+        family = cast("VgpuFamily", self.cluster.families[Family.VGPU])
         return family.constraints(self, self.members_for(Family.VGPU), self.context.denies)
 
     @computed_once
@@ -137,7 +140,7 @@ class ReviewedPod(DevicePod):
     @property
     def eligible(self) -> Eligible:
         """The vGPU nodes and cards that the constraints leave; none while the fleet is unknown."""
-        fleet = self.context.fleet
+        fleet = self.cluster.fleet
         return NONE_ELIGIBLE if fleet is None else eligible(self.constraints, fleet.vgpu)
 
     @computed_once
@@ -151,8 +154,8 @@ class ReviewedPod(DevicePod):
             return False
         if not request.memory:
             return True  # the scheduler takes all memory of each card
-        fleet = self.context.known_fleet
-        if fleet is None or self.context.settings.fleet.autoscaled or not self.eligible.complete:
+        fleet = self.cluster.known_fleet
+        if fleet is None or self.cluster.policy.fleet.autoscaled or not self.eligible.complete:
             return False  # a larger card may be there
         return all(card.memory <= request.memory for card in self.eligible.cards)
 
@@ -160,15 +163,17 @@ class ReviewedPod(DevicePod):
     def spreads(self) -> bool:
         """Whether no card takes two pods of the same group."""
         spread = self.view.annotation(names.PODGROUP_POLICY) == names.PODGROUP_SPREAD
-        return spread and self.context.target.spreads_groups
+        return spread and self.cluster.target.spreads_groups
 
     @computed_once
     def queue(self) -> ChosenQueue | None:
         """The queue that the pod goes to; None if queues are unknown, or the pod's PodGroup names the queue."""
-        queues = self.context.collections.queues
-        if queues is None or not self.context.reads_queue:
+        queues = self.cluster.collections.queues
+        if (
+            queues is None or self.context.request.group not in KUBERNETES_GROUPS
+        ):  # others make their PodGroups themselves
             return None
-        if self.view.scheduler not in self.context.settings.scheduler_names:
+        if self.view.scheduler not in self.cluster.policy.scheduler_names:
             return None
         if names.GROUP_NAME not in self.view.annotations:
             name = self.view.annotation(names.QUEUE_NAME) or DEFAULT
@@ -179,9 +184,9 @@ class ReviewedPod(DevicePod):
     @computed_once
     def lists_units(self) -> bool:
         """Whether a kubelet that may get the pod writes each unit of its vGPU memory into its status."""
-        fleet = self.context.known_fleet
-        if self.context.target.lists_units or fleet is None:
-            return self.context.target.lists_units
+        fleet = self.cluster.known_fleet
+        if self.cluster.target.lists_units or fleet is None:
+            return self.cluster.target.lists_units
         members = self.members_for(Family.VGPU)
         return bool(fleet.vgpu.listing & fleet.vgpu.members & (-1 if members is None else members))
 
@@ -192,7 +197,7 @@ class ReviewedPod(DevicePod):
     @computed_once
     def unseen_nodes(self) -> tuple[tuple[UnseenNodes, int], ...]:
         """The nodes that may take the pod without giving it cards, each kind with those that its selector leaves, as bits."""
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         unseen = fleet.vgpu.unseen if fleet is not None else ()
         request = self.slice_request if unseen and len(self.requested) == 1 else None
         if fleet is None or request is None or not request.needs:
@@ -207,12 +212,12 @@ class ReviewedPod(DevicePod):
         """What the pod requests of Ascend NPUs, in the order of its containers."""
         if Family.ASCEND not in self.requested:
             return []
-        return npu_requests(self, self.context.config.ascend, self.context.target)
+        return npu_requests(self, self.cluster.config.ascend, self.cluster.target)
 
     @computed_once
     def names_known_resources(self) -> bool:
         """Whether the device config, Kubernetes or some node names every requested resource; False while nodes are unknown."""
-        fleet = self.context.fleet
+        fleet = self.cluster.fleet
         if fleet is None or not fleet.complete:
             return False
         known = fleet.named.issuperset
@@ -223,7 +228,7 @@ class ReviewedPod(DevicePod):
         """Requested resources that look like a family's but have no meaning."""
         if self.names_known_resources:
             return []
-        return unknown_names(self, self.context.config, self.context.fleet, self.context.collections.classes)
+        return unknown_names(self, self.cluster.config, self.cluster.fleet, self.cluster.collections.classes)
 
     @computed_once
     def served_elsewhere(self) -> frozenset[str]:
@@ -231,11 +236,11 @@ class ReviewedPod(DevicePod):
 
         While not all DeviceClasses can be read, those are families whose devices no node has.
         """
-        classes = self.context.collections.classes
+        classes = self.cluster.collections.classes
         if classes is None:
             return frozenset()
         served = {amount.family for amount in self.amounts if amount.resource in classes.by_resource}
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         if fleet is not None and not classes.complete:
             served |= {family for family in self.requested if not fleet.by_family[family]}
         return frozenset(served)
@@ -246,13 +251,13 @@ class ReviewedPod(DevicePod):
 
         One node has to satisfy them all. If each of them fits some node, but no node fits all, one more verdict says so.
         """
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         return () if fleet is None else self._verdicts(fleet, None)
 
     @computed_once
     def certain_verdicts(self) -> tuple[JudgedRequest, ...]:
         """The verdicts without the nodes in doubt."""
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         if fleet is None:
             return ()
         doubtful = 0
@@ -269,7 +274,7 @@ class ReviewedPod(DevicePod):
     @computed_once
     def doubts(self) -> tuple[Doubt, ...]:
         """What holds only without the nodes in doubt."""
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         if fleet is None or self.certain_verdicts is self.verdicts:
             return ()
         if found := _nevers(self.verdicts):
@@ -290,14 +295,14 @@ class ReviewedPod(DevicePod):
     def describe(self, refused: RefusedRequest) -> Iterator[tuple[str, str]]:
         """Fields, each with a sentence about what no node can give: the family's words."""
         family, request, never = refused
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         if never.reason is Reason.APART:
             requested = " and ".join(dict.fromkeys(amount.resource for amount in self.amounts if amount.value))
             no_room = f"no node has room for the {requested} of the pod together, even empty"
             yield "spec.containers", f"{no_room}; make a pod for each kind of device"
         elif fleet is not None:
             part, selector = fleet.parts[family], self.selector_for(family)
-            yield from self.context.families[family].describe(
+            yield from self.cluster.families[family].describe(
                 Refusal(never=never, request=request, pod=self, part=part, selector=selector)
             )
 
@@ -314,21 +319,21 @@ class ReviewedPod(DevicePod):
         """The nodes that this leaves, as bits; None for all."""
         if self.view.selector is None:
             return None
-        selector, fleet = self.selector_for(family), self.context.fleet
+        selector, fleet = self.selector_for(family), self.cluster.fleet
         return None if selector is None or fleet is None else fleet.index.selected(selector)
 
     def requests_for(self, family: str) -> Sequence[Any]:
         """What the scheduler would serve of a family, each kind of device by itself."""
         found = self._requests.get(family)
         if found is None:
-            found = self._requests[family] = self.context.families[family].requests(
+            found = self._requests[family] = self.cluster.families[family].requests(
                 self, self.members_for(family), self.context.denies
             )
         return found
 
     def matches(self, family: str) -> bool:
         """Whether the pod's selector leaves a node with devices of a family; True if that is not known."""
-        fleet, selector = self.context.known_fleet, self.view.selector
+        fleet, selector = self.cluster.known_fleet, self.view.selector
         if selector is None or fleet is None:
             return True
         shapes, nodes = fleet.by_family[family], fleet.index.selected(selector)
@@ -339,7 +344,7 @@ class ReviewedPod(DevicePod):
         return PlacementRequest(
             path=path,
             pod=self,
-            family=self.context.families[family],
+            family=self.cluster.families[family],
             written=self.view.selector,
             nodes=self.selector_for(family),
             denies=self.context.denies,
@@ -356,7 +361,7 @@ class ReviewedPod(DevicePod):
         """The verdict on each request, on some nodes; of these on those that the pod's selector leaves, if it counts."""
         found = []
         budget, selects = self.context.budget, selected and self.view.selector is not None
-        for name, family in self.context.families.items():
+        for name, family in self.cluster.families.items():
             if name in self.requested and name not in self.served_elsewhere:
                 part = fleet.parts[name]
                 nodes = _both(members, self.members_for(name)) if selects else members
@@ -392,7 +397,7 @@ class ReviewedPod(DevicePod):
 
     def _unread(self, family: str) -> tuple[str, str] | None:
         """A node in doubt of which it is not known what devices it has, and why; None if there is none."""
-        fleet = self.context.known_fleet
+        fleet = self.cluster.known_fleet
         if fleet is None or not fleet.parts[family].doubtful:
             return None
         found = fleet.parts[family].selected(self.members_for(family))

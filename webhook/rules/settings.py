@@ -6,6 +6,7 @@ must not silently be the default.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -495,3 +496,20 @@ class Settings(PolicySection):
             for each in self.more_kinds
         ]
         return with_kinds(more, WORKLOAD_KINDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveSettings:
+    """What the policy says in one namespace; by default nothing, as where there is no webhook.
+
+    Attributes:
+        levels: of every validation.
+        repairs_off: ids of the repairs that are switched off.
+        dialects: what happens with the names of each other system; those that are left out are off.
+        limits: the least and most of a role that one container may request: MiB, per cent, or devices.
+    """
+
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    repairs_off: frozenset[str] = frozenset()
+    dialects: Mapping[str, DialectUse] = field(default_factory=dict)
+    limits: Limits = field(default_factory=dict)

@@ -48,7 +48,7 @@ class UnjudgedDevice(NamedTuple):
 def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The devices that a pod requests and the webhook does not judge, without what no node offers; at most 20."""
     told = {(one.container, one.resource) for one in not_offered(pod)}
-    found = _devices(pod, pod.context.config.resources.looks_like_device, claims=True)
+    found = _devices(pod, pod.cluster.config.resources.looks_like_device, claims=True)
     return list(islice((one for one in found if (one.container, one.resource) not in told), MAX_UNJUDGED))
 
 
@@ -57,12 +57,12 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     if pod.names_known_resources:
         return []
     context = pod.context
-    fleet = context.known_fleet
+    fleet = context.cluster.known_fleet
     if fleet is None:
         return []
-    classes = context.collections.classes
-    unsure = context.settings.fleet.autoscaled or (classes is not None and not classes.complete)
-    if unsure or context.levels.get(NOT_OFFERED) is Level.OFF:
+    classes = context.cluster.collections.classes
+    unsure = context.cluster.policy.fleet.autoscaled or (classes is not None and not classes.complete)
+    if unsure or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
         return []
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
     if pod.requested:
@@ -73,7 +73,7 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
 def meant_by(name: str, pod: ReviewedPod) -> str:
     """What was most likely meant by a name that no node offers, and what to write; empty if no known name is like it."""
     context = pod.context
-    fleet, config = context.known_fleet, context.config
+    fleet, config = context.cluster.known_fleet, context.cluster.config
     if name in RESOURCES:
         return ""
     theirs = {word.name: (dialect, word) for dialect in DIALECTS.values() for word in dialect.words if word.role}
@@ -107,7 +107,7 @@ def _devices(pod: ReviewedPod, wanted: Callable[[str], bool], *, claims: bool = 
 
 def _offered(resource: str, pod: ReviewedPod) -> str:
     """Whether a node offers a resource."""
-    classes, fleet = pod.context.collections.classes, pod.context.known_fleet
+    classes, fleet = pod.cluster.collections.classes, pod.cluster.known_fleet
     if classes is not None and (name := classes.by_resource.get(resource)):
         return f"DeviceClass {wording.quoted(name)[1:-1]} serves it"
     if fleet is None:
@@ -119,10 +119,10 @@ def _offered(resource: str, pod: ReviewedPod) -> str:
 def _advice(resource: str, pod: ReviewedPod) -> str:
     """What to write for a slice of a card, or for the resource to count; empty if there is nothing to advise."""
     context = pod.context
-    if resource in context.config.roles:
+    if resource in context.cluster.config.roles:
         return f"; Volcano reads it on pods with the label {names.RING_CONTROLLER}: {names.RING_CONTROLLER_310P}"
-    fleet = context.known_fleet
+    fleet = context.cluster.known_fleet
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
-    vgpu, unit = context.config.vgpu, wording.unit_of(context.config.vgpu.memory_factor)
+    vgpu, unit = context.cluster.config.vgpu, wording.unit_of(context.cluster.config.vgpu.memory_factor)
     return f"; for a slice of a card write {vgpu.number_name}: 1, and {vgpu.memory_name} in {unit}"

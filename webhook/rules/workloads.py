@@ -66,7 +66,7 @@ class Workload:
     @computed_once
     def roles(self) -> tuple[GangRole, ...]:
         """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
-        schedulers = self.context.settings.scheduler_names
+        schedulers = self.context.cluster.policy.scheduler_names
         return tuple(
             [
                 role
@@ -78,7 +78,7 @@ class Workload:
     @computed_once
     def gang(self) -> Gang | None:
         """The gang; None if the pods start one by one, some go to another scheduler, or some were not reviewed."""
-        conf = self.context.target.scheduler
+        conf = self.context.cluster.target.scheduler
         if conf is not None and not conf.starts_gangs:
             return None
         gang = read_gang(self.group, self.kind, self.raw, self._written_roles)
@@ -87,7 +87,7 @@ class Workload:
     @computed_once
     def queue(self) -> ChosenQueue | None:
         """The queue of a Volcano Job or PodGroup; None if queues are unknown, or the pods name their own."""
-        queues = self.context.collections.queues
+        queues = self.context.cluster.collections.queues
         if queues is None:
             return None
         name = text(self.raw, "spec", "queue") or DEFAULT
@@ -111,7 +111,7 @@ class Workload:
         if self.gang is not None or not self.pods:
             return None
         group = read_group(self.group, self.kind, self.raw, self.pods)
-        schedulers = self.context.settings.scheduler_names
+        schedulers = self.context.cluster.policy.scheduler_names
         if group is None or any([self.pods[role.template].view.scheduler not in schedulers for role in group.roles]):
             return None
         return self._judged(group)
@@ -125,7 +125,7 @@ class Workload:
         return None if judged is None else judged.verdict
 
     def _judged(self, gang: Gang | None) -> JudgedGang | None:
-        fleet = self.context.known_fleet
+        fleet = self.context.cluster.known_fleet
         if gang is None or fleet is None:
             return None
         requests: list[RoleRequest] = []
@@ -172,7 +172,7 @@ class Workload:
         """Whether the scheduler takes the first pod of each role, then the second: nothing puts one role before another."""
         if len(roles) == 1:
             return False  # it makes no difference
-        conf = self.context.target.scheduler
+        conf = self.context.cluster.target.scheduler
         if not self.is_volcano_job or (conf is not None and conf.plugin("task-topology") is not None):
             return False
         views = [self.pods[role.template].view for role in roles]

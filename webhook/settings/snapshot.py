@@ -88,7 +88,14 @@ class SnapshotInputs:
         for part, found in self.collections._asdict().items():
             if found is not None:
                 digests[part] = found.digest
-        return Snapshot(config, self.policy, target, fleet, digests, self.collections)
+        return Snapshot(
+            config=config,
+            policy=self.policy,
+            target=target,
+            fleet=fleet,
+            collections=self.collections,
+            digests=digests,
+        )
 
 
 def _digest(content: object) -> str:

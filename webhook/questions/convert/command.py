@@ -85,7 +85,8 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     request = to_review(document)
     raw = request.object or {}
     uses = dict.fromkeys([dialect] if dialect else DIALECTS, DialectUse.TRANSLATE)
-    context = context_of(request, snapshot)._replace(dialects=uses)
+    context = context_of(request, snapshot)
+    context = context._replace(effective=replace(context.effective, dialects=uses))
     draft, told = Draft(raw), list[str]()
     for template in _templates(request, snapshot):
         found = spoken(ReviewedPod(PodView(template.pod), context), context)

@@ -58,9 +58,9 @@ def gang_of(reviewed: Reviewed) -> GangExplanation | None:
         return None
     context = next(iter(pods.values())).context
     judged = Workload(request.group, request.kind, request.object, pods, context).judged
-    if judged is None or context.fleet is None:
+    if judged is None or context.cluster.fleet is None:
         return None
-    return explain_gang(judged, context.fleet.vgpu, cast("VgpuFamily", context.families[Family.VGPU]))
+    return explain_gang(judged, context.cluster.fleet.vgpu, cast("VgpuFamily", context.cluster.families[Family.VGPU]))
 
 
 def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch | None = None) -> list[PodExplanation]:
@@ -73,8 +73,8 @@ def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch |
     return [
         explained
         for path, pod in pods
-        if (fleet := pod.context.fleet) is not None
-        for family in pod.context.families.values()
+        if (fleet := pod.cluster.fleet) is not None
+        for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
         for explained in pod.placement_request(family.id, path)._replace(search=search).explain(fleet.parts[family.id])
     ]

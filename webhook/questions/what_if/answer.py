@@ -35,8 +35,10 @@ from webhook.questions.why.subject import WaitingObject, request_content
 from webhook.questions.why.waiting import WaitingState
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import EffectiveSettings
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
+from webhook.wire.codec import creation
 
 MAX_PLACED = 2_000  # pods; those that the scheduler takes later are left out
 YOUNGEST = "~"  # the age of a pod that is created again: after every time in RFC 3339
@@ -318,17 +320,7 @@ class _Judged:
     def __init__(self, pod: _Pod, group: PodGroup | None, live: LiveCluster) -> None:
         snapshot = live.snapshot
         namespace, self._raw = pod.key[0], pod.raw
-        context = Context(
-            namespace,
-            "",
-            snapshot.config,
-            snapshot.families,
-            snapshot.fleet,
-            snapshot.policy,
-            snapshot.target,
-            {},
-            collections=snapshot.collections,
-        )
+        context = Context(creation("", "v1", "Pod", namespace, pod.raw), snapshot, EffectiveSettings())
         self._pod = ReviewedPod(PodView(pod.raw), context)
         self.families = [family for family in snapshot.families.values() if self._pod.requests_family(family.id)]
         self._requests = {

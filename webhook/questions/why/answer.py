@@ -4,7 +4,7 @@ The engines of the reviews judge the pod twice: by empty nodes, and by what live
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.devices.dialects import DIALECTS
@@ -255,7 +255,11 @@ def _not_judged(pods: Sequence[ReviewedPod]) -> tuple[str, ...]:
 def _foreign(pods: Sequence[ReviewedPod]) -> str:
     """What the first pod that uses another system's names has to write instead; empty if none does."""
     uses = dict.fromkeys(DIALECTS, DialectUse.WARN)
-    found = (one for pod in pods[:MAX_PODS] for one in spoken(pod, pod.context._replace(dialects=uses)))
+    found = (
+        one
+        for pod in pods[:MAX_PODS]
+        for one in spoken(pod, pod.context._replace(effective=replace(pod.context.effective, dialects=uses)))
+    )
     dialect, steps = next(found, (None, ()))
     return "" if dialect is None else "; ".join([step.advice(dialect) for step in steps[:MAX_NAMED]])
 

@@ -14,8 +14,7 @@ from webhook.document_review import Reviewed
 from webhook.live import LiveCluster
 from webhook.pod.gangs import Gang, read_gang, read_roles
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict
-from webhook.questions.why.subject import WaitingObject, members, request_content
-from webhook.review import context_of
+from webhook.questions.why.subject import WaitingObject, members, request_content, scheduler_context
 from webhook.wire.models import Request
 
 MAX_MEMBERS = 10_000  # pods of a gang that are read
@@ -89,7 +88,7 @@ def _counts(
     waiting: Sequence[dict[str, Any]], answers: Sequence[PodAnswer], reviewed: Reviewed, live: LiveCluster
 ) -> list[int]:
     """How many waiting pods are like each of the explained ones."""
-    context = context_of(reviewed.request, live.snapshot)._replace(levels={})
+    context = scheduler_context(reviewed.request, live.snapshot)
     found = Counter(request_content(pod) for _, pod in members(waiting[:MAX_MEMBERS], context) if pod.requested)
     return [found[request_content(answer.pod)] for answer in answers]
 

@@ -117,7 +117,7 @@ class PodAnswer:
         self.pod = pod
         answers = [
             _FamilyAnswer(path, pod, family, live)
-            for family in pod.context.families.values()
+            for family in pod.cluster.families.values()
             if pod.requests_family(family.id)
         ]
         parts = [reasons for answer in answers for reasons in answer.reasons()]

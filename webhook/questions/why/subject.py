@@ -1,7 +1,7 @@
 """The object whose pods wait, and its pods as the scheduler reads them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook import names
@@ -39,9 +39,15 @@ class WaitingObject:
     namespace: str = ""
 
 
+def scheduler_context(request: Request, snapshot: Snapshot) -> Context:
+    """What the scheduler reads pods in: no rule corrects what the author wrote."""
+    context = context_of(request, snapshot)
+    return context._replace(effective=replace(context.effective, levels={}))
+
+
 def pods_of(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list[tuple[str, ReviewedPod]]:
     """The pods of an object, each as the scheduler reads it."""
-    context = context_of(reviewed.request, live.snapshot)._replace(levels={})  # no rule corrects what the author wrote
+    context = scheduler_context(reviewed.request, live.snapshot)
     found: list[tuple[str, ReviewedPod]]
     if subject.exists and reviewed.request.kind == "Pod":
         found = [("", ReviewedPod(PodView(subject.document.value), context))]

@@ -18,7 +18,7 @@ from webhook.rules.settings import MemoryAboveCard
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no eligible card has."""
-    if not context.knows_nodes or not any([request.memory for request in pod.slices]):
+    if not context.cluster.knows_nodes or not any([request.memory for request in pod.slices]):
         return
     largest = pod.eligible.capacity
     if largest is None or largest <= 0:

@@ -19,15 +19,19 @@ PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Convert each usable percentage; leave the others to validation."""
     found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]
-    if not found or context.fleet is None:
+    if not found or context.cluster.fleet is None:
         return
     sizes = sorted({card.memory for card in pod.eligible.cards})
-    size = sizes[-1 if context.settings.percentage.mixed_cards is MixedCards.LARGEST else 0] if sizes else 0
+    size = sizes[-1 if context.cluster.policy.percentage.mixed_cards is MixedCards.LARGEST else 0] if sizes else 0
     amounts = {
         request: max(size * percentage // 100, 1) for request, percentage in found
     }  # 0 would mean the whole card
     # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
-    whole = {request for request, percentage in found if percentage == 100 and context.config.vgpu.default_memory == 0}
+    whole = {
+        request
+        for request, percentage in found
+        if percentage == 100 and context.cluster.config.vgpu.default_memory == 0
+    }
     if len(sizes) == 1 and _fits(pod, amounts):
         whole = set()
     if _fits(pod, {request: 0 if request in whole else amount for request, amount in amounts.items()}):
@@ -41,7 +45,7 @@ def _fits(pod: ReviewedPod, amounts: Mapping[DeviceRequest, int]) -> bool:
 
 
 def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context: Context, *, whole_card: bool) -> Edits:
-    config, settings = request.config, context.settings
+    config, settings = request.config, context.cluster.policy
     mixed = len(sizes) > 1
     if not sizes or (mixed and not whole_card and settings.percentage.mixed_cards is MixedCards.DENY):
         return
@@ -56,5 +60,5 @@ def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context:
     amount = max(size * percentage // 100, 1)  # 0 would mean the whole card
     yield from set_amount(request.container, config.memory_name, amount)
     if mixed:
-        differ = f"cards differ ({wording.sizes(sizes, context.config)})"
+        differ = f"cards differ ({wording.sizes(sizes, context.cluster.config)})"
         yield Notice(f"{who}: {differ}; {percentage}% taken of {size}: {config.memory_name} {amount}")

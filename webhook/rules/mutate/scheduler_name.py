@@ -12,6 +12,6 @@ from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod
 @Mutation("an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)", unread=True)
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Name the scheduler, unless the author named another."""
-    wanted = context.settings.scheduler_name
+    wanted = context.cluster.policy.scheduler_name
     if pod.view.scheduler in ("", names.DEFAULT_SCHEDULER) and wanted != pod.view.scheduler:
         yield Edit(("spec", "schedulerName"), wanted)

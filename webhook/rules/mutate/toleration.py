@@ -17,7 +17,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Edit, Edits, Mutation, Reviewe
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Add the toleration unless one of the pod's own covers it."""
-    wanted = context.settings.toleration
+    wanted = context.cluster.policy.toleration
     if wanted is None:
         return
     for _, own in pod.view.tolerations():

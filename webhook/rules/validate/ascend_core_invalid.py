@@ -19,7 +19,7 @@ _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find cores and labels that select no template."""
-    shapes = context.fleet.parts[Family.MINDCLUSTER].shapes if context.fleet is not None else ()
+    shapes = context.cluster.fleet.parts[Family.MINDCLUSTER].shapes if context.cluster.fleet is not None else ()
     chips = sorted({chip_cores(shape) for shape in shapes} or {CHIP_CORES})
     amount = served(pod)
     if amount is not None and amount.value is not None and not any(has_template(amount.value, c) for c in chips):

@@ -27,7 +27,7 @@ DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a misspelt hami-core, and one that is not read."""
-    written, target = pod.view.annotation(names.VNPU_MODE), context.target
+    written, target = pod.view.annotation(names.VNPU_MODE), context.cluster.target
     if written is None or near_mode(written) != names.MODE_HAMI_CORE:
         return
     detail = DETAIL if target.shares_npus else UNREAD

@@ -20,7 +20,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, Revi
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node of each kind, and what keeps the pod away from it."""
-    fleet = context.known_fleet
+    fleet = context.cluster.known_fleet
     if fleet is None:
         return
     for nodes, left in pod.unseen_nodes:

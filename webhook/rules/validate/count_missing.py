@@ -45,7 +45,7 @@ def _find(pod: ReviewedPod, context: Context) -> Findings:
 
 def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Context) -> bool:
     """Whether the container has the count under a misspelt name, which unknown-resource already reports."""
-    if not context.denies("unknown-resource") or not context.knows_nodes:
+    if not context.denies("unknown-resource") or not context.cluster.knows_nodes:
         return False
     unknown = pod.unknown_names
     return any(each.container is container and each.meant == count for each in unknown)
@@ -63,7 +63,7 @@ def _uncounted_npus(pod: ReviewedPod, context: Context) -> Iterator[tuple[Amount
     counted = set()
     for amount in pod.amounts:
         if amount.family is Family.ASCEND and amount.container.kind == REGULAR:
-            device = amount.container.index, context.config.ascend.chip_of[amount.resource]
+            device = amount.container.index, context.cluster.config.ascend.chip_of[amount.resource]
             first.setdefault(device, amount)
             if amount.role is Role.NUMBER:
                 counted.add(device)

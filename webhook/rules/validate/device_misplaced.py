@@ -14,5 +14,5 @@ from webhook.rules.misplaced import beside_containers
 @Validation(Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, fields={"resources"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look beside the containers."""
-    found = beside_containers(pod.view.spec, "spec", context.config.resources.exact)
+    found = beside_containers(pod.view.spec, "spec", context.cluster.config.resources.exact)
     return [Finding(path, detail) for path, detail in found]

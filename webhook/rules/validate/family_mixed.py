@@ -30,7 +30,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     for container in pod.view.every_container():
         if requests_native_gpu(container, pod.roles):
             found = _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
-            both = context.fleet.vgpu.native if context.fleet is not None else ""
+            both = context.cluster.fleet.vgpu.native if context.cluster.fleet is not None else ""
             hint = f" (node {wording.quoted(both)} offers both; make sure that its plugins give out different cards)"
             yield replace(found, detail=found.detail + hint, doubtful=True) if both else found
             return

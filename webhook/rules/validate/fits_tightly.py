@@ -22,7 +22,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node with such a placement."""
     for _, _, verdict in pod.certain_verdicts:
         if isinstance(verdict, FitsTightly):
-            conf = context.target.scheduler
+            conf = context.cluster.target.scheduler
             policy = conf.schedule_policy if conf is not None else None
             known = "" if policy is None else f" with its SchedulePolicy {wording.quoted(policy)}"
             if policy == POLICIES[0]:

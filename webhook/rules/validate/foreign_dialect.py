@@ -25,9 +25,9 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     if not found:
         return ()
     findings = [Finding(step.path, step.advice(dialect)) for dialect, steps in found for step in steps]
-    if len(found) > 1 and any(context.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in found):
+    if len(found) > 1 and any(context.effective.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in found):
         systems = " and ".join(dialect.title for dialect, _ in found)
         findings.append(Finding(findings[-1].path, SEVERAL.format(systems=systems)))
-    if translatable(found, context) and TRANSLATION not in context.repairs_off:
+    if translatable(found, context) and TRANSLATION not in context.effective.repairs_off:
         findings.append(Finding(findings[0].path, NOT_SENT))
     return findings

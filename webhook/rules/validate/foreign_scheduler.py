@@ -18,10 +18,10 @@ NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fil
 @Validation(Level.DENY, "a schedulerName outside policy `schedulerNames`")
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find another scheduler."""
-    allowed = context.settings.scheduler_names
+    allowed = context.cluster.policy.scheduler_names
     scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
     if scheduler not in allowed:
-        unrepaired = scheduler == names.DEFAULT_SCHEDULER or "scheduler-name" in context.repairs_off
+        unrepaired = scheduler == names.DEFAULT_SCHEDULER or "scheduler-name" in context.effective.repairs_off
         yield Finding(
             "spec.schedulerName",
             DETAIL.format(

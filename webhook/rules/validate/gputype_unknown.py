@@ -20,7 +20,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, Revi
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find words that match no card."""
-    shapes = context.known_fleet.vgpu.shapes if context.known_fleet is not None else ()
+    shapes = context.cluster.known_fleet.vgpu.shapes if context.cluster.known_fleet is not None else ()
     if not shapes:
         return
     for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE):

@@ -52,9 +52,9 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
                 continue
             template, ceiling = DETAIL, Level.DENY
             if name in DISABLING and container in pod.whole_cards:
-                template, ceiling = DISABLES, context.settings.isolation_env.whole_cards
+                template, ceiling = DISABLES, context.cluster.policy.isolation_env.whole_cards
             elif preloads_allocators(env):
-                template, ceiling = PRELOADS, context.settings.isolation_env.allocators
+                template, ceiling = PRELOADS, context.cluster.policy.isolation_env.allocators
             if ceiling is not Level.OFF:
                 path, shown = f"{container.where}.env[{index}]", wording.quoted(name)[1:-1]
                 detail = template.format(who=wording.container(container), name=shown)

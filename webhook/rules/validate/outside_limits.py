@@ -26,7 +26,7 @@ DETAIL = (
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare each amount with the limits."""
     for amount in (*_written(pod), *_left_out(pod, context)):
-        least, most = context.limits.get(amount.role, (0, MAX_QUANTITY))
+        least, most = context.effective.limits.get(amount.role, (0, MAX_QUANTITY))
         factor = _factor(amount, context)
         value = None if amount.value is None else amount.value * factor
         if most < MAX_QUANTITY and (value is None or value > most):
@@ -47,10 +47,14 @@ def _written(pod: ReviewedPod) -> Iterator[Amount]:
 
 def _left_out(pod: ReviewedPod, context: Context) -> Iterator[Amount]:
     """What containers may get of a device without an amount, with None in the place of the text."""
-    vgpu, largest = context.config.vgpu, pod.eligible.capacity if context.knows_nodes else None
+    vgpu, largest = context.cluster.config.vgpu, pod.eligible.capacity if context.cluster.knows_nodes else None
     for request in pod.slices:
         if request.usable and (request.number or request.memory):
-            if not request.memory and request.percentage is None and (largest is not None or not context.knows_nodes):
+            if (
+                not request.memory
+                and request.percentage is None
+                and (largest is not None or not context.cluster.knows_nodes)
+            ):
                 yield Amount(request.container, vgpu.memory_name, Family.VGPU, Role.MEMORY, None, largest)
             if not request.cores:
                 yield Amount(request.container, vgpu.cores_name, Family.VGPU, Role.CORES, None, CARD_CORES)
@@ -64,7 +68,9 @@ def _left_out(pod: ReviewedPod, context: Context) -> Iterator[Amount]:
 
 def _factor(amount: Amount, context: Context) -> int:
     """MiB in a unit of memory; 1 for other roles."""
-    return context.config.vgpu.memory_factor if (amount.family, amount.role) == (Family.VGPU, Role.MEMORY) else 1
+    return (
+        context.cluster.config.vgpu.memory_factor if (amount.family, amount.role) == (Family.VGPU, Role.MEMORY) else 1
+    )
 
 
 def _finding(amount: Amount, context: Context, bound: str, advice: str) -> Finding:
@@ -79,7 +85,7 @@ def _finding(amount: Amount, context: Context, bound: str, advice: str) -> Findi
     detail = DETAIL.format(
         who=wording.container(container),
         requested=requested,
-        namespace=context.namespace,
+        namespace=context.request.namespace,
         bound=f"{bound}{unit}",
         advice=f"{resource} {advice}",
     )

@@ -32,15 +32,16 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 
 def _why(pod: ReviewedPod, context: Context) -> str:
-    if "percentage-to-memory" in context.repairs_off:
+    if "percentage-to-memory" in context.effective.repairs_off:
         return "but the policy switches off the repair percentage-to-memory, and no node offers a percentage"
-    if context.fleet is None:
+    if context.cluster.fleet is None:
         return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
     sizes = sorted({card.memory for card in pod.eligible.cards})
     if not sizes:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:
-        return f"but the cards differ ({wording.sizes(sizes, context.config)}) and the policy has percentage.mixedCards: deny"
+        shown = wording.sizes(sizes, context.cluster.config)
+        return f"but the cards differ ({shown}) and the policy has percentage.mixedCards: deny"
     if pod.lists_units:
         return f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
     return NOT_CONVERTED

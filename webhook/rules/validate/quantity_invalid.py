@@ -36,7 +36,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unusable quantities, each resource of a container once."""
     for amount in pod.amounts:
         if amount.value is None:
-            written, problem = wording.quoted(amount.raw), _problem(amount, context.config.vgpu)
+            written, problem = wording.quoted(amount.raw), _problem(amount, context.cluster.config.vgpu)
             yield wording.find_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
 
 

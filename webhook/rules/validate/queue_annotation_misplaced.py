@@ -38,7 +38,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     found = pod.view.annotations
     if names.JOB_QUEUE_NAME not in found or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(found):
         return
-    if pod.view.scheduler in context.settings.scheduler_names:
+    if pod.view.scheduler in context.cluster.policy.scheduler_names:
         yield Finding(
             wording.annotation_path(names.JOB_QUEUE_NAME),
             f'{names.JOB_QUEUE_NAME} is not read, so the pod goes to queue "default"; name the queue in '

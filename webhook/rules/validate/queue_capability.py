@@ -59,7 +59,7 @@ def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who
     """Compare the amounts of one pod, which runs in one node group, with the limits of a queue."""
     yield from _excess(chosen, context, totals, who, path)
     for resource, amount in totals.items():
-        most = chosen.queues.limit_of_groups(chosen.name, resource, context.target)
+        most = chosen.queues.limit_of_groups(chosen.name, resource, context.cluster.target)
         if most is not None and amount > most:
             yield Finding(
                 path,
@@ -83,7 +83,7 @@ def _together(gang: Gang, totals: list[Mapping[str, int]]) -> Mapping[str, int]:
 
 def _excess(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Findings:
     """Compare some amounts with the limits of a queue."""
-    target = context.target
+    target = context.cluster.target
     if target.scheduler is not None and not target.scheduler.limits_queues:
         return
     for resource, amount in totals.items():

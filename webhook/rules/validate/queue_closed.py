@@ -15,7 +15,7 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     queue = chosen.queue if chosen is not None else None
     if chosen is None or queue is None or queue.is_open:
         return
-    conf = context.target.scheduler
+    conf = context.cluster.target.scheduler
     if conf is None or conf.limits_queues:
         yield Finding(
             chosen.path,

@@ -17,7 +17,7 @@ MAX_CHILDREN = 3  # named in a message
 @Validation(Level.DENY, "a queue with child queues, where one pod stops all scheduling")
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for children of the queue."""
-    chosen, conf = reviewed.queue, context.target.scheduler
+    chosen, conf = reviewed.queue, context.cluster.target.scheduler
     if chosen is None or (conf is not None and not conf.nests_queues):
         return
     children = chosen.queues.children(chosen.name)

@@ -15,23 +15,24 @@ from webhook.volcano.quotas import PREFIX
 @Validation(Level.AUDIT, "a pod that needs more card memory than its namespace may have in all", families=VGPU_ONLY)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare the pod with each quota of its namespace."""
-    quotas = context.collections.quotas
+    namespace, quotas = context.request.namespace, context.cluster.collections.quotas
     if quotas is None or pod.slice_request is None:
         return
-    name = context.config.vgpu.memory_name
-    limits = [(quota, quota.limits[name]) for quota in quotas.of(context.namespace) if name in quota.limits]
+    name = context.cluster.config.vgpu.memory_name
+    limits = [(quota, quota.limits[name]) for quota in quotas.of(namespace) if name in quota.limits]
     if not limits:
         return
     whole = 0  # what a slice has that requests no memory
-    if context.knows_nodes:
+    if context.cluster.knows_nodes:
         whole = min([card.capacity for card in pod.eligible.cards], default=0)
     parts = [(need.number, whole if need.memory is None else need.memory) for need in pod.slice_request.needs]
     total = sum(number * memory for number, memory in parts)
     for quota, limit in limits:
         if total > limit:
             sum_of = " + ".join(f"{number} × {memory}" for number, memory in parts)
+            shown = wording.memory(total, context.cluster.config)
             yield Finding(
                 "spec.containers",
-                f"the pod needs {sum_of} = {wording.memory(total, context.config)} of card memory, but {PREFIX}{name} of quota "
-                f"{wording.quoted(quota.name)} allows namespace {context.namespace} {limit} in all; request less",
+                f"the pod needs {sum_of} = {shown} of card memory, but {PREFIX}{name} of quota "
+                f"{wording.quoted(quota.name)} allows namespace {namespace} {limit} in all; request less",
             )

@@ -38,12 +38,12 @@ def check(pod: DevicePod, context: Context) -> Findings:
         for key in now:
             if is_reserved(key, pod):
                 yield Finding(wording.annotation_path(key), ON_CREATE.format(key=wording.quoted(key)))
-    elif context.user not in context.settings.trusted_users:
+    elif context.request.user not in context.cluster.policy.trusted_users:
         before = pod.previous.annotations
         for key in {**before, **now}:
             if before.get(key) == now.get(key) or not is_reserved(key, pod):
                 continue
-            detail = ON_UPDATE.format(user=wording.quoted(context.user), key=wording.quoted(key))
+            detail = ON_UPDATE.format(user=wording.quoted(context.request.user), key=wording.quoted(key))
             yield Finding(wording.annotation_path(key), detail)
 
 

@@ -23,7 +23,7 @@ DETAIL = (
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the second vGPU container."""
-    target = context.target
+    target = context.cluster.target
     if target.one_container and len(pod.slices) > 1:
         served = [request.container for request in pod.slices if request.number != 0]
         if len(served) > 1:

@@ -13,7 +13,7 @@ from webhook.rules.api import Context, Finding, Findings, Level, Validation, Wor
 @Validation(Level.WARN, "the spread policy, and more pods than the fleet has cards for", fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Compare the cards that the pods need with those of the fleet."""
-    fleet = context.known_fleet
+    fleet = context.cluster.known_fleet
     if fleet is None:
         return
     for role in workload.roles:

@@ -22,7 +22,7 @@ DETAIL = (
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a missing toleration that nothing adds."""
-    wanted = context.settings.toleration
+    wanted = context.cluster.policy.toleration
     if wanted is None or any(wanted.covered_by(own) for _, own in pod.view.tolerations()):
         return
     yield Finding(

@@ -33,17 +33,17 @@ def _finding(unknown: UnknownName, context: Context) -> Finding:
         wording.resource_path(unknown.container, unknown.resource),
         f"{wording.container(unknown.container)} requests {wording.quoted(unknown.resource)[1:-1]}, "
         f"{_why(context)}; {_remedy(unknown, context)}",
-        doubtful=context.collections.classes is not None and not context.collections.classes.complete,
+        doubtful=context.cluster.collections.classes is not None and not context.cluster.collections.classes.complete,
     )
 
 
 def _why(context: Context) -> str:
-    return "but no node offers it" if context.knows_nodes else "but the device config does not name it"
+    return "but no node offers it" if context.cluster.knows_nodes else "but the device config does not name it"
 
 
 def _remedy(unknown: UnknownName, context: Context) -> str:
     if unknown.meant is not None:
         return f"did you mean {unknown.meant}?"
     if unknown.resource.startswith(names.VOLCANO_DOMAIN):
-        return f"use {', '.join(context.config.vgpu.role_names.values())}, or remove it"
+        return f"use {', '.join(context.cluster.config.vgpu.role_names.values())}, or remove it"
     return "use a name that a node offers, or remove it"

@@ -21,7 +21,7 @@ KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find annotations that the target version ignores."""
-    target = context.target
+    target = context.cluster.target
     if target.reads_uuids:
         return
     for key in KEYS:
