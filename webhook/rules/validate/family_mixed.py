@@ -10,32 +10,38 @@ If a node offers vGPUs and nvidia.com/gpu, its plugins may have been given diffe
 from dataclasses import replace
 
 from webhook import names
-from webhook.devices.requests import requested_families, requests_native_gpu
+from webhook.devices.requests import amounts_of, nonzero_families, requests_native_gpu
 from webhook.pod.view import Container
 from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
 
-DETAIL = (
-    "{first} requests a vGPU and {second} requests {other}, but different device plugins give them out, which do not share "
-    "cards; use one of them"
-)
+DETAIL = "{who}, but different device plugins give them out, which do not share cards; {advice}"
 
 
 @Validation(Level.DENY, "one pod that requests two NVIDIA families", families=VGPU_ONLY)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the other family beside the first vgpu container."""
     for container in pod.requested.get(Family.GPUSHARE, ()):
-        if Family.GPUSHARE in requested_families(container, pod.roles):
-            yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
+        amounts = amounts_of(container, pod.roles)
+        if Family.GPUSHARE in nonzero_families(amounts):
+            other = next(amount for amount in amounts if amount.family is Family.GPUSHARE and amount.value != 0)
+            yield _finding(pod, container, other.resource, context.cluster.config.vgpu.role_names[other.role])
             break
     for container in pod.view.every_container():
         if requests_native_gpu(container, pod.roles):
-            found = _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
+            found = _finding(pod, container, names.NVIDIA_GPU, context.cluster.config.vgpu.number_name)
             both = context.cluster.fleet.vgpu.native if context.cluster.fleet is not None else ""
             hint = f" (node {wording.quoted(both)} offers both; make sure that its plugins give out different cards)"
             yield replace(found, detail=found.detail + hint, doubtful=True) if both else found
             return
 
 
-def _finding(path: str, pod: ReviewedPod, container: Container, other: str) -> Finding:
-    first, second = wording.container(pod.requested[Family.VGPU][0]), wording.container(container)
-    return Finding(path, DETAIL.format(first=first, second=second, other=other))
+def _finding(pod: ReviewedPod, container: Container, resource: str, ours: str) -> Finding:
+    first = pod.requested[Family.VGPU][0]
+    second = "" if container.where == first.where else f"{wording.container(container)} requests "
+    return Finding(
+        wording.resource_path(container, resource),
+        DETAIL.format(
+            who=f"{wording.container(first)} requests a vGPU and {second}{resource}",
+            advice=f"use one of them; for a vGPU write {ours}",
+        ),
+    )
