@@ -5,11 +5,11 @@ Finds:    one that is the name of a device resource
 Why:      nothing reads it there, so the pod gets another amount than its author means.
 """
 
-from webhook.devices.dialects import ANNOTATIONS
+from webhook.devices.dialects import ANNOTATIONS, RESOURCES
 from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.dialects import spoken
 
-DETAIL = "{key} is a resource, and nothing reads it here; write it under resources.limits of a container"
+DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under resources.limits of a container"
 
 
 @Validation(
@@ -27,4 +27,6 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             for key in sorted(known & found.keys()):
                 # Of NPUs, the scheduler writes such an annotation: reserved-annotation.
                 if roles[key][0] != Family.ASCEND if key in roles else key not in told:
-                    yield Finding(f"metadata.{field}[{key}]", DETAIL.format(key=key))
+                    role = None if key in roles else RESOURCES[key]
+                    ours = "it" if role is None else pod.config.vgpu.role_names[role]
+                    yield Finding(f"metadata.{field}[{key}]", DETAIL.format(key=key, ours=ours))
