@@ -272,7 +272,7 @@ def test_equal_templates_are_reviewed_once_and_each_has_the_findings(monkeypatch
     assert [(violation.rule, violation.path) for violation in outcome.violations] == [
         (one.rule, one.path.replace("tasks[0]", f"tasks[{number}]")) for number in (0, 2, 3)
     ]
-    assert [path for path, _ in outcome.received] == [f"spec.tasks[{number}].template" for number in range(4)]
+    assert [each.path for each in outcome.pods] == [f"spec.tasks[{number}].template" for number in range(4)]
 
 
 def test_templates_beyond_the_limit_are_not_reviewed_and_a_warning_names_them():

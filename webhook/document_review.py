@@ -151,12 +151,12 @@ class Reviewed:
     @property
     def requests_devices(self) -> bool:
         """Whether a pod of it requests a device."""
-        return any(pod.requested for _, pod in self.outcome.pods)
+        return any(each.pod.requested for each in self.outcome.pods)
 
     @property
     def not_judged(self) -> list[UnjudgedDevice]:
         """The devices that its pods request and the webhook does not judge, at most 20."""
-        found = (device for _, pod in self.outcome.pods for device in unjudged_devices(pod))
+        found = (device for each in self.outcome.pods for device in unjudged_devices(each.pod))
         return list(islice(found, MAX_UNJUDGED))
 
     @property
@@ -167,7 +167,7 @@ class Reviewed:
     @property
     def found_by_shape(self) -> list[str]:
         """The paths of what looked like a pod template and was reviewed, if the kind is unknown."""
-        return [] if self.known else [template.path for template in self.outcome.templates]
+        return [] if self.known else [each.path for each in self.outcome.pods]
 
 
 def review_document(

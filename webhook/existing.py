@@ -33,6 +33,7 @@ from webhook.pod.view import PodView, mapping
 from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
 from webhook.repair import Repair, describe
 from webhook.review import context_of, review, validate
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level
 from webhook.rules.unjudged import unjudged_devices
 from webhook.rules.validate.reserved_annotation import is_reserved
@@ -191,9 +192,10 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     findings = tuple(v if v.rule not in refused else replace(v, level=Level.DENY) for v in outcome.violations)
     if outcome.mutations:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
-    requests_devices = any(pod.requested for _, pod in outcome.pods)
+    requests_devices = any(each.pod.requested for each in outcome.pods)
     unknown = "" if known else unknown_kind(request.group, request.kind)
-    others = {f"{one.resource} is not judged; {one.about}" for _, pod in outcome.pods for one in unjudged_devices(pod)}
+    devices = (one for each in outcome.pods for one in unjudged_devices(each.pod))
+    others = {f"{one.resource} is not judged; {one.about}" for one in devices}
     name = text(raw, "metadata", "name")
     return Judged(subject, name, is_pod, requests_devices, findings, unknown, tuple(sorted(others)))
 
@@ -203,7 +205,7 @@ def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) 
     raw: Any = request.object
     problems = _problems(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
     for rule in snapshot.repairs(snapshot.policy.of(request.namespace)):
-        repair = Repair(PodView(raw), context_of(request, snapshot), (rule,))
+        repair = Repair(ReviewedPod(PodView(raw), context_of(request, snapshot)), (rule,))
         if not repair.edits:
             continue
         raw = repair.draft.object

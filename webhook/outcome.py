@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.policy.schema import PolicyException
+from webhook.rules.registry import WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.texts import visible
@@ -60,6 +61,25 @@ class Violation:
     message: str
 
 
+class PodReview(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
+    """One pod of a request.
+
+    Attributes:
+        received: as it came in, or as its template describes it.
+        pod: as it was judged, after all repairs; in `mutate`, before them.
+        template: the template that it is made from, if the request is for a workload.
+    """
+
+    received: PodView
+    pod: ReviewedPod
+    template: Template | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the object has it; empty for the object itself."""
+        return self.template.path if self.template is not None else ""
+
+
 class Outcome(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
     """What became of a request.
 
@@ -71,12 +91,9 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         operations: the JSON patch.
         notices: (rule, sentence) where the author's own words were changed.
         object: the pod after mutation; the object itself where nothing was mutated.
-        pods: the pods that were judged, after mutation, each with its field path; none in `mutate`.
-        received: the pods as they came in, likewise.
-        templates: those that the pods are made from, if it is a workload.
+        pods: the pods that were reviewed.
         reviewed: False if the webhook does not review such requests.
-        pods_refused: rules that let a workload pass, but will refuse its pods.
-        never_starts: rules that let a workload and each of its pods pass, although the pods can never start together.
+        lowered: the rules that let a workload pass although no pod of it runs.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
         help_url: the policy's link for refusals; None if it has none.
         exceptions: the rules with findings that an exception lowered to audit, each with the exception.
@@ -89,12 +106,9 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     operations: tuple[dict[str, Any], ...] = ()
     notices: tuple[tuple[str, str], ...] = ()
     object: Mapping[str, Any] = MappingProxyType({})
-    pods: tuple[tuple[str, ReviewedPod], ...] = ()
-    received: tuple[tuple[str, PodView], ...] = ()
-    templates: tuple[Template, ...] = ()
+    pods: tuple[PodReview, ...] = ()
     reviewed: bool = True
-    pods_refused: tuple[str, ...] = ()
-    never_starts: tuple[str, ...] = ()
+    lowered: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE
     help_url: str | None = None
     exceptions: tuple[tuple[str, PolicyException], ...] = ()
@@ -103,6 +117,16 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     def changed_or_found(self) -> bool:
         """Whether a rule changed or found something."""
         return bool(self.mutations or self.violations or self.notices)
+
+    @property
+    def pods_refused(self) -> tuple[str, ...]:
+        """The rules that let a workload pass, but will refuse its pods."""
+        return tuple([rule for rule in self.lowered if rule not in WORKLOAD_RULES])
+
+    @property
+    def never_starts(self) -> tuple[str, ...]:
+        """The rules that let a workload and each of its pods pass, although the pods can never start together."""
+        return tuple([rule for rule in self.lowered if rule in WORKLOAD_RULES])
 
     @property
     def never_runs(self) -> tuple[str, ...]:
@@ -136,7 +160,9 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     @property
     def repaired(self) -> Mapping[str, Any]:
         """The object with all repairs, also with those that are only recorded."""
-        return self.pods[0][1].view.raw if self.pods and not self.pods[0][0] else self.object
+        if self.enforcement is ENFORCE or not self.pods or self.pods[0].template is not None:
+            return self.object
+        return self.pods[0].pod.view.raw
 
     @property
     def softened(self) -> tuple[Violation, ...]:

@@ -6,7 +6,7 @@ from webhook.outcome import MAX_FINDINGS
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.view import PodView
 from webhook.rules.base import Mutation
-from webhook.rules.context import ANY_FAMILY, EVERY_POD, Context
+from webhook.rules.context import ANY_FAMILY, EVERY_POD
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import COMPACT, shorten_json, visible
 
@@ -23,18 +23,14 @@ class Repair:
         notices: (rule, sentence) where the author's own words were changed.
     """
 
-    __slots__ = ("_context", "_pod", "_previous", "_stale", "draft", "edits", "notices", "received")
+    __slots__ = ("_context", "_pod", "_stale", "draft", "edits", "notices", "received")
 
-    def __init__(
-        self, received: PodView, context: Context, mutations: Sequence[Mutation], previous: PodView | None = None
-    ) -> None:
-        self._context = context
-        self._previous = previous  # the pod before an update
-        pod = ReviewedPod(received, context, previous)
+    def __init__(self, pod: ReviewedPod, mutations: Sequence[Mutation]) -> None:
+        self._context = pod.context
         self._pod = pod
         self._stale = False  # whether the draft is another pod
-        self.received = received
-        self.draft = Draft(received.raw)
+        self.received = pod.view
+        self.draft = Draft(pod.view.raw)
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
         requested = pod.requested
@@ -51,7 +47,7 @@ class Repair:
     def pod(self) -> ReviewedPod:
         """The pod as it is now; read again only when it is needed."""
         if self._stale:
-            self._pod = ReviewedPod(PodView(self.draft.object), self._context, self._previous)
+            self._pod = ReviewedPod(PodView(self.draft.object), self._context, self._pod.previous)
             self._stale = False
         return self._pod
 

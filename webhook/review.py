@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.errors import Malformed
 from webhook.lenient import at, obj, text
-from webhook.outcome import MAX_FINDINGS, Outcome, Violation
+from webhook.outcome import MAX_FINDINGS, Outcome, PodReview, Violation
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
@@ -21,7 +21,6 @@ from webhook.policy.schema import PolicyException
 from webhook.repair import Repair
 from webhook.rules.base import Event, Validation
 from webhook.rules.context import Context, Finding
-from webhook.rules.registry import WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import DENY, ENFORCE, Enforcement, Level, WorkloadUse
 from webhook.rules.workloads import Workload
@@ -139,9 +138,8 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     if _mirrors_static_pod(request) or _excess(request):  # `validate` refuses what is too large
         return _not_reviewed(request, "mutate")
     raw = _object(request)
-    context = Context(request, snapshot, effective)
-    received = PodView(raw)
-    repair = Repair(received, context, repairs, previous)
+    pod = ReviewedPod(PodView(raw), Context(request, snapshot, effective), previous)
+    repair = Repair(pod, repairs)
     enforcement = effective.enforcement
     return Outcome(
         id=_decision_id(request, "mutate"),
@@ -149,7 +147,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
         operations=tuple(repair.draft.operations()),
         notices=tuple(repair.notices if enforcement is ENFORCE else _notices(repair, enforcement)),
         object=repair.draft.object if enforcement is ENFORCE else raw,
-        received=(("", received),),
+        pods=(PodReview(pod.view, pod),),
         enforcement=enforcement,
     )
 
@@ -235,16 +233,15 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     raw = _object(request)
     context = Context(request, snapshot, effective)
     view = PodView(raw)
-    if effective.enforcement is ENFORCE or request.operation != "CREATE":
-        pod = ReviewedPod(view, context, previous)
-    else:
-        pod = Repair(view, context, snapshot.repairs(effective)).pod
+    pod = ReviewedPod(view, context, previous)
+    if effective.enforcement is not ENFORCE and request.operation == "CREATE":
+        pod = Repair(pod, snapshot.repairs(effective)).pod
     active = effective.for_pod(pod)
     if event is not None:
         active = tuple([entry for entry in active if event in entry[0].on])
     violations = Violations(None, _exceptions(request, effective) if effective.exceptions else None)
     violations.add(findings(pod, context, active))
-    return _verdict(request, snapshot, violations, (("", pod),), (("", view),))
+    return _verdict(request, snapshot, violations, (PodReview(view, pod),))
 
 
 def _validate_workload(
@@ -254,8 +251,7 @@ def _validate_workload(
     repairs = snapshot.repairs(effective)
     ceiling = None if snapshot.policy.workloads is WorkloadUse.DENY else Level.WARN
     violations = Violations(ceiling, _exceptions(request, effective) if effective.exceptions else None)
-    pods: list[tuple[str, ReviewedPod]] = []
-    received: list[tuple[str, PodView]] = []
+    pods: list[PodReview] = []
     notices: list[tuple[str, str]] = []
     reviewable, notice = _reviewable_templates(templates, request.size)
     if notice:
@@ -265,32 +261,22 @@ def _validate_workload(
         key = _content(template) if len(templates) > 1 else b""
         if key not in judged:
             # The controller may add what a part of a pod lacks, so every repair is made: nothing counts as missing.
-            repair = Repair(PodView(template.pod), context, repairs if template.whole else snapshot.mutations)
+            pod = ReviewedPod(PodView(template.pod), context)
+            repair = Repair(pod, repairs if template.whole else snapshot.mutations)
             judged[key] = repair, tuple(findings(repair.pod, context, effective.for_pod(repair.pod)))
         repair, found = judged[key]
-        received.append((template.path, repair.received))
-        pods.append((template.path, repair.pod))
+        pods.append(PodReview(repair.received, repair.pod, template))
         if len(notices) < MAX_FINDINGS:
             notices += _notices(repair, effective.enforcement, f"{template.path}: ")
         violations.add(found, template)
-    workload = Workload(request.group, request.kind, _object(request), dict(pods), context)
+    by_path = {each.path: each.pod for each in pods}
+    workload = Workload(request.group, request.kind, _object(request), by_path, context)
     violations.add(_workload_findings(workload, effective, running=_may_run(request)))
-    lowered = violations.lowered if effective.enforcement is ENFORCE else ()
-    return _verdict(request, snapshot, violations, tuple(pods), tuple(received))._replace(
-        notices=tuple(notices),
-        templates=tuple(reviewable),
-        pods_refused=tuple([rule for rule in lowered if rule not in WORKLOAD_RULES]),
-        never_starts=tuple([rule for rule in lowered if rule in WORKLOAD_RULES]),
-    )
+    lowered = tuple(violations.lowered) if effective.enforcement is ENFORCE else ()
+    return _verdict(request, snapshot, violations, tuple(pods))._replace(notices=tuple(notices), lowered=lowered)
 
 
-def _verdict(
-    request: Request,
-    snapshot: Snapshot,
-    violations: Violations,
-    pods: tuple[tuple[str, ReviewedPod], ...] = (),
-    received: tuple[tuple[str, PodView], ...] = (),
-) -> Outcome:
+def _verdict(request: Request, snapshot: Snapshot, violations: Violations, pods: tuple[PodReview, ...] = ()) -> Outcome:
     """What follows from the findings."""
     effective = snapshot.policy.of(request.namespace)
     return Outcome(
@@ -299,7 +285,6 @@ def _verdict(
         violations=tuple(violations.kept),
         object=request.object or {},
         pods=pods,
-        received=received,
         enforcement=effective.enforcement,
         help_url=snapshot.policy.help_url,
         exceptions=tuple(violations.excepted.items()),

@@ -6,6 +6,7 @@ import yaml
 
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
+from webhook.outcome import PodReview
 from webhook.pod.view import PodView
 from webhook.questions.review.explanation import explain_pods
 from webhook.rules.context import Context, KnownCluster
@@ -37,7 +38,8 @@ def fleet_in(file, config=CONFIG):
 def explained(pod, fleet, config=CONFIG):
     cluster = KnownCluster(config=config, policy=SETTINGS, target=TARGET, fleet=fleet)
     context = Context(creation("", "v1", "Pod", "ns", pod), cluster, EffectiveSettings())
-    return explain_pods((("", ReviewedPod(PodView(pod), context)),))
+    view = PodView(pod)
+    return explain_pods((PodReview(view, ReviewedPod(view, context)),))
 
 
 def shapes_explained(pod, fleet, config=CONFIG):

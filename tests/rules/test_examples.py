@@ -69,9 +69,9 @@ def test_an_example_is_short_and_realistic(row: RuleEntry):
     assert max(map(len, lines)) <= MAX_WIDTH
     assert rule_example.request.object is not None
     assert rule_example.request.object["metadata"]["name"]
-    assert [view.containers for _, view in rule_example.outcome.received] != []
-    for _, view in rule_example.outcome.received:
-        assert all(container.name and container.raw["image"] for container in view.containers)
+    assert [each.received.containers for each in rule_example.outcome.pods] != []
+    for each in rule_example.outcome.pods:
+        assert all(container.name and container.raw["image"] for container in each.received.containers)
 
 
 @every_rule

@@ -267,7 +267,7 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
         "user": request.user,
         "namespace": request.namespace,
         "kind": request.kind,
-        "name": request.name or (outcome.received[0][1].name if outcome.received else ""),
+        "name": request.name or (outcome.pods[0].received.name if outcome.pods else ""),
         "allowed": outcome.allowed,
         "findings": [
             {"rule": v.rule, "level": v.level, "path": v.path, "message": v.message} for v in outcome.violations
@@ -327,26 +327,26 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[str, Any]:
     """What a replay needs of the request."""
     is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
-    if outcome.reviewed and not outcome.received and not is_pod_group:
+    if outcome.reviewed and not outcome.pods and not is_pod_group:
         return {"omitted": "too large"}
     taking = snapshot.config.resources.pick, snapshot.target.rule_labels
     kept: dict[str, Any] = {}
     if request.sub_resource:
         kept["subResource"] = request.sub_resource
     try:
-        if outcome.templates or is_pod_group:
+        if is_pod_group or (outcome.pods and outcome.pods[0].template is not None):
             kept["group"] = request.group
-            excerpts = {
-                id(pod): excerpt(pod, *taking) for pod in {id(pod): pod for _, pod in outcome.received}.values()
-            }
+            unlike = {id(each.received): each.received for each in outcome.pods}  # equal templates share a pod
+            excerpts = {key: excerpt(pod, *taking) for key, pod in unlike.items()}
             kept["templates"] = [
-                _template(template, excerpts[id(pod)])  # equal templates share a pod
-                for template, (_, pod) in zip(outcome.templates, outcome.received, strict=True)
+                _template(each.template, excerpts[id(each.received)])
+                for each in outcome.pods
+                if each.template is not None
             ]
             if workload := excerpt_workload(request.object or {}):
                 kept["workload"] = workload
-        elif outcome.received:
-            kept["pod"] = excerpt(outcome.received[0][1], *taking)
+        elif outcome.pods:
+            kept["pod"] = excerpt(outcome.pods[0].received, *taking)
         if "pod" in kept and request.old_object is not None:
             kept["old"] = excerpt(PodView(request.old_object), *taking)
     except Malformed as error:  # in a field that no rule had to read for this pod

@@ -156,8 +156,10 @@ def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluste
     for number in range(GANGS):
         job = random_job(rng, f"job-{number}")
         outcome = review(request(job), snapshot)
-        for task, (_, pod) in zip(job["spec"]["tasks"], outcome.pods, strict=True):
-            task["template"]["spec"] = pod.view.raw["spec"]  # as the webhook repairs the pods when they are created
+        for task, each in zip(job["spec"]["tasks"], outcome.pods, strict=True):
+            task["template"]["spec"] = each.pod.view.raw[
+                "spec"
+            ]  # as the webhook repairs the pods when they are created
         denied = refusals(outcome)
         never = denied & NODES_DECIDE
         if denied and not never:

@@ -78,7 +78,7 @@ def _knowledge(fleet: Fleet | None) -> str:
 
 
 def _document(reviewed: Reviewed, left: int, search: ChangeSearch) -> ExplainedDocument:
-    pods = [(path, pod) for path, pod in reviewed.outcome.pods if pod.requested]
+    pods = [each for each in reviewed.outcome.pods if each.pod.requested]
     families: list[PodExplanation] = []
     more = max(len(pods) - MAX_PODS, 0)
     for pod in pods[:MAX_PODS]:

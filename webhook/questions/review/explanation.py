@@ -13,7 +13,7 @@ from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.document_review import Reviewed
 from webhook.emit import as_value
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.outcome import PodReview
 from webhook.rules.workloads import Workload
 
 SHOWN_GATED = 3
@@ -53,7 +53,7 @@ def explain_object(reviewed: Reviewed) -> ObjectExplanation:
 
 def gang_of(reviewed: Reviewed) -> GangExplanation | None:
     """Explain the pods of an object that start together; None if there are none, or the nodes are not known."""
-    request, pods = reviewed.request, dict(reviewed.outcome.pods)
+    request, pods = reviewed.request, {each.path: each.pod for each in reviewed.outcome.pods}
     if request.object is None or not any(pods):  # a pod by itself has an empty path
         return None
     context = next(iter(pods.values())).context
@@ -63,20 +63,23 @@ def gang_of(reviewed: Reviewed) -> GangExplanation | None:
     return explain_gang(judged, context.cluster.fleet.vgpu, cast("VgpuFamily", context.cluster.families[Family.VGPU]))
 
 
-def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch | None = None) -> list[PodExplanation]:
+def explain_pods(pods: Iterable[PodReview], search: ChangeSearch | None = None) -> list[PodExplanation]:
     """Explain the pods of an outcome to the nodes of each family that they request devices of.
 
     Args:
-        pods: the pods with their field paths.
+        pods: the pods.
         search: of changes, if its steps limit this and other explanations; None for a search for each pod.
     """
     return [
         explained
-        for path, pod in pods
+        for each in pods
+        for pod in (each.pod,)
         if (fleet := pod.cluster.fleet) is not None
         for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
-        for explained in pod.placement_request(family.id, path)._replace(search=search).explain(fleet.parts[family.id])
+        for explained in pod.placement_request(family.id, each.path)
+        ._replace(search=search)
+        .explain(fleet.parts[family.id])
     ]
 
 

@@ -181,10 +181,11 @@ def _document(reviewed: Reviewed, most: int) -> ReviewedDocument:
 
 def _pods(reviewed: Reviewed, most: int) -> Iterator[PodListing]:
     """The pods of a workload that will be repaired; the workload itself stays as it is."""
-    for (path, pod), (_, received) in zip(reviewed.outcome.pods, reviewed.outcome.received, strict=True):
-        if path and pod.view.raw != received.raw and most > 0:
-            lines = listing(received.raw, pod.view.raw, [], most)
-            yield PodListing(path=path, listing=tuple(lines))
+    for each in reviewed.outcome.pods:
+        received, repaired = each.received.raw, each.pod.view.raw
+        if each.template is not None and repaired != received and most > 0:
+            lines = listing(received, repaired, [], most)
+            yield PodListing(path=each.path, listing=tuple(lines))
             most -= len(lines)
 
 

@@ -130,10 +130,12 @@ class TextReport:
             self.terminal.line(INDENT, (Style.BOLD, changed), f" by {', '.join(outcome.mutations)}")
             self._difference(reviewed.request.object, outcome.repaired)
             return
-        for (path, pod), (_, received) in zip(outcome.pods, outcome.received, strict=True):
-            if path and pod.view.raw != received.raw:
-                self.terminal.line(INDENT, (Style.BOLD, "will change"), f" in the pods of {path}, once they are made")
-                self._difference(received.raw, pod.view.raw)
+        for each in outcome.pods:
+            received, repaired = each.received.raw, each.pod.view.raw
+            if each.template is not None and repaired != received:
+                where = f" in the pods of {each.path}, once they are made"
+                self.terminal.line(INDENT, (Style.BOLD, "will change"), where)
+                self._difference(received, repaired)
 
     def _difference(self, before: Any, after: Any) -> None:
         for line in difference(before, after):

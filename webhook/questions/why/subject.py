@@ -54,7 +54,9 @@ def pods_of(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> li
     elif subject.waiting:
         found = list(members(subject.waiting, context))
     else:
-        views = [(path, pod.view) for path, pod in reviewed.outcome.pods] or _views(reviewed.request, live.snapshot)
+        views = [(each.path, each.pod.view) for each in reviewed.outcome.pods] or _views(
+            reviewed.request, live.snapshot
+        )
         found = [(path, ReviewedPod(view, context)) for path, view in views]
     return found
 
