@@ -43,7 +43,7 @@ SWITCHED_OFF = {
     "percentage-to-memory": (pod(**{"number": 1, "cores": 10, "memory-percentage": 50}), {"percentage-unresolved"}),
     "default-memory": (pod(number=1, cores=10), set()),  # a whole card's memory
     "default-cores": (pod(number=1, memory=3000), set()),  # no limit of cores
-    "memory-above-card": (pod(number=1, memory=10**6, cores=10), {"memory-above-card"}),
+    "lower-memory": (pod(number=1, memory=10**6, cores=10), {"memory-above-card"}),
     "ascend-memory-template": (ASCEND, set()),  # the scheduler itself rounds up
     "scheduler-name": (sized_pod(), {"foreign-scheduler"}),
     "toleration": (sized_pod(), {"toleration-missing"}),

@@ -204,7 +204,7 @@ def test_a_truncated_warning_ends_with_an_ellipsis_after_a_whole_character():
     longest = {"name": "☕" * 80, "resources": {"limits": {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: "40k"}}}
     outcome = review(request({"spec": {"containers": [longest]}}), snapshot("rtx4090"))
     (warning,) = outcome.warnings
-    assert warning.startswith('memory-above-card: container "☕☕')
+    assert warning.startswith('lower-memory: container "☕☕')
     assert warning.endswith("…")
     assert MAX_WARNING - 3 <= len(warning.encode()) <= MAX_WARNING
 

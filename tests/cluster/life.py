@@ -37,7 +37,7 @@ POLICY = {
         {
             "match": [STRICT],
             "repairs": dict.fromkeys(
-                ["default-number", "percentage-to-memory", "limits-from-requests", "memory-above-card", "toleration"],
+                ["default-number", "percentage-to-memory", "limits-from-requests", "lower-memory", "toleration"],
                 False,
             ),
         },

@@ -14,9 +14,18 @@ from tests.server.program import until
 pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(600)]
 
 # The others need other device plugins, cards in MIG mode, or the Kubeflow operator.
-PODS = {"half-a-card": 1, "whole-card": 1, "two-cards": 1, "quarter-of-a-card": 1, "inference": 2, "gang": 3}
+PODS = {
+    "half-a-card": 1,
+    "eight-gib": 1,
+    "whole-card": 1,
+    "two-cards": 1,
+    "quarter-of-a-card": 1,
+    "inference": 2,
+    "gang": 3,
+}
 SEEN = {
     "half-a-card": {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m", "CUDA_DEVICE_SM_LIMIT=50"},
+    "eight-gib": {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m"},
     "whole-card": {"CUDA_DEVICE_SM_LIMIT=100"},
 }
 SEEN |= {"two-cards": {"CUDA_DEVICE_MEMORY_LIMIT_0=4000m", "CUDA_DEVICE_MEMORY_LIMIT_1=4000m"}}

@@ -41,6 +41,12 @@ FLEET_RULES = {
 EVERY_RULE = [*(("mutate", rule) for rule in MUTATIONS), *(("validate", rule) for rule in VALIDATIONS)]
 
 
+def test_each_rule_has_an_id_of_its_own():
+    """It is an anchor in docs/rules.md, a level of the policy and a label of metrics."""
+    ids = [rule.id for _, rule in EVERY_RULE]
+    assert len(ids) == len(set(ids))
+
+
 def test_rules_that_need_the_fleet_are_marked():
     assert {rule.id for rule in VALIDATIONS if rule.fleet} == FLEET_RULES
 

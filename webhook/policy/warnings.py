@@ -31,7 +31,7 @@ _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.instead_of} | {
     "default-number": count_missing.check.id,
     "percentage-to-memory": percentage_unresolved.check.id,
-    "memory-above-card": memory_above_card.check.id,
+    "lower-memory": memory_above_card.check.id,
     "scheduler-name": foreign_scheduler.check.id,
     "translate-dialect": foreign_dialect.check.id,
 }

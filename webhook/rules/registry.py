@@ -14,7 +14,7 @@ _MUTATIONS = (
     "percentage-to-memory",
     "default-memory",
     "default-cores",
-    "memory-above-card",
+    "lower-memory",
     "ascend-memory-template",
     "scheduler-name",
     "toleration",

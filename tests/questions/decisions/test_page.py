@@ -94,7 +94,7 @@ def test_a_decision_by_its_id(client: Any, tmp_path: Path):
 def test_a_decision_in_full(client: Any):
     page = get_page(client, "/decisions/2")
     assert '"HAMi-core", which equals no node\'s mode' in page.text
-    assert page.links("/rules/")[:2] == ["/rules/cores-range?kind=validation", "/rules/mode-invalid?kind=validation"]
+    assert page.links("/rules/")[:2] == ["/rules/cores-range", "/rules/mode-invalid"]
     assert "/decisions/1" in page.links("/decisions/")
     assert "CUDA_DISABLE_CONTROL" in page.text
     assert (

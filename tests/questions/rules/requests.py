@@ -2,5 +2,5 @@
 
 REQUESTS = {
     "rules": [{}, {"namespace": "team", "search": "memory"}],
-    "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
+    "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "namespace": "team"}],
 }

@@ -88,7 +88,7 @@ def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
     raw = placed(schedulerName="default-scheduler", tolerations=[], limits=vgpus(1, 99999, 101))
     by_rule = {finding.rule: finding for finding in judged(raw).findings}
     assert [(rule, finding.level) for rule, finding in by_rule.items()] == [
-        ("memory-above-card", "deny"),
+        ("lower-memory", "deny"),
         ("scheduler-name", "deny"),
         ("toleration", "warn"),
         ("cores-range", "deny"),
@@ -96,8 +96,8 @@ def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
     assert by_rule["scheduler-name"].path == "spec.schedulerName"
     assert by_rule["scheduler-name"].message == 'would be repaired at creation: spec.schedulerName becomes "volcano"'
     assert by_rule["toleration"].message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
-    assert "lowered to 15360" in by_rule["memory-above-card"].message
-    assert by_rule["memory-above-card"].path == "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]"
+    assert "lowered to 15360" in by_rule["lower-memory"].message
+    assert by_rule["lower-memory"].path == "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]"
 
 
 def test_findings_after_a_repair_are_reported_too():

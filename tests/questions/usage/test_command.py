@@ -73,7 +73,10 @@ def test_json_of_files(run, pods):
 @pytest.mark.parametrize(
     ("options", "row"),
     [
-        (("--by", "node"), ["gpu-b", "vgpu", "4", "2/40", "39000/327680", "12%", "40/400", "81920"]),
+        (
+            ("--by", "node"),
+            ["gpu-b", "vgpu", "4", "NVIDIA", "A100-SXM4-80GB", "2/40", "39000/327680", "12%", "40/400", "81920"],
+        ),
         (
             ("--by", "card", "-n", "other"),
             ["gpu-b", card("gpu-b", 0), "2/10", "39000/81920", "48%", "40/100", "42920", "other/b"],

@@ -1,6 +1,6 @@
 """The rules: what each does and why, its level in a namespace, and an example with what the engine answers to it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 from werkzeug.exceptions import NotFound
@@ -24,10 +24,6 @@ Search = Annotated[
     str, Field(max_length=MAX_NAME, description="words of the rule's id or description; without it all rules")
 ]
 RuleId = Annotated[str, Field(max_length=100, description="the rule's id")]
-Kind = Annotated[
-    Literal["mutation", "validation"] | None,
-    Field(description="which of a mutation and a validation with the same id; without it the mutation"),
-]
 
 
 class RuleOutline(ResponseModel):
@@ -125,9 +121,9 @@ def rules(state: ConsoleState, namespace: Namespace = "", search: Search = "") -
 
 
 @SECTION.page("/rules/<id>", "rule.html", whole=("text", "example"))
-def rule(state: ConsoleState, id: RuleId, namespace: Namespace = "", kind: Kind = None) -> RuleInFull:  # noqa: A002
+def rule(state: ConsoleState, id: RuleId, namespace: Namespace = "") -> RuleInFull:  # noqa: A002
     """A rule, with its example."""
-    row = next((row for row in rows() if row.id == id and kind in (None, row.kind)), None)
+    row = next((row for row in rows() if row.id == id), None)
     if row is None:
         raise NotFound(f"no rule is called {id!r}; /rules lists them")
     outline = _outline(row, state, state.snapshot.policy.winning_entry(namespace))

@@ -60,12 +60,13 @@ def _nodes(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tup
                 terminal.cell(node.name, MAX_CELL),
                 node.family,
                 str(len(node.cards)),
+                terminal.cell(", ".join(dict.fromkeys(card.type for card in node.cards)) or "-", MAX_CELL),
                 *_amounts(accounted, has, terminal),
                 _share(max((card.free.memory for card in node.cards), default=0)),
                 *((_memory(assigned), str(assigned.slices)) if wide else ()),
             )
 
-    head = ("NODE", "FAMILY", "DEVICES", "SLICES", "MEMORY", "CORES", "LARGEST")
+    head = ("NODE", "FAMILY", "DEVICES", "TYPE", "SLICES", "MEMORY", "CORES", "LARGEST")
     return (*head, *(("ASSIGNED", "HELD") if wide else ())), rows()
 
 
