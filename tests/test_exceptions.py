@@ -13,7 +13,7 @@ from tests.server.test_rule_that_raises import AuditLog
 from tests.timing import within
 from webhook.policy.exceptions import exception_name
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
-from webhook.review import review, validate
+from webhook.review.endpoints import review, validate
 from webhook.rules.settings import Level
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics

@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden.cases import recorded
 from tests.reviewing import DATA
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import decode, encode
 

@@ -12,7 +12,7 @@ from tests.reviewing import request
 from tests.test_enforcement import pod
 from tests.test_review import USUAL
 from webhook import names
-from webhook.review import mutate, review, validate
+from webhook.review.endpoints import mutate, review, validate
 
 KUBELET = {"username": "system:node:gpu-a", "groups": ["system:nodes", "system:authenticated"]}
 ANYBODY = {"username": "alice", "groups": ["system:authenticated"]}

@@ -11,7 +11,7 @@ from tests.deploy.clusters import USUAL, request
 from webhook import names
 from webhook.policy.policy import parse_policy
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections

@@ -5,7 +5,7 @@ import pytest
 from tests.reviewing import request, snapshot
 from webhook.policy.levels import Source, Sourced
 from webhook.policy.policy import parse_policy
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 from webhook.rules.settings import Level
 

@@ -12,7 +12,7 @@ from tests.workloads import PARTIAL_KINDS, kind_id, workload
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
 from webhook.policy.warnings import CHECKS_OF_REPAIRS
-from webhook.review import mutate, review
+from webhook.review.endpoints import mutate, review
 from webhook.rules.registry import MUTATIONS
 from webhook.snapshot import Snapshot
 

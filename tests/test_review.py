@@ -18,7 +18,7 @@ from webhook import names
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate, review, validate
+from webhook.review.endpoints import mutate, review, validate
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.snapshot import Snapshot
 

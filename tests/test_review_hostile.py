@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import webhook.review
 from tests import strategies
 from tests.hostile_bodies import hard_template
 from tests.reviewing import RECORDED, request, snapshot
@@ -26,8 +25,8 @@ from webhook.pod.patch import Edit
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
-from webhook.repair import describe
-from webhook.review import mutate, review, validate
+from webhook.review.endpoints import mutate, review, validate
+from webhook.review.repair import Repair, describe
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level
 from webhook.settings.snapshot import SnapshotInputs
@@ -243,8 +242,8 @@ class CountedBudget(SearchBudget):
 def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyPatch):
     """Templates beyond the budget are unknown, so they have no findings."""
     limit = WORK_LIMIT // 3
-    monkeypatch.setattr("webhook.review.SearchBudget", CountedBudget)
-    monkeypatch.setattr("webhook.review.WORK_LIMIT", limit)
+    monkeypatch.setattr("webhook.review.workloads.SearchBudget", CountedBudget)
+    monkeypatch.setattr("webhook.review.workloads.WORK_LIMIT", limit)
     templates = [hard_template(variant) for variant in range(400)]
     alone = [validate(vcjob(template), USUAL) for template in templates[:40]]
     cost, CountedBudget.spent = CountedBudget.spent, 0
@@ -257,13 +256,12 @@ def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyP
 
 def test_equal_templates_are_reviewed_once_and_each_has_the_findings(monkeypatch: pytest.MonkeyPatch):
     judged: list[Any] = []
-    real = webhook.review.Repair
 
     def counted(*arguments: Any) -> Any:
         judged.append(arguments)
-        return real(*arguments)
+        return Repair(*arguments)
 
-    monkeypatch.setattr("webhook.review.Repair", counted)
+    monkeypatch.setattr("webhook.review.workloads.Repair", counted)
     bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
     fine = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "1"}}}]}}
     outcome = validate(vcjob(bad, fine, bad, bad), USUAL)

@@ -11,7 +11,7 @@ from webhook.lenient import at
 from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import Template, find_templates, holds_pods, named_at
 from webhook.pod.workload_kinds import POD_GROUP
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.rules.misplaced import MAX_FOUND, misplaced
 from webhook.rules.settings import Level, WorkloadUse
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices

@@ -31,8 +31,8 @@ from webhook.outcome import Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
 from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
-from webhook.repair import Repair, describe
-from webhook.review import context_of, review, validate
+from webhook.review.endpoints import review, validate
+from webhook.review.repair import Repair, describe
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Level
 from webhook.rules.unjudged import unjudged_devices
@@ -205,7 +205,7 @@ def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) 
     raw: Any = request.object
     problems = _problems(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
     for rule in snapshot.repairs(snapshot.policy.of(request.namespace)):
-        repair = Repair(ReviewedPod(PodView(raw), context_of(request, snapshot)), (rule,))
+        repair = Repair(ReviewedPod(PodView(raw), snapshot.context_of(request)), (rule,))
         if not repair.edits:
             continue
         raw = repair.draft.object

@@ -7,8 +7,9 @@ from webhook.devices.occupancy import BoundPodReader
 from webhook.policy.levels import Effective
 from webhook.policy.policy import Policy
 from webhook.rules.base import Mutation
-from webhook.rules.context import KnownCluster
+from webhook.rules.context import Context, KnownCluster
 from webhook.rules.registry import MUTATIONS
+from webhook.wire.models import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,10 @@ class Snapshot(KnownCluster):
         """The mutations that the policy enables in a namespace, in order."""
         off = effective.repairs_off
         return tuple([rule for rule in self.mutations if rule.id not in off]) if off else self.mutations
+
+    def context_of(self, request: Request) -> Context:
+        """The input of the rules besides the pod."""
+        return Context(request, self, self.policy.of(request.namespace))
 
     def enforcing(self) -> "Snapshot":
         """The same, but enforced in every namespace: what it would refuse, and repair."""

@@ -10,7 +10,7 @@ import yaml
 
 from tests.reviewing import request
 from webhook.audit import writer as audit
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.settings.files import SAMPLES, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot

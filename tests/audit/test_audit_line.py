@@ -14,7 +14,7 @@ from webhook.audit.writer import MAX_LINE, Exchange, line
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.schema import PolicyException
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.texts import cut

@@ -16,7 +16,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.pod.environment import HIDDEN
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate, review, validate
+from webhook.review.endpoints import mutate, review, validate
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.settings.snapshot import SnapshotInputs
 

@@ -18,7 +18,7 @@ from webhook.outcome import Outcome
 from webhook.pod.excerpt import MAX_TEXT, excerpt
 from webhook.pod.selectors import MAX_WORD
 from webhook.pod.view import PodView
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.wire.models import Request
 
 SNAPSHOT = snapshot(*ALL_FAMILIES)

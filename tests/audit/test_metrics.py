@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.reviewing import DATA, RECORDED
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.server.metrics import Metrics
 from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
 from webhook.settings.table import FLEET

@@ -9,7 +9,7 @@ from tests.cluster import life
 from tests.cluster.assets import MEMORY_FACTOR
 from tests.reviewing import CONFIG, request, snapshot
 from webhook.outcome import Outcome
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level
 

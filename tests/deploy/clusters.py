@@ -15,7 +15,7 @@ from webhook.manifests.configurations import configurations
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
 from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot

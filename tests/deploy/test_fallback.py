@@ -20,7 +20,7 @@ from webhook.manifests.fallback.isolation import BETWEEN, ISOLATION, NOT_READ
 from webhook.manifests.fallback.pod import MAX_ENTRIES
 from webhook.pod.quantity import whole
 from webhook.policy.policy import Policy, parse_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Level
 from webhook.settings.snapshot import SnapshotInputs

@@ -37,7 +37,7 @@ from tests.deploy.drawing import (
 from tests.deploy.fallback import FallbackPolicies
 from webhook import names
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
 USUAL_FALLBACK = FallbackPolicies(USUAL.snapshot.config, default_policy())

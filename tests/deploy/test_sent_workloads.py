@@ -25,7 +25,7 @@ from tests.workloads import KINDS, WHOLE_KINDS, kind_id, kinds, workload
 from webhook import names
 from webhook.pod.workload_kinds import WorkloadKind
 from webhook.policy.policy import parse_policy
-from webhook.review import validate
+from webhook.review.endpoints import validate
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from tests import strategies
 from tests.reviewing import CONFIG, request
 from webhook import names
 from webhook.policy.policy import parse_policy
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 
 POLICY = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")

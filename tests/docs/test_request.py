@@ -9,7 +9,7 @@ from tests.docs.commands import README
 from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks
 from tests.reviewing import ALL_FAMILIES, request, snapshot
-from webhook.review import review
+from webhook.review.endpoints import review
 
 PAGE = (DOCS / "request.md").read_text()
 MANIFESTS = [yaml.safe_load(block.text) for block in blocks(PAGE, "yaml")]

@@ -27,7 +27,7 @@ from webhook.manifests.configurations import Installation
 from webhook.manifests.fallback.isolation import ISOLATION
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.policy.policy import parse_policy
-from webhook.review import validate
+from webhook.review.endpoints import validate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.suites.rulebook import rows
 

@@ -13,7 +13,7 @@ from tests.reviewing import DATA, RECORDED
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import default_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot

@@ -15,7 +15,7 @@ from webhook.devices.vgpu.slices import Need
 from webhook.outcome import Outcome
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET
 from webhook.volcano.target import Target

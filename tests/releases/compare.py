@@ -13,7 +13,7 @@ from tests.releases.fleets import Object, RandomFleet, random_fleet
 from tests.reviewing import NODES_DECIDE, request
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import parse_policy
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.snapshot import Snapshot
 from webhook.volcano.scheduler import DEVICESHARE, POLICIES, SCHEDULE_POLICY, parse_scheduler_conf

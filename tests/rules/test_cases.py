@@ -32,7 +32,7 @@ from tests.cases import check_each
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET

@@ -14,7 +14,7 @@ from webhook.devices.dialects import DIALECTS, Place
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate
+from webhook.review.endpoints import mutate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import creation
 

@@ -8,7 +8,6 @@ from tests.rules.test_cases import ALL, _request, _snapshot
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.pod.view import CONTAINER_FIELDS, OPTIONAL_FIELDS, SPEC_FIELDS, PodView
-from webhook.review import context_of
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.reviewed_pod import ReviewedPod
 
@@ -20,7 +19,7 @@ SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
 def test_a_finding_needs_one_of_the_rules_fields(case: dict[str, Any]):
     request, snapshot = _request(case), _snapshot(case)
     try:
-        context = context_of(request, snapshot)
+        context = snapshot.context_of(request)
         pod = ReviewedPod(PodView(request.object or {}), context)
         reporting = {rule.id for rule in SOME_FIELDS if list(rule.check(pod, context))}
     except Malformed:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import parse_policy
-from webhook.review import validate
+from webhook.review.endpoints import validate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues

@@ -10,7 +10,7 @@ from tests.reviewing import request
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import parse_policy
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.collections import Collections
 from webhook.volcano.quotas import Quotas, read_quota

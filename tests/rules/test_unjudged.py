@@ -7,7 +7,6 @@ from tests.reviewing import CONFIG, snapshot
 from webhook.devices.nodes import read_node
 from webhook.pod.view import PodView
 from webhook.policy.policy import default_policy
-from webhook.review import context_of
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
 from webhook.settings.snapshot import SnapshotInputs
@@ -23,7 +22,7 @@ NODES = SnapshotInputs(CONFIG, default_policy(), [PLAIN_GPUS]).snapshot()
 
 def found(limits: dict[str, Any], settings: Snapshot, **resources: Any) -> list[tuple[str, str]]:
     raw = {"spec": {"containers": [{"name": "main", "resources": {"limits": limits, **resources}}]}}
-    context = context_of(creation("u", "v1", "Pod", "default", raw), settings)
+    context = settings.context_of(creation("u", "v1", "Pod", "default", raw))
     return [(device.resource, device.about) for device in unjudged_devices(ReviewedPod(PodView(raw), context))]
 
 

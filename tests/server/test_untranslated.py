@@ -2,7 +2,7 @@
 
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.rules.validate.foreign_dialect import NOT_SENT
 from webhook.server.state import ServerState
 from webhook.settings.snapshot import SnapshotInputs

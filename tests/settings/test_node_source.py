@@ -19,7 +19,7 @@ from webhook.cluster.sources import NodeSource
 from webhook.devices.config_file import parse_device_config
 from webhook.names import VGPU_NUMBER
 from webhook.policy.policy import default_policy
-from webhook.review import validate
+from webhook.review.endpoints import validate
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
 
 CONFIG = default_device_config()

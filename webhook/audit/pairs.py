@@ -15,7 +15,7 @@ from webhook.audit.filters import MAX_GLOB, Filter, Moment, exactly
 from webhook.errors import Malformed
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
-from webhook.review import mutate
+from webhook.review.endpoints import mutate
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

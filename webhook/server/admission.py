@@ -15,7 +15,7 @@ from webhook.audit import writer as audit
 from webhook.audit.writer import AuditLogWriter, Exchange
 from webhook.errors import RequestError, TooLarge, WrongMediaType
 from webhook.outcome import Outcome
-from webhook.review import mutate, validate
+from webhook.review.endpoints import mutate, validate
 from webhook.server.framing import MAX_BODY, Head
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState

@@ -13,7 +13,7 @@ from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
-from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
+from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.base import Mutation, Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level

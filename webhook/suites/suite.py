@@ -23,7 +23,7 @@ from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.outcome import WORDS, Outcome
-from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
+from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.rules.settings import Level
 from webhook.settings.files import SAMPLES

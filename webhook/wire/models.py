@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from webhook import names
+from webhook.errors import Malformed
+
 ApiVersion = Literal["admission.k8s.io/v1", "admission.k8s.io/v1beta1"]
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -89,3 +92,24 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
     unread: str = ""
     groups: Sequence[str] = ()
     day: date | None = None
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether the object is a pod."""
+        return self.kind == "Pod" and self.group == ""
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether the object binds a pod to a node."""
+        return self.kind == names.BINDING and self.group == ""
+
+    @property
+    def new_object(self) -> dict[str, Any]:
+        """The object of an operation that must have one.
+
+        Raises:
+            Malformed: it has none.
+        """
+        if self.object is None:
+            raise Malformed("request.object", "an object", None)
+        return self.object

@@ -34,7 +34,7 @@ from tests.e2e.volcano.scheduler import (
 )
 from tests.reviewing import NODES_DECIDE, refusals, request
 from webhook.outcome import Outcome
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.rules.settings import Level
 from webhook.snapshot import Snapshot
 

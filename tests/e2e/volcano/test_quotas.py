@@ -30,7 +30,7 @@ from tests.e2e.volcano.scheduler import (
 )
 from tests.reviewing import request
 from webhook import names
-from webhook.review import review
+from webhook.review.endpoints import review
 from webhook.snapshot import Snapshot
 from webhook.volcano.collections import Collections
 from webhook.volcano.quotas import Quotas, read_quota

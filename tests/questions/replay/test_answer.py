@@ -31,7 +31,7 @@ from webhook.questions.replay.answer import (
     ReplayVerdict,
     rebuild,
 )
-from webhook.review import mutate
+from webhook.review.endpoints import mutate
 from webhook.rules.settings import Level
 from webhook.settings.snapshot import default_device_config
 from webhook.snapshot import Snapshot

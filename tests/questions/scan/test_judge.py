@@ -18,7 +18,7 @@ from webhook.existing import Judged, Tally, is_scanned, judge, subject_of, why_l
 from webhook.inputs.documents import Document
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
-from webhook.review import mutate
+from webhook.review.endpoints import mutate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 

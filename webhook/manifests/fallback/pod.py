@@ -10,7 +10,7 @@ from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY
 from webhook.manifests.cel import list_of, map_of, quoted, sentence, text
 from webhook.manifests.configurations import Object
 from webhook.pod.size import MAX_CONTAINERS
-from webhook.review import POD_TOO_LARGE
+from webhook.review.too_large import POD_TOO_LARGE
 
 # Less than the webhook reviews: the API server limits the cost of an expression, and its time is that of every request.
 MAX_ENTRIES = 1_000

@@ -19,7 +19,6 @@ from webhook.inputs.positions import steps_of
 from webhook.pod.patch import Draft, Edit, field_path
 from webhook.pod.templates import Template, read_templates
 from webhook.pod.view import PodView
-from webhook.review import context_of
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import DialectUse
@@ -85,7 +84,7 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     request = to_review(document)
     raw = request.object or {}
     uses = dict.fromkeys([dialect] if dialect else DIALECTS, DialectUse.TRANSLATE)
-    context = context_of(request, snapshot)
+    context = snapshot.context_of(request)
     context = context._replace(effective=replace(context.effective, dialects=uses))
     draft, told = Draft(raw), list[str]()
     for template in _templates(request, snapshot):

@@ -43,7 +43,7 @@ from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
 from webhook.questions.decisions.counts import to_decision_summary
 from webhook.questions.decisions.text import JsonLines, Listing, show_decision, show_summary, skipped_text
-from webhook.review import POD_TOO_LARGE
+from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.texts import matches
 

@@ -13,7 +13,7 @@ from webhook.emit import as_value, difference, to_json, to_yaml
 from webhook.outcome import OutcomeWord
 from webhook.questions.review import explanation
 from webhook.questions.review.explanation import ObjectExplanation, gang_value, to_value
-from webhook.review import POD_TOO_LARGE
+from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Enforcement
 from webhook.snapshot import Snapshot

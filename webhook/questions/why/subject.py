@@ -11,7 +11,6 @@ from webhook.inputs.documents import Document
 from webhook.live import LiveCluster, PodGroup, key_of
 from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
-from webhook.review import context_of
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.snapshot import Snapshot
@@ -41,7 +40,7 @@ class WaitingObject:
 
 def scheduler_context(request: Request, snapshot: Snapshot) -> Context:
     """What the scheduler reads pods in: no rule corrects what the author wrote."""
-    context = context_of(request, snapshot)
+    context = snapshot.context_of(request)
     return context._replace(effective=replace(context.effective, levels={}))
 
 

@@ -10,7 +10,7 @@ from webhook.questions.doctor.check import Ended, Results, known, need, warning
 from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, listed, namespace_of, place_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_configurations, service
 from webhook.questions.doctor.volcano import workload_of
-from webhook.review import mutate
+from webhook.review.endpoints import mutate
 from webhook.rules.settings import Enforcement
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot

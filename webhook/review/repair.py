@@ -8,6 +8,7 @@ from webhook.pod.view import PodView
 from webhook.rules.base import Mutation
 from webhook.rules.context import ANY_FAMILY, EVERY_POD
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import Enforcement
 from webhook.texts import COMPACT, shorten_json, visible
 
 SHOWN = 80  # characters of a value
@@ -70,6 +71,13 @@ class Repair:
         noticed = {rule for rule, _ in self.notices}
         yield from [(rule, describe(edits)) for rule, edits in self.edits.items() if rule not in noticed]
         yield from self.notices
+
+    def messages(self, enforcement: Enforcement, place: str = "") -> Iterator[tuple[str, str]]:
+        """What the author reads: changes of the author's own words, or all changes that are not made."""
+        warn = enforcement is Enforcement.WARN
+        before = f"would be repaired: {place}" if warn else place
+        for rule, detail in self.proposals() if warn else self.notices:
+            yield rule, f"{before}{detail}"
 
 
 def describe(edits: Sequence[Edit]) -> str:

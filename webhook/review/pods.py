@@ -1,0 +1,94 @@
+"""Reviews a pod, or a Binding as an update of its pod."""
+
+from webhook import names
+from webhook.outcome import Outcome, PodReview
+from webhook.pod.view import PodView
+from webhook.policy.levels import Effective
+from webhook.review.repair import Repair
+from webhook.review.too_large import excess, refuse_unread
+from webhook.review.verdict import decision_id, not_reviewed, verdict
+from webhook.review.violations import Violations, exceptions_of, findings
+from webhook.rules.base import Event
+from webhook.rules.context import Context
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import ENFORCE
+from webhook.snapshot import Snapshot
+from webhook.wire.models import Request
+
+_EVENTS: dict[str, Event] = {  # by the subresource that an update writes
+    "": "update",
+    "status": "update",
+    "binding": "binding",
+    "ephemeralcontainers": "ephemeral",
+}
+
+
+def repair_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    """Repair a new pod, or new ephemeral containers. Other updates pass; `validate_pod` refuses what is too large."""
+    repairs, previous = snapshot.repairs(effective), None
+    if request.operation != "CREATE" or request.sub_resource:
+        event = _EVENTS.get(request.sub_resource) if request.operation == "UPDATE" else None
+        repairs, previous = tuple([rule for rule in repairs if event in rule.on]), PodView(request.old_object or {})
+        if not repairs:
+            return not_reviewed(request, "mutate")
+    if _mirrors_static_pod(request) or excess(request):
+        return not_reviewed(request, "mutate")
+    raw = request.new_object
+    pod = ReviewedPod(PodView(raw), Context(request, snapshot, effective), previous)
+    repair = Repair(pod, repairs)
+    enforcement = effective.enforcement
+    return Outcome(
+        id=decision_id(request, "mutate"),
+        mutations=tuple(repair.edits),
+        operations=tuple(repair.draft.operations()),
+        notices=tuple(repair.notices if enforcement is ENFORCE else repair.messages(enforcement)),
+        object=repair.draft.object if enforcement is ENFORCE else raw,
+        pods=(PodReview(pod.view, pod),),
+        enforcement=enforcement,
+    )
+
+
+def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    """Judge a new pod, or what an update changes of an old one."""
+    if _mirrors_static_pod(request):
+        return not_reviewed(request, "validate")
+    event: Event | None = None
+    previous = None
+    if request.operation == "UPDATE":
+        event = _EVENTS.get(request.sub_resource)
+        if event is None:
+            return not_reviewed(request, "validate")
+        previous = PodView(request.old_object or {})
+    elif request.sub_resource:
+        return not_reviewed(request, "validate")
+    if problem := excess(request):
+        return refuse_unread(request, snapshot, effective, problem)
+    view = PodView(request.new_object)
+    pod = ReviewedPod(view, Context(request, snapshot, effective), previous)
+    if effective.enforcement is not ENFORCE and request.operation == "CREATE":
+        pod = Repair(pod, snapshot.repairs(effective)).pod
+    active = effective.for_pod(pod)
+    if event is not None:
+        active = tuple([entry for entry in active if event in entry[0].on])
+    violations = Violations(None, exceptions_of(request, effective) if effective.exceptions else None)
+    violations.add(findings(pod, active))
+    return verdict(request, snapshot, effective, violations, (PodReview(view, pod),))
+
+
+def validate_binding(binding: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    """Judge a Binding as the update of a pod of which nothing is known: its annotations become the pod's."""
+    pod = {"kind": names.BINDING, "metadata": binding.new_object.get("metadata")}
+    update = binding._replace(operation="UPDATE", sub_resource="binding", object=pod, old_object={})
+    return validate_pod(update, snapshot, effective)
+
+
+def _mirrors_static_pod(request: Request) -> bool:
+    """Whether a kubelet creates the API server's copy of a static pod, which runs already, whatever happens to the copy.
+
+    The annotation alone proves nothing, as every user who may create pods can write it.
+    """
+    if request.operation != "CREATE" or names.KUBELETS not in request.groups:
+        return False
+    metadata = request.object.get("metadata") if request.object is not None else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and names.MIRROR in annotations

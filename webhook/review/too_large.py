@@ -1,0 +1,48 @@
+"""What is too large to be reviewed."""
+
+from collections.abc import Sequence
+
+from webhook.outcome import Outcome
+from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
+from webhook.pod.templates import Template
+from webhook.policy.levels import Effective
+from webhook.review.verdict import verdict
+from webhook.review.violations import Violations
+from webhook.rules.context import Finding
+from webhook.rules.settings import DENY
+from webhook.snapshot import Snapshot
+from webhook.wire.models import Request
+
+NOT_REVIEWED = "not-reviewed"  # in the place of a rule's id: templates that are too large
+POD_TOO_LARGE = "pod-too-large"  # likewise: a pod
+
+
+def reviewable_templates(templates: Sequence[Template], body_size: int) -> tuple[Sequence[Template], str]:
+    """The templates to review, and a sentence if these are not all: their pods are reviewed when they are created."""
+    if len(templates) == 1 and is_surely_small(templates[0].pod, body_size):
+        return templates, ""
+    size = Size()
+    for number, template in enumerate(templates):
+        problem = size.add(template.pod)
+        if number == MAX_TEMPLATES:
+            problem = f"{len(templates)} templates are too many, at most {MAX_TEMPLATES} are reviewed"
+        if problem:
+            rest = f"{template.path} and what follows it are" if number + 1 < len(templates) else f"{template.path} is"
+            return templates[:number], f"{rest} not reviewed now, but when the pods are created: {problem}"
+    return templates, ""
+
+
+def excess(request: Request) -> str:
+    """What of a pod, or of its previous version, is too much to be reviewed, for people; empty if nothing is."""
+    for pod in (request.object, request.old_object):
+        if pod is not None and not is_surely_small(pod, request.size) and (problem := Size().add(pod)):
+            return problem
+    return request.unread
+
+
+def refuse_unread(request: Request, snapshot: Snapshot, effective: Effective, problem: str) -> Outcome:
+    """Refuse an object unread: reviewing a part of it could miss what a rule refuses."""
+    what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
+    violations = Violations()
+    violations.add([(POD_TOO_LARGE, DENY, Finding("spec", f"the {what} is too large: {problem}{remedy}"))])
+    return verdict(request, snapshot, effective, violations)

@@ -1,0 +1,106 @@
+"""Runs the validations, and collects what they find."""
+
+from collections.abc import Iterable, Iterator
+
+from webhook.lenient import obj
+from webhook.outcome import MAX_FINDINGS, Violation
+from webhook.pod.templates import Template
+from webhook.policy.exceptions import Exceptions, exception_name
+from webhook.policy.levels import Active, Effective
+from webhook.policy.schema import PolicyException
+from webhook.rules.base import Validation
+from webhook.rules.context import Finding
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.settings import DENY, Level
+from webhook.rules.workloads import Workload
+from webhook.wire.models import Request
+
+Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
+
+
+def findings(pod: ReviewedPod, active: Active) -> Iterator[Found]:
+    """Run the validations on one pod."""
+    context = pod.context
+    for rule, level in active:
+        if not rule.verdict or pod.never:
+            found = rule.check(pod, context)
+        elif pod.doubts:
+            found = [doubt.finding for doubt in pod.doubts if doubt.never.reason.rule == rule.id]
+        else:
+            continue
+        count = 0
+        for finding in found:
+            doubtful = level is DENY and (finding.doubtful or _is_unsure(rule, pod))
+            own = Level.WARN if doubtful else level
+            if finding.ceiling is not DENY:
+                own = own.at_most(finding.ceiling)
+            yield rule.id, own, finding
+            count += own is level
+            if count == MAX_FINDINGS:
+                break  # these have the level of the rule: more of them cannot change the verdict
+
+
+def _is_unsure(rule: Validation, pod: ReviewedPod) -> bool:
+    """Whether what a rule finds depends on nodes that are unknown, or on devices that a DeviceClass serves."""
+    if rule.fleet and not pod.cluster.knows_nodes:
+        return True
+    served = pod.served_elsewhere
+    return bool(served) and rule.yields_to(served, pod.requested)
+
+
+def workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:
+    """Run the validations on a workload as a whole; pods that run already count, so an update is not refused."""
+    for rule, level, check in effective.for_workloads:
+        for finding in check(workload, workload.context):
+            doubtful = level is DENY and (running or finding.doubtful)
+            yield rule, Level.WARN if doubtful else level, finding
+
+
+class Violations:
+    """Collects findings; keeps so many, yet never misses a denial.
+
+    Attributes:
+        kept: the findings.
+        denied: whether one of them denies.
+        lowered: the rules whose denials the ceiling lowered, in order.
+        excepted: the rules with findings that an exception lowered, each with the exception.
+    """
+
+    __slots__ = ("_ceiling", "_exceptions", "denied", "excepted", "kept", "lowered")
+
+    def __init__(self, ceiling: Level | None = None, exceptions: Exceptions | None = None) -> None:
+        self.kept: list[Violation] = []
+        self.denied = False
+        self.lowered: dict[str, None] = {}
+        self.excepted: dict[str, PolicyException] = {}
+        self._ceiling = ceiling  # denials become this
+        self._exceptions = exceptions
+
+    def add(self, found: Iterable[Found], template: Template | None = None) -> None:
+        """Add the findings of one pod."""
+        for rule, level, finding in found:
+            self._add(rule, level, finding, template)
+
+    def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
+        if self._exceptions is not None and level is not Level.AUDIT and (exception := self._exceptions.of(rule)):
+            level = Level.AUDIT
+            self.excepted[rule] = exception
+        ceiling = self._ceiling if template is None or template.whole else Level.WARN
+        if level is DENY and ceiling is not None:
+            level = ceiling
+            self.lowered[rule] = None
+        first_denial = level is DENY and not self.denied
+        self.denied = self.denied or first_denial
+        if len(self.kept) < MAX_FINDINGS or first_denial:
+            path, message = finding.path, finding.detail
+            if template is not None:
+                path, message = template.field(path), f"{template.path}: {message}"
+            self.kept.append(Violation(rule, level, path, message))
+
+
+def exceptions_of(request: Request, effective: Effective) -> Exceptions | None:
+    """The exceptions that may hold for a pod, or for the pods of a workload."""
+    if request.day is None:
+        return None
+    name = exception_name(obj(request.object, "metadata"), request.name, is_pod=request.is_pod or request.is_binding)
+    return Exceptions(effective.exceptions, name, request.day)
