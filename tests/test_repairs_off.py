@@ -11,7 +11,6 @@ from tests.test_enforcement import pod
 from tests.workloads import PARTIAL_KINDS, kind_id, workload
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
-from webhook.policy.warnings import CHECKS_OF_REPAIRS
 from webhook.review.endpoints import mutate, review
 from webhook.rules.registry import MUTATIONS
 from webhook.snapshot import Snapshot
@@ -88,11 +87,6 @@ def test_a_repair_can_be_off_in_some_namespaces():
     assert repairs_in("b") == {"toleration"}
     assert repairs_in("a") == set()
     assert repairs_in("ab") == {"toleration"}
-
-
-def test_policy_check_has_the_check_of_each_repair():
-    check_of_repair = {rule: check for rule, (_, checks) in SWITCHED_OFF.items() for check in checks}
-    assert check_of_repair == CHECKS_OF_REPAIRS
 
 
 @pytest.mark.parametrize("kind", PARTIAL_KINDS, ids=kind_id)

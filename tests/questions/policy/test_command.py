@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
-from webhook.policy.effective import effective_policy
 from webhook.policy.policy import default_policy, parse_policy
+from webhook.questions.policy.effective import effective_policy
 from webhook.questions.policy.text import effective_yaml
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level, Settings

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.test_repairs_off import SWITCHED_OFF
 from tests.timing import within
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import NamespaceEntry
-from webhook.policy.warnings import MAX_COMPARED, _within, warnings_of
+from webhook.questions.policy.warnings import CHECKS_OF_REPAIRS, MAX_COMPARED, _within, warnings_of
 
 
 def check_policy(**document):
@@ -239,3 +240,8 @@ def test_a_repair_that_is_off_without_a_denying_check_has_a_warning():
 def test_an_entry_that_lowers_the_check_of_a_repair_that_is_off_has_a_warning(entry, path):
     warnings = check_policy(repairs={"limits-from-requests": "off"}, namespaces=[{"match": ["a"]} | entry])
     assert [where for where, _ in warnings] == ([f"namespaces.0.{path}"] if path else [])
+
+
+def test_each_repair_has_its_check():
+    check_of_repair = {rule: check for rule, (_, checks) in SWITCHED_OFF.items() for check in checks}
+    assert check_of_repair == CHECKS_OF_REPAIRS

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from webhook.emit import lines, to_json, to_yaml
-from webhook.policy.effective import EffectivePolicy
 from webhook.policy.policy import Policy
+from webhook.questions.policy.effective import EffectivePolicy
 from webhook.texts import visible
 
 WIDTH = 100
