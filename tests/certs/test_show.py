@@ -109,7 +109,7 @@ def without_fingerprints_and_dates(text: str) -> str:
 
 
 def test_the_documentation_shows_the_real_output(api: CertsApiServer, certs: Certs):
-    page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     certs("ensure")
     certs("ensure", "--rotate-ca")
     (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

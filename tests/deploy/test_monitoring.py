@@ -66,8 +66,8 @@ def test_an_alert_has_a_severity_a_description_and_a_runbook(rule: dict[str, dic
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
     source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
-    assert f"\n## {rule['alert']}\n" in (ROOT / "docs" / "alerts.md").read_text()
-    assert rule["annotations"]["runbook_url"] == f"{source}/blob/main/docs/alerts.md#{str(rule['alert']).lower()}"
+    assert f"\n### {rule['alert']}\n" in (ROOT / "docs" / "operations.md").read_text()
+    assert rule["annotations"]["runbook_url"] == f"{source}/blob/main/docs/operations.md#{str(rule['alert']).lower()}"
     used = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
     kept = set(re.findall(r"by \((\w+)\)", str(rule["expr"]))) | ({"pod"} if "by (" not in str(rule["expr"]) else set())
     assert used <= kept

@@ -19,7 +19,7 @@ TO_ADD = """the rule {row.id} has no example. Add the file
 
 with a short Pod that this rule, and no other, {verb} on the sample fleet and device config (webhook/samples), and a case
 with its name to webhook/rules/examples/suite.yaml. A case can change settings, as validate/percentage-unresolved does;
-docs/policy-tests.md lists them. `vgpu-webhook test --update webhook/rules/examples` writes what it expects. Then
+docs/ci.md lists them. `vgpu-webhook test --update webhook/rules/examples` writes what it expects. Then
 `python -m tests.docs` puts the rule into the table of docs/rules.md."""
 
 

@@ -382,4 +382,4 @@ def test_a_changed_policy_fails_the_example(tmp_path: Path, run):
 
 def test_the_documentation_shows_the_example():
     suite = (EXAMPLE / "suite.yaml").read_text()
-    assert f"```yaml\n{suite}```\n" in (ROOT / "docs" / "policy-tests.md").read_text()
+    assert f"```yaml\n{suite}```\n" in (ROOT / "docs" / "ci.md").read_text()
