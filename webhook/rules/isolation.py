@@ -64,7 +64,7 @@ def overriding(families: frozenset[Family]) -> tuple[frozenset[str], tuple[str, 
     )
 
 
-def _examples(family: str) -> tuple[str, ...]:
+def examples(family: str) -> tuple[str, ...]:
     """The variables that override the isolation of a family's devices; where there are more, what they begin with and `…`."""
     return (*_NAMES[family], *(f"{start}…" for start in _PREFIXES[family]))
 
@@ -73,7 +73,7 @@ def first_behind(prefix: str, families: Collection[str]) -> str | None:
     """A variable that overrides the isolation and consists of a prefix and at least one character; None if there is none."""
     for family in _NAMES:
         if family in families:
-            behind = [name for name in _examples(family) if name.startswith(prefix) and name != prefix]
+            behind = [name for name in examples(family) if name.startswith(prefix) and name != prefix]
             behind += [f"{start}…" for start in _PREFIXES[family] if prefix.startswith(start)]
             if behind:
                 return behind[0]

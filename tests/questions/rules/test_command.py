@@ -10,7 +10,7 @@ import yaml
 import webhook.review.too_large
 from tests.cases import each_case
 from webhook.questions.rules.text import cell
-from webhook.rules.isolation import ISOLATED, _examples
+from webhook.rules.isolation import ISOLATED, examples
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 
@@ -78,7 +78,7 @@ def test_one_rule_shows_its_docstring_example_and_result(rule, run):
 
 def test_isolation_env_lists_its_variables(run):
     listed = set(re.findall(r"[A-Z]+_[A-Z_]+…?", run("rules", "isolation-env").out.partition("Example:")[0]))
-    assert listed == {name for family in ISOLATED for name in _examples(family)}
+    assert listed == {name for family in ISOLATED for name in examples(family)}
 
 
 def test_a_repair_shows_its_changes_as_review_does(run):
