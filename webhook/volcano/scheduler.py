@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from webhook import names
 from webhook.errors import ConfigError
 from webhook.lenient import obj, objs, text
 
@@ -15,6 +16,9 @@ NODE_GROUP = "nodegroup"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
 NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
 EXCLUSIVE_RULES = f"{DEVICESHARE}.GPUExclusiveRules"
+CONFIG_NAME = f"{DEVICESHARE}.KnownGeometriesCMName"
+CONFIG_NAMESPACE = f"{DEVICESHARE}.KnownGeometriesCMNamespace"
+DEFAULT_CONFIG_NAMESPACE = "kube-system"
 
 MAX_RULES = 100  # of EXCLUSIVE_RULES; the scheduler reads more
 
@@ -54,6 +58,21 @@ class SchedulerConf:
         """An argument of a plugin; None if it is not set."""
         found = self.plugin(plugin)
         return found.arguments.get(name) if found is not None else None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments of deviceshare; empty if it is not in use."""
+        found = self.plugin(DEVICESHARE)
+        return found.arguments if found is not None else {}
+
+    @property
+    def config_place(self) -> tuple[str, str]:
+        """Namespace and name of the device config that the scheduler reads."""
+        name, namespace = self.arguments.get(CONFIG_NAME), self.arguments.get(CONFIG_NAMESPACE)
+        return (
+            namespace if isinstance(namespace, str) else DEFAULT_CONFIG_NAMESPACE,
+            name if isinstance(name, str) else names.DEVICE_CONFIG_MAP,
+        )
 
     @property
     def schedule_policy(self) -> str | None:

@@ -9,9 +9,9 @@ import yaml
 
 from tests.cases import each_case
 from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, render, secret, without
-from webhook.questions.doctor.check import Status
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.questions.doctor.registry import CHECKS, examine
+from webhook.results import Status
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
 EACH = [(check, case) for check, cases in CASES.items() for case in cases]

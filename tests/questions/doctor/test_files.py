@@ -9,10 +9,10 @@ import yaml
 
 from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy, render, secret
 from webhook.errors import ConfigError
-from webhook.questions.doctor.check import Status
 from webhook.questions.doctor.facts import ObjectKind, Unread
 from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.registry import examine
+from webhook.results import Status
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.questions.doctor.cluster import facts_of, healthy, render
 from tests.strategies import hostile, json_objects, json_values, mangled
-from webhook.questions.doctor.check import CheckResult
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind
 from webhook.questions.doctor.registry import CHECKS, examine
+from webhook.results import CheckResult
 
 TEXTS = ("device-config.yaml", "volcano-scheduler.conf", "policy.yaml")
 

@@ -10,10 +10,10 @@ from tests.questions.doctor.cluster import NOW, READY, check_results, facts_of, 
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError
-from webhook.questions.doctor.check import Status
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread, namespace_of
 from webhook.questions.doctor.gather import api_path, facts_from_cluster
 from webhook.questions.doctor.registry import examine
+from webhook.results import Status
 
 READYZ = "/api/v1/namespaces/vgpu-webhook/services/https:vgpu-webhook:443/proxy/readyz"
 

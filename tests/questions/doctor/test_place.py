@@ -6,8 +6,8 @@ import pytest
 
 from tests.questions.doctor.cluster import check_results
 from tests.questions.doctor.test_checks import facts_for
-from webhook.questions.doctor.check import Status
 from webhook.questions.doctor.setup import service
+from webhook.results import Status
 
 USUAL = {"name": "nothing is changed"}
 

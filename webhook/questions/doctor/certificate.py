@@ -11,8 +11,8 @@ from webhook.emit import ResponseModel
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.mistakes import mistake_in_file
-from webhook.questions.doctor.check import CheckResult, broken
 from webhook.questions.doctor.checks.certificates import MAX_BYTES, RENEW, check_validity, hosts, load
+from webhook.results import CheckResult, broken
 from webhook.texts import shorten
 
 MAX_NAMES = 20

@@ -1,46 +1,15 @@
-"""A check, and its results."""
+"""A check of the doctor, which may end before it knows."""
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable
 from typing import TypeVar
 
 from webhook.questions.doctor.facts import Unread
 from webhook.questions.doctor.setup import Setup
+from webhook.results import CheckResult, Results, Status
 
 T = TypeVar("T")
 
-
-class Status(StrEnum):
-    """The outcome of a check for one thing."""
-
-    OK = "ok"
-    WARNING = "warning"
-    BROKEN = "broken"
-    UNCHECKED = "not checked"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What a check found out about one thing.
-
-    Attributes:
-        status: the outcome.
-        message: what was found; for `not checked`, why it could not be read.
-        remedy: what to do about it; empty if all is well.
-        check: the id of the check; `examine` sets it.
-    """
-
-    status: Status
-    message: str
-    remedy: str = ""
-    check: str = ""
-
-
-# A check of one subject: it yields what is wrong, and returns what is well, which counts only if nothing is wrong. It raises
-# `Ended` where it can go no further.
-Results = Generator[CheckResult, None, str]
-Check = Callable[[Setup], Results]
+Check = Callable[[Setup], Results]  # it raises `Ended` where it can go no further
 
 
 class Ended(Exception):  # no error: `results_of` adds the result
@@ -70,21 +39,6 @@ def need(gap: Unread | None) -> None:
     """
     if gap is not None:
         raise Ended(unchecked(gap))
-
-
-def ok(message: str) -> CheckResult:
-    """All is well."""
-    return CheckResult(Status.OK, message)
-
-
-def warning(message: str, remedy: str) -> CheckResult:
-    """Something does not work as one may expect."""
-    return CheckResult(Status.WARNING, message, remedy)
-
-
-def broken(message: str, remedy: str) -> CheckResult:
-    """Because of it pods fail, stay pending, or are admitted unchecked."""
-    return CheckResult(Status.BROKEN, message, remedy)
 
 
 def unchecked(unread: Unread) -> CheckResult:

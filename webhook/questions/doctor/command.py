@@ -12,10 +12,10 @@ from webhook.cli.options import FILE, output_option, warnings_as_errors_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
 from webhook.manifests.configurations import configurations
-from webhook.questions.doctor.check import Status
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.questions.doctor.text import as_json, show
+from webhook.results import Status
 from webhook.settings.table import POLICY
 
 _EPILOG = """

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from webhook.errors import WebhookError
 from webhook.manifests.configurations import configurations
-from webhook.questions.doctor.check import CheckResult
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.registry import examine
+from webhook.results import CheckResult
 from webhook.worker import Background
 
 FRESH_SECONDS = 60.0  # after which a result is replaced

@@ -17,7 +17,6 @@ from webhook.policy.policy import Policy
 Object = dict[str, Any]
 
 EVERYWHERE = ""  # as a namespace: all namespaces, or objects without one
-MAX_NAMED = 3
 
 _NODE_METADATA = ("name", "labels", "annotations")
 _PUBLIC = ("tls.crt", "ca.crt")  # of a Secret; its keys are never kept
@@ -36,12 +35,6 @@ def namespace_of(value: Object) -> str:
 def place_of(value: Object) -> str:
     """Namespace and name of an object, for people."""
     return "/".join(part for part in (namespace_of(value), name_of(value)) if part)
-
-
-def listed(names: list[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
 
 
 class ObjectKind(StrEnum):

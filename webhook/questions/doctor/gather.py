@@ -300,5 +300,5 @@ def _config_namespaces(facts: Facts) -> set[str]:
         found.add(namespace_of(scheduler.raw))
     conf = scheduler_conf(facts, scheduler)
     if isinstance(conf, SchedulerMap):
-        found.add(conf.config_place[0])
+        found.add(conf.conf.config_place[0])
     return found - {EVERYWHERE}

@@ -11,9 +11,9 @@ from pydantic import Field
 from webhook.cli.options import FILE
 from webhook.console.state import ConsoleState, Sources
 from webhook.emit import ResponseModel
-from webhook.questions.doctor.check import CheckResult, Status
 from webhook.questions.doctor.examiner import Examination, Examiner
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.results import CheckResult, Status
 from webhook.settings.files import is_sample
 
 MAX_WAIT_SECONDS = 30.0

@@ -15,7 +15,6 @@ from webhook.emit import ResponseModel
 from webhook.parameters import Parameters
 from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate
-from webhook.questions.doctor.check import CheckResult, Status, ok, warning
 from webhook.questions.doctor.operation import (
     OPTIONS,
     WORST_FIRST,
@@ -26,6 +25,7 @@ from webhook.questions.doctor.operation import (
     follow,
     followed,
 )
+from webhook.results import CheckResult, Status, ok, warning
 from webhook.settings.sources import SettingStatus
 from webhook.settings.table import SETTING_NAMES
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.questions.doctor.check import Check, CheckResult, Ended, ok
+from webhook.questions.doctor.check import Check, Ended
 from webhook.questions.doctor.checks import (
     access,
     certificates,
@@ -24,6 +24,7 @@ from webhook.questions.doctor.checks import (
 )
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.setup import Render, Setup, put_together
+from webhook.results import CheckResult, ok
 
 # By their ids, which are kebab-case and stable.
 CHECKS: Mapping[str, Check] = {

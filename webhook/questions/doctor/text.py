@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from webhook.cli.terminal import Style, Terminal
 from webhook.emit import to_json
-from webhook.questions.doctor.check import CheckResult, Status
 from webhook.questions.doctor.registry import CHECKS
+from webhook.results import CheckResult, Status
 
 _STYLES = {
     Status.OK: Style.GOOD,

@@ -1,9 +1,6 @@
-"""What Volcano runs with: its scheduler, the device plugins, their device config, and what nodes register.
+"""What Volcano runs with: its scheduler, the device plugins, their device config, and what nodes register."""
 
-Source: volcano `pkg/scheduler/framework/arguments.go`.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -15,8 +12,8 @@ from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, na
 from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, DocumentSetting, Value
 from webhook.settings.table import SCHEDULER as SCHEDULER_CONF
 from webhook.texts import matches
-from webhook.volcano.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf
-from webhook.volcano.target import Target, Version, parse_version
+from webhook.volcano.scheduler import DEFAULT_CONFIG_NAMESPACE, SchedulerConf
+from webhook.volcano.target import Version, parse_version
 
 SCHEDULER = "vc-scheduler"  # the names of images
 VGPU_PLUGIN = "volcano-vgpu-device-plugin"
@@ -28,23 +25,7 @@ ASSIGNING = {
 }
 HAMI = "hami"  # the image of HAMi's own scheduler, which assigns devices to pods that name it
 
-VGPU = f"{DEVICESHARE}.VGPUEnable"
-SHARING = f"{DEVICESHARE}.GPUSharingEnable"
-NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
-ASCEND = f"{DEVICESHARE}.AscendHAMiVNPUEnable"
-MINDCLUSTER = f"{DEVICESHARE}.AscendMindClusterVNPUEnable"
-CONFIG_NAME = f"{DEVICESHARE}.KnownGeometriesCMName"
-CONFIG_NAMESPACE = f"{DEVICESHARE}.KnownGeometriesCMNamespace"
-
-SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
-
-DEFAULT_CONFIG_NAMESPACE = "kube-system"
 USUAL_NAMESPACE = "volcano-system"  # of the scheduler
-
-READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
-
-_TRUE = ("1", "t", "T", "TRUE", "true", "True")
-_FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
 
 # --- the scheduler and the device plugins -------------------------------------------------------------------------
@@ -189,34 +170,6 @@ class SchedulerMap:
     conf: SchedulerConf
     error: str
 
-    @property
-    def arguments(self) -> Mapping[str, Any]:
-        """The arguments of deviceshare; empty if it is not in use."""
-        deviceshare = self.conf.plugin(DEVICESHARE)
-        return deviceshare.arguments if deviceshare is not None else {}
-
-    def enables(self, switch: str, target: Target) -> bool:
-        """Whether the scheduler reads a switch as on."""
-        return reads_switch(self.arguments.get(switch), target) is True
-
-    @property
-    def config_place(self) -> tuple[str, str]:
-        """Namespace and name of the device config that the scheduler reads."""
-        name, namespace = self.arguments.get(CONFIG_NAME), self.arguments.get(CONFIG_NAMESPACE)
-        return (
-            namespace if isinstance(namespace, str) else DEFAULT_CONFIG_NAMESPACE,
-            name if isinstance(name, str) else names.DEVICE_CONFIG_MAP,
-        )
-
-
-def reads_switch(value: object, target: Target) -> bool | None:
-    """How a version of the scheduler reads a switch; None if it ignores it."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and target.volcano >= READS_TEXT and value in (*_TRUE, *_FALSE):
-        return value in _TRUE
-    return None
-
 
 def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> SchedulerMap | Unread:
     """The configuration that the scheduler mounts; if its Deployment is not known, the one with the usual key."""
@@ -249,7 +202,7 @@ DeviceConfigMap = SettingMap[DeviceConfig]
 def read_by_scheduler(facts: Facts, conf: SchedulerMap | Unread) -> DeviceConfigMap | Unread | None:
     """The device config that the scheduler reads, or if its arguments are not known, the usual one; None without one."""
     if isinstance(conf, SchedulerMap):
-        return _find(facts, *conf.config_place)
+        return _find(facts, *conf.conf.config_place)
     usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if name_of(raw) == names.DEVICE_CONFIG_MAP]
     if len(usual) == 1:
         return read_map(DEVICE_CONFIG, usual[0])
@@ -274,11 +227,6 @@ def device_config_places(facts: Facts) -> list[str]:
 def _find(facts: Facts, namespace: str, name: str) -> DeviceConfigMap | Unread | None:
     found = facts.find(ObjectKind.CONFIG_MAP, namespace, name)
     return read_map(DEVICE_CONFIG, found) if isinstance(found, dict) else found
-
-
-def nvidia_of(config: DeviceConfigMap | None) -> Object:
-    """The section for vGPUs, as it is written."""
-    return obj(config.document, "nvidia") if config is not None and isinstance(config.document, dict) else {}
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from typing import NamedTuple
 from webhook import names
 from webhook.lenient import obj, objs, text, texts
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP, WORKLOAD_KINDS
-from webhook.questions.doctor.check import Results, broken, need, warning
-from webhook.questions.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of
+from webhook.questions.doctor.check import need
+from webhook.questions.doctor.facts import Facts, Object, ObjectKind, name_of, namespace_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, own_configurations, service
+from webhook.results import Results, broken, listed, warning
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
 ADMINS = "cluster-admin"

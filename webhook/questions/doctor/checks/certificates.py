@@ -10,9 +10,10 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from webhook import names
 from webhook.lenient import at, obj
-from webhook.questions.doctor.check import CheckResult, Ended, Results, Status, broken, known, need, ok, warning
-from webhook.questions.doctor.facts import Facts, ObjectKind, listed
+from webhook.questions.doctor.check import Ended, known, need
+from webhook.questions.doctor.facts import Facts, ObjectKind
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries, service
+from webhook.results import CheckResult, Results, Status, broken, listed, ok, warning
 from webhook.texts import counted
 
 Certificates = tuple[x509.Certificate, ...]

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from webhook.lenient import at, obj, objs, text, texts
 from webhook.names import EXEMPT_NAMESPACES, NAMESPACE_NAME
-from webhook.questions.doctor.check import CheckResult, Ended, Results, broken, need, unchecked, warning
-from webhook.questions.doctor.facts import Object, ObjectKind, listed
+from webhook.questions.doctor.check import Ended, need, unchecked
+from webhook.questions.doctor.facts import Object, ObjectKind
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries
+from webhook.results import CheckResult, Results, broken, listed, warning
 from webhook.texts import counted
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"

@@ -1,8 +1,9 @@
 """DeviceClasses: resources that Kubernetes serves by Dynamic Resource Allocation, beside or in place of a device plugin."""
 
-from webhook.questions.doctor.check import Results, need, warning
-from webhook.questions.doctor.facts import ObjectKind, listed
+from webhook.questions.doctor.check import need
+from webhook.questions.doctor.facts import ObjectKind
 from webhook.questions.doctor.setup import Setup
+from webhook.results import Results, listed, warning
 from webhook.settings.table import DEVICE_CLASSES
 from webhook.volcano.device_classes import DeviceClasses
 

@@ -1,20 +1,17 @@
 """The device plugin: its device config and its flags must agree with what the scheduler reads."""
 
 from webhook import names
-from webhook.questions.doctor.check import Ended, Results, broken, known, warning
-from webhook.questions.doctor.facts import listed
+from webhook.devices.config_checks import READS_CONFIG, RESTART_BOTH, nvidia_of, plugin_prefixes
+from webhook.questions.doctor.check import Ended, known
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
-    CONFIG_NAMESPACE,
     DeviceConfigMap,
     ImageWorkload,
     SettingMap,
-    nvidia_of,
     read_by_plugin,
 )
-
-READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the ConfigMap; before, from flags
-PREFIX = "volcano.sh/"
+from webhook.results import Results, broken, listed, warning
+from webhook.volcano.scheduler import CONFIG_NAMESPACE
 
 _NAME_FLAGS = {
     "resource-name": ("resourceCountName", names.VGPU_NUMBER),
@@ -22,7 +19,6 @@ _NAME_FLAGS = {
     "resource-core-name": ("resourceCoreName", names.VGPU_CORES),
 }
 _NUMBER_FLAGS = {"device-split-count": "deviceSplitCount", "gpu-memory-factor": "gpuMemoryFactor"}
-_RESTART = "then restart scheduler and device plugin"
 
 
 def plugin_config(setup: Setup) -> Results:
@@ -33,14 +29,14 @@ def plugin_config(setup: Setup) -> Results:
     advertised = known(read_by_plugin(setup.facts))
     if advertised is None:
         looks = f"{plugin.place} looks for its device config in kube-system and volcano-system, where there is none"
-        raise Ended(broken(looks, f"create it in kube-system, {_RESTART}"))
+        raise Ended(broken(looks, f"create it in kube-system, {RESTART_BOTH}"))
     if scheduled is None:
         foreign = [name for name in _advertised(advertised, setup) if name not in _advertised(None, setup)]
         if foreign:
             yield broken(
                 f"{plugin.place} reads {listed(foreign)} in {advertised.place}, while the scheduler runs with its built-in "
                 "names",
-                f"see device-config, {_RESTART}",
+                f"see device-config, {RESTART_BOTH}",
             )
         return f"{plugin.place} reads {advertised.place}, with the names that are built into the scheduler"
     if advertised.place != scheduled.place and advertised.document == scheduled.document:
@@ -52,7 +48,7 @@ def plugin_config(setup: Setup) -> Results:
         yield broken(
             f"{plugin.place} reads {advertised.place}, the scheduler {scheduled.place}, and they differ"
             f"{_differing(advertised, scheduled)}",
-            f"set {CONFIG_NAMESPACE}: {advertised.place.partition('/')[0]}, remove the other, {_RESTART}",
+            f"set {CONFIG_NAMESPACE}: {advertised.place.partition('/')[0]}, remove the other, {RESTART_BOTH}",
         )
     return f"{plugin.place} reads {advertised.place}, as the scheduler does"
 
@@ -64,7 +60,7 @@ def _advertised(config: DeviceConfigMap | None, setup: Setup) -> tuple[str, str,
 
 
 def _differing(advertised: DeviceConfigMap, scheduled: DeviceConfigMap) -> str:
-    one, other = nvidia_of(advertised), nvidia_of(scheduled)
+    one, other = nvidia_of(advertised.document), nvidia_of(scheduled.document)
     keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
     return f" in {listed(keys)}" if keys else ""
 
@@ -78,14 +74,9 @@ def plugin_names(setup: Setup) -> Results:
 
 def _prefixes(setup: Setup, plugin: ImageWorkload) -> Results:
     advertised = read_by_plugin(setup.facts)
-    offered = _advertised(advertised if isinstance(advertised, SettingMap) else None, setup)
-    foreign = [name for name in offered if not name.startswith(PREFIX)]
+    config = advertised.value if isinstance(advertised, SettingMap) else None
+    yield from plugin_prefixes(plugin.place, (config or setup.config).vgpu, setup.target)
     unread = [flag for flag in _NAME_FLAGS if plugin.flag(flag) is not None]
-    if foreign:
-        yield broken(
-            f"{plugin.place}: from 1.12 the plugin advertises names under {PREFIX} only, so {listed(foreign)} never appears",
-            f"use names under {PREFIX} in the device config, {_RESTART}",
-        )
     if unread:
         yield broken(
             f"{plugin.place}: the flag {listed([f'--{flag}' for flag in unread])} is gone since 1.12, and the plugin exits",
@@ -103,7 +94,7 @@ def _flags_agree(setup: Setup, plugin: ImageWorkload) -> Results:
             yield broken(
                 f"{plugin.place} advertises {advertised}, but the scheduler reads {wanted[flag]}: pods end in "
                 "UnexpectedAdmissionError",
-                f"set --{flag}={wanted[flag]}, or {key}: {advertised} in the device config, {_RESTART}",
+                f"set --{flag}={wanted[flag]}, or {key}: {advertised} in the device config, {RESTART_BOTH}",
             )
     return f"{plugin.place} advertises the names that the scheduler reads"
 
@@ -113,13 +104,13 @@ def plugin_flags(setup: Setup) -> Results:
     plugin, scheduled = known(setup.plugin), known(setup.device_config)
     for flag, key in _NUMBER_FLAGS.items():
         given = plugin.flag(flag)
-        meant = nvidia_of(scheduled).get(key)
+        meant = nvidia_of(scheduled.document if scheduled is not None else None).get(key)
         if given is None or not isinstance(meant, int) or given == str(meant):
             continue
         message = (
             f"{plugin.place}: --{flag}={given}, but the device config has {key}: {meant}; the flag takes precedence"
         )
-        remedy = f"remove the flag, or set {key}: {given}, {_RESTART}"
+        remedy = f"remove the flag, or set {key}: {given}, {RESTART_BOTH}"
         if flag == "gpu-memory-factor":
             yield broken(f"{message}, and memory has two units", remedy)
         else:

@@ -3,9 +3,9 @@
 from datetime import UTC
 
 from webhook.policy.schema import PolicyException
-from webhook.questions.doctor.check import Results, known, need, warning
-from webhook.questions.doctor.facts import listed
+from webhook.questions.doctor.check import known, need
 from webhook.questions.doctor.setup import Setup
+from webhook.results import Results, listed, warning
 from webhook.rules.context import EVERY_POD
 from webhook.rules.registry import VALIDATIONS
 from webhook.texts import matches

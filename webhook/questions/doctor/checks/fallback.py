@@ -7,9 +7,10 @@ from webhook.lenient import at, objs, text, texts
 from webhook.manifests.configurations import LABELS, Installation
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.names import WEBHOOK
-from webhook.questions.doctor.check import CheckResult, Results, broken, need, warning
+from webhook.questions.doctor.check import need
 from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
+from webhook.results import CheckResult, Results, broken, warning
 from webhook.texts import counted
 
 POLICY, BINDING = ObjectKind.VALIDATING_POLICY, ObjectKind.VALIDATING_POLICY_BINDING

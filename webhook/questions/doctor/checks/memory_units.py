@@ -6,10 +6,11 @@ from webhook.devices.requests import MAX_STATUS_UNITS
 from webhook.devices.vgpu.fleet import MAX_LISTED_UNITS, decode_register
 from webhook.lenient import obj, text
 from webhook.pod import quantity
-from webhook.questions.doctor.check import Results, broken, need, warning
-from webhook.questions.doctor.facts import Object, ObjectKind, listed, name_of
+from webhook.questions.doctor.check import need
+from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import vgpu_nodes, vgpu_register
+from webhook.results import Results, broken, listed, warning
 from webhook.volcano.target import lists_units
 
 _EFFECT = (

@@ -14,10 +14,11 @@ from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.lenient import obj, objs, text
 from webhook.pod import quantity
 from webhook.pod.tolerations import tolerates
-from webhook.questions.doctor.check import Results, broken, known, need, warning
-from webhook.questions.doctor.facts import Object, ObjectKind, listed, name_of
+from webhook.questions.doctor.check import known, need
+from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
+from webhook.results import Results, broken, listed, warning
 from webhook.rules.settings import Toleration
 from webhook.settings.snapshot import read_nodes
 from webhook.texts import counted

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.errors import WebhookError
 from webhook.lenient import at, objs, text, texts
-from webhook.questions.doctor.check import Ended, Results, known, need, warning
-from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, listed, namespace_of, place_of
+from webhook.questions.doctor.check import Ended, known, need
+from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, namespace_of, place_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_configurations, service
 from webhook.questions.doctor.volcano import workload_of
+from webhook.results import Results, listed, warning
 from webhook.review.endpoints import mutate
 from webhook.rules.settings import Enforcement
 from webhook.settings.snapshot import SnapshotInputs

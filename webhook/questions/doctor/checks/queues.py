@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.lenient import objs, text
-from webhook.questions.doctor.check import CheckResult, Results, broken, known, need, warning
-from webhook.questions.doctor.facts import Object, ObjectKind, listed, place_of
+from webhook.questions.doctor.check import known, need
+from webhook.questions.doctor.facts import Object, ObjectKind, place_of
 from webhook.questions.doctor.setup import Setup
+from webhook.results import CheckResult, Results, broken, listed, warning
 from webhook.settings.table import QUEUES
 from webhook.texts import counted
 from webhook.volcano.queues import DEFAULT, ROOT, Queue, Queues

@@ -1,9 +1,10 @@
 """The Service through which the API server calls the webhook, and the pods behind it."""
 
 from webhook.lenient import at, objs, text, texts
-from webhook.questions.doctor.check import Ended, Results, broken, known, need, warning
-from webhook.questions.doctor.facts import ObjectKind, listed, namespace_of
+from webhook.questions.doctor.check import Ended, known, need
+from webhook.questions.doctor.facts import ObjectKind, namespace_of
 from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, called_service, entries, port, service
+from webhook.results import Results, broken, listed, warning
 from webhook.settings.sources import PROBLEM
 
 _PLACE = "apply deploy/ again, with the namespace in a kustomization; or give the right -n and --name"

@@ -2,10 +2,11 @@
 
 import json
 
-from webhook.questions.doctor.check import Results, broken, need, unchecked, warning
-from webhook.questions.doctor.facts import listed, place_of
+from webhook.questions.doctor.check import need, unchecked
+from webhook.questions.doctor.facts import place_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import ASSIGNING, account_of, assigning_workloads
+from webhook.results import Results, broken, listed, warning
 from webhook.rules.settings import Level
 from webhook.rules.validate import reserved_annotation
 

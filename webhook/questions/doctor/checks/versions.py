@@ -7,10 +7,11 @@ from webhook.devices import wording
 from webhook.devices.fleet import build_fleet
 from webhook.devices.node_changes import node_changes
 from webhook.lenient import objs, texts
-from webhook.questions.doctor.check import Ended, Results, broken, known, need, unchecked, warning
-from webhook.questions.doctor.facts import Object, ObjectKind, Unread, listed
+from webhook.questions.doctor.check import Ended, known, need, unchecked
+from webhook.questions.doctor.facts import Object, ObjectKind, Unread
 from webhook.questions.doctor.setup import Setup, service
 from webhook.questions.doctor.volcano import ImageWorkload
+from webhook.results import Results, broken, listed, warning
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, format_version
 

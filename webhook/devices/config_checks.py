@@ -1,0 +1,126 @@
+"""What is wrong with a device config: names, values that have no effect, and what a change of it means for running pods."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook import names
+from webhook.devices.config import VgpuConfig
+from webhook.lenient import at, obj, objs, text
+from webhook.results import Results, broken, listed, warning
+from webhook.volcano.target import Target
+
+RESTART = "restart the scheduler, which reads it once"
+RESTART_BOTH = "then restart scheduler and device plugin"
+READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the ConfigMap; before, from flags
+PREFIX = "volcano.sh/"
+
+_ALIKE = 1.25  # the 310P3 has 14 % more memory than cores in each of its templates
+
+_KEYS = {
+    "resourceCountName": names.VGPU_NUMBER,
+    "resourceMemoryName": names.VGPU_MEMORY,
+    "resourceCoreName": names.VGPU_CORES,
+    "resourceMemoryPercentageName": names.VGPU_MEMORY_PERCENTAGE,
+}
+
+
+def nvidia_of(document: object) -> dict[str, Any]:
+    """The section for vGPUs, as it is written."""
+    return obj(document, "nvidia") if isinstance(document, dict) else {}
+
+
+def unreadable(error: str) -> Results:
+    """The scheduler cannot read it."""
+    yield broken(
+        f"{error}; Volcano runs with its built-in defaults, and a replica of the webhook that starts is not ready",
+        f"correct it, then {RESTART}",
+    )
+    return ""
+
+
+def wrapped_npus(place: str, document: object, target: Target) -> Results:
+    """The scheduler can read the section for NPUs; otherwise it silently uses built-in defaults."""
+    if isinstance(at(document, "vnpus"), dict) and not target.reads_wrapped_npus:
+        yield broken(
+            f"{place}: this Volcano cannot read vnpus: {{configs: …}}; it runs with built-in defaults for all devices",
+            f"write the list of chips itself under vnpus:, or upgrade the scheduler to 1.15.1; then {RESTART}",
+        )
+    return f"{place} can be read"
+
+
+def device_names(place: str, document: object, _target: Target) -> Results:
+    """Volcano reads a name that the section leaves out as empty, not as the well-known one."""
+    nvidia = nvidia_of(document)
+    missing = [key for key in _KEYS if not text(nvidia, key)]
+    percentage = "resourceMemoryPercentageName"
+    needed = [key for key in missing if key != percentage]
+    if needed:
+        yield broken(
+            f"{place}: nvidia: does not set {listed(needed)}, which Volcano reads as an empty name",
+            f"write {listed([f'{key}: {_KEYS[key]}' for key in needed])}, then {RESTART}",
+        )
+    elif missing:
+        yield warning(
+            f"{place}: nvidia: does not set {percentage}, so Volcano ignores memory percentages",
+            f"write {percentage}: {_KEYS[percentage]}, then {RESTART}",
+        )
+    return f"{place} names all four resources of vGPUs"
+
+
+def device_settings(place: str, document: object, _target: Target) -> Results:
+    """No setting is in use that no component of Volcano applies."""
+    scaling = nvidia_of(document).get("deviceMemoryScaling")
+    if isinstance(scaling, int | float) and scaling != 1:
+        yield warning(
+            f"{place}: deviceMemoryScaling {scaling} has no effect in any version of Volcano or its device plugin",
+            "set it to 1, and promise users the memory that cards have",
+        )
+    return "every setting has an effect"
+
+
+def plugin_prefixes(plugin: str, advertised: VgpuConfig, target: Target) -> Results:
+    """The device plugin advertises the names of the device config: from 1.12 on, those under volcano.sh/ only."""
+    offered = advertised.number_name, advertised.memory_name, advertised.cores_name
+    foreign = [name for name in offered if not name.startswith(PREFIX)]
+    if foreign and target.device_plugin >= READS_CONFIG:
+        yield broken(
+            f"{plugin}: from 1.12 the plugin advertises names under {PREFIX} only, so {listed(foreign)} never appears",
+            f"use names under {PREFIX} in the device config, {RESTART_BOTH}",
+        )
+    return f"{plugin} advertises the names of the device config"
+
+
+def ascend_templates(_place: str, document: object, _target: Target) -> Results:
+    """A template has about the same share of a chip's cores as of its memory; one copied from another chip has not."""
+    section = document.get("vnpus") if isinstance(document, dict) else None
+    odd = []
+    for chip in objs(section, "configs") if isinstance(section, dict) else objs(document, "vnpus"):
+        for template in objs(chip, "templates"):
+            cores, memory = (
+                _share(template, chip, "aiCore", "aiCore"),
+                _share(template, chip, "memory", "memoryAllocatable"),
+            )
+            if cores and memory and not 1 / _ALIKE < cores / memory < _ALIKE:
+                shares = f"{cores:.0%} of its cores, {memory:.0%} of its memory"
+                odd.append(f"{text(template, 'name')} of {text(chip, 'commonWord')} ({shares})")
+    if odd:
+        yield warning(
+            f"the device config has {listed(odd)}: copied from another chip, it gives pods another size than they request",
+            f"compare the templates with those of the chip's own documentation, then {RESTART}",
+        )
+    return "templates have the same share of cores and memory"
+
+
+def _share(template: Mapping[str, Any], chip: Mapping[str, Any], amount: str, whole: str) -> float:
+    """What part of a chip a template takes; 0 if that cannot be read."""
+    part, of = template.get(amount), chip.get(whole)
+    return part / of if isinstance(part, int) and isinstance(of, int) and of > 0 and part > 0 else 0.0
+
+
+# By the ids of the doctor's checks.
+CHECKS = {
+    "device-config": wrapped_npus,
+    "device-names": device_names,
+    "device-settings": device_settings,
+    "ascend-templates": ascend_templates,
+}

@@ -1,0 +1,144 @@
+"""What is wrong with the configuration of a scheduler: deviceshare, its arguments, and the plugin that calls it.
+
+Source: volcano `pkg/scheduler/framework/arguments.go`.
+"""
+
+from dataclasses import replace
+
+from webhook.results import Results, broken, listed, warning
+from webhook.texts import counted
+from webhook.volcano.scheduler import (
+    DEVICESHARE,
+    EXCLUSIVE_RULES,
+    MAX_RULES,
+    NODE_LOCK,
+    SchedulerConf,
+    is_rule,
+)
+from webhook.volcano.target import Target
+
+VGPU = f"{DEVICESHARE}.VGPUEnable"
+SHARING = f"{DEVICESHARE}.GPUSharingEnable"
+NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
+ASCEND = f"{DEVICESHARE}.AscendHAMiVNPUEnable"
+MINDCLUSTER = f"{DEVICESHARE}.AscendMindClusterVNPUEnable"
+
+SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
+
+READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
+RESTART = "then restart the scheduler"
+
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+_EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))
+
+
+def reads_switch(value: object, target: Target) -> bool | None:
+    """How a version of the scheduler reads a switch; None if it ignores it."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and target.volcano >= READS_TEXT and value in (*_TRUE, *_FALSE):
+        return value in _TRUE
+    return None
+
+
+def enables(conf: SchedulerConf, switch: str, target: Target) -> bool:
+    """Whether the scheduler reads a switch as on."""
+    return reads_switch(conf.arguments.get(switch), target) is True
+
+
+def unreadable(error: str) -> Results:
+    """The scheduler cannot read its configuration."""
+    yield broken(f"{error}; Volcano then runs without {DEVICESHARE}", f"correct it, {RESTART}")
+    return ""
+
+
+def scheduler_config(place: str, conf: SchedulerConf, _target: Target) -> Results:
+    """Deviceshare is part of the configuration."""
+    if conf.plugin(DEVICESHARE) is None:
+        yield broken(
+            f"{place}: no tier has {DEVICESHARE}, so no device is ever assigned",
+            f"add `- name: {DEVICESHARE}` with `{VGPU}: true` to a tier, {RESTART}",
+        )
+    return f"{place} has {DEVICESHARE}"
+
+
+def predicates(place: str, conf: SchedulerConf, _target: Target) -> Results:
+    """The plugin predicates is on: its allocate handler assigns cards."""
+    if conf.plugin("predicates") is None:
+        yield broken(
+            f"{place}: {DEVICESHARE} without predicates never assigns a card",
+            f"add `- name: predicates` to a tier, {RESTART}",
+        )
+    return f"{place} has predicates, which lets {DEVICESHARE} assign cards"
+
+
+def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
+    """No switch is ignored, and no two are on that make the scheduler exit."""
+    given = {switch: conf.arguments[switch] for switch in SWITCHES if switch in conf.arguments}
+    ignored = [f"{switch}: {value!r}" for switch, value in given.items() if reads_switch(value, target) is None]
+    on = [switch for switch in SWITCHES if enables(conf, switch, target)]
+    both = [pair for pair in _EXCLUSIVE if set(pair) <= set(on)]
+    if ignored:
+        why = (
+            "only true and false are read"
+            if target.volcano >= READS_TEXT
+            else "before Volcano 1.15 quotes are not read"
+        )
+        yield broken(f"{place}: {listed(ignored)} is ignored: {why}", f"write true or false without quotes, {RESTART}")
+    if both:
+        yield broken(
+            f"{place}: {' and '.join(both[0])} are both on: the scheduler exits", f"keep one of them, {RESTART}"
+        )
+    return f"on: {listed(on)}" if on else "no switch is on"
+
+
+def node_lock(place: str, conf: SchedulerConf, target: Target) -> Results:
+    """Pods that start together on a node do not get each other's cards."""
+    if not enables(conf, VGPU, target):
+        return f"{VGPU} is not on"
+    if not enables(conf, NODE_LOCK, target):
+        yield warning(
+            f"{place}: {NODE_LOCK} is not on: when pods with vGPUs start together on a node, the device plugin can give "
+            "one the cards and limits of another",
+            f"set {NODE_LOCK}: true in the arguments of {DEVICESHARE}; a node then starts one such pod at a time; {RESTART}",
+        )
+    return f"{NODE_LOCK} is on: a node starts one pod with vGPUs at a time"
+
+
+def exclusive_rules(place: str, conf: SchedulerConf, target: Target) -> Results:
+    """The scheduler reads every rule that keeps pods on cards of their own, and so does the webhook."""
+    written = conf.arguments.get(EXCLUSIVE_RULES)
+    if written is None:
+        return f"{EXCLUSIVE_RULES} is not set"
+    rules = written if isinstance(written, list) else []
+    unread = [f"rule {number}" for number, rule in enumerate(rules, 1) if not is_rule(rule)]
+    if not isinstance(written, list) or unread:
+        what = f"of {EXCLUSIVE_RULES}, {listed(unread)} is" if unread else f"{EXCLUSIVE_RULES} is"
+        yield broken(
+            f"{place}: {what} no labels in text: the scheduler leaves out what is no text, so other pods wait for a card "
+            "than you meant, and the webhook leaves out the rule",
+            f'write a list of labels, each value in quotes: [{{app: training}}, {{tier: "1"}}]; {RESTART}',
+        )
+    elif rules and not replace(target, scheduler=conf).exclusive_rules:
+        yield broken(
+            f"{place}: Volcano before 1.15 does not read {EXCLUSIVE_RULES}: such pods share cards",
+            f"upgrade the scheduler to 1.15.1 or newer, or remove {EXCLUSIVE_RULES}",
+        )
+    elif len(rules) > MAX_RULES:
+        yield warning(
+            f"{place}: {EXCLUSIVE_RULES} has {len(rules)} rules, of which the webhook reads the first {MAX_RULES}: "
+            "`why` and the rules about gangs miss the others",
+            "write fewer rules",
+        )
+    return f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}"
+
+
+# By the ids of the doctor's checks; all but the first need deviceshare.
+CHECKS = {
+    "scheduler-config": scheduler_config,
+    "predicates": predicates,
+    "deviceshare-switches": switches,
+    "node-lock": node_lock,
+    "exclusive-rules": exclusive_rules,
+}
