@@ -16,7 +16,7 @@ from webhook.rules.misplaced import MAX_FOUND, misplaced
 from webhook.rules.settings import Level, WorkloadUse
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.snapshot import Snapshot
-from webhook.wire.models import Request
+from webhook.wire.models import SETTINGS, Request
 
 _WITHOUT_PODS = (
     "",
@@ -133,7 +133,7 @@ class Reviewed:
         name: the object's name.
         request, outcome: the review.
         not_reviewed: why an object that has pods was not reviewed; empty if it was, or has none.
-        known: whether the webhook reviews the kind; else what looked like a pod template was reviewed.
+        known: whether the webhook reviews the object; else what looked like a pod template was reviewed.
     """
 
     document: Document
@@ -191,6 +191,12 @@ def review_document(
     sent = document.value["kind"] == "AdmissionReview"
     if namespace and not sent and not at(document.value, "metadata", "namespace"):
         request = request._replace(namespace=namespace)
+    if request.kind in SETTINGS and (sent or request.namespace not in exempt or request.kind == "ConfigMap"):
+        from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
+
+        written = review_setting(request, snapshot)
+        if written.reviewed:
+            return Reviewed(document, shown_name(request), request, written)
     why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
     known = is_reviewed_kind(request, snapshot)
     if why:

@@ -48,6 +48,8 @@ class Entry:
         )
 
     def _selects(self, namespace: str) -> bool:
+        if "namespaceSelector" not in self.webhook or not namespace:
+            return True
         (expression,) = self.webhook["namespaceSelector"]["matchExpressions"]
         assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         return namespace not in expression["values"]

@@ -244,17 +244,22 @@ def test_the_failure_policy_ignore_applies_to_all_entries():
         "hide-devices",
         "pod-groups",
         "workloads",
+        *BY_NAME[1:],
+        "limits",
     }
     assert {entry["failurePolicy"] for entry in ignoring.values()} == {"Ignore"}
 
 
-def test_excluded_namespaces_apply_to_all_entries_except_the_probe():
+BY_NAME = ("probe", "policy", "settings")  # entries for ConfigMaps in namespaces that are excluded, too
+
+
+def test_excluded_namespaces_apply_to_all_entries_except_those_for_config_maps():
     """kube-system stays excluded: a cluster whose webhook is away must be able to start."""
     found = entries(objects(EVERYTHING | {"excludedNamespaces": ["infra", "kube-system"]}))
-    selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name != "probe"]
+    selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name not in BY_NAME]
     expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
     assert selectors == [[expected]] * len(selectors)
-    assert "namespaceSelector" not in found["probe"]
+    assert not any("namespaceSelector" in found[name] for name in BY_NAME)
 
 
 def translating(*dialects: str, in_namespace: bool = False) -> Json:
@@ -561,13 +566,13 @@ def test_namespaces_with_an_excluded_label_are_sent_by_no_entry_and_held_by_no_f
         {"key": "a.b/none", "operator": "DoesNotExist"},
         {"key": "team", "operator": "NotIn", "values": ["infra", "net"]},
     ]
-    selectors = [e["namespaceSelector"] for name, e in entries(found).items() if name != "probe"]
+    selectors = [e["namespaceSelector"] for name, e in entries(found).items() if name not in BY_NAME]
     selectors += [
         d["spec"]["matchConstraints"]["namespaceSelector"] for d in found if d["kind"] == "ValidatingAdmissionPolicy"
     ]
     assert len(selectors) > 10
     assert [s["matchExpressions"] for s in selectors] == [expected] * len(selectors)
-    assert "namespaceSelector" not in entries(found)["probe"]
+    assert not any("namespaceSelector" in entries(found)[name] for name in BY_NAME)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,10 @@ ALWAYS_SENT = {
     ("", "v1", "pods/binding"): {"CREATE"},
     ("", "v1", "bindings"): {"CREATE"},
     ("scheduling.volcano.sh", "v1beta1", "podgroups"): {"CREATE", "UPDATE"},  # if the queue is new
-    ("", "v1", "configmaps"): {"CREATE"},  # the probe, by name and as a dry run only
+    # The probe, as a dry run only, and three settings, all by name; limits of devices: see test_sent_settings.py.
+    ("", "v1", "configmaps"): {"CREATE", "UPDATE"},
+    ("", "v1", "resourcequotas"): {"CREATE", "UPDATE"},
+    ("scheduling.volcano.sh", "v1beta1", "queues"): {"CREATE", "UPDATE"},
 }
 SENT = ALWAYS_SENT | {
     (*at, resource): {"CREATE", "UPDATE"} for at, resources in WORKLOADS.items() for resource in resources
@@ -102,7 +105,7 @@ def test_only_the_pinned_resources_are_sent(find):
                 for resource in rule["resources"]:
                     sent.setdefault((group, version, resource), set()).update(rule["operations"])
                     # Some workloads have no namespace, such as a ClusterWorkflowTemplate.
-                    assert rule["scope"] == "Namespaced" or resource in WORKLOADS[group, version]
+                    assert rule["scope"] == "Namespaced" or resource in [*WORKLOADS.get((group, version), ()), "queues"]
     assert sent == SENT
     assert NEVER.isdisjoint(sent), "SENT has no wildcard, so no entry has one"
 

@@ -168,3 +168,8 @@ def test_a_device_config_that_cannot_be_used(device_config: FakeCluster, data: d
     device_config.sync(data, OTHER)
     assert default_memory(device_config) == 7
     assert message in device_config.source.problem
+
+
+def test_likely_mistakes_of_a_policy_are_logged(policy: FakeCluster, caplog: pytest.LogCaptureFixture):
+    policy.sync({"policy.yaml": "namespaces: [{match: [team-a], enforcement: audit}, {match: [team-*]}]"})
+    assert "policy: ConfigMap own/policy: namespaces.0: it never decides: a later entry matches the same" in caplog.text

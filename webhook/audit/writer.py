@@ -22,7 +22,7 @@ from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.snapshot import Snapshot
 from webhook.texts import cut
-from webhook.wire.models import Request
+from webhook.wire.models import SETTINGS, Request
 
 MODE = 0o640  # the lines name users and what they request
 FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
@@ -328,7 +328,7 @@ def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[st
     """What a replay needs of the request."""
     is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
     if outcome.reviewed and not outcome.pods and not is_pod_group:
-        return {"omitted": "too large"}
+        return {"omitted": "too large" if request.kind not in SETTINGS else "a setting"}
     taking = snapshot.config.resources.pick, snapshot.target.rule_labels
     kept: dict[str, Any] = {}
     if request.sub_resource:

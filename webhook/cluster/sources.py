@@ -111,6 +111,8 @@ class ConfigMapSource(Generic[Value]):
             return True
         self.known, self.problem = True, None
         log.info("%s: %s is in use", self.setting.option, self._origin)
+        for doubt in self.setting.doubts(self.value):
+            log.warning("%s: %s: %s", self.setting.option, self._origin, doubt)
         return not first or found[1] is not None
 
     @property

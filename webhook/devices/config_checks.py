@@ -7,12 +7,19 @@ from webhook import names
 from webhook.devices.config import VgpuConfig
 from webhook.lenient import at, obj, objs, text
 from webhook.results import Results, broken, listed, warning
+from webhook.volcano.scheduler import CONFIG_NAMESPACE, SchedulerConf
 from webhook.volcano.target import Target
 
 RESTART = "restart the scheduler, which reads it once"
 RESTART_BOTH = "then restart scheduler and device plugin"
 READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the ConfigMap; before, from flags
 PREFIX = "volcano.sh/"
+
+NAME_FLAGS = {  # of the device plugin before 1.12, with the key of the device config and the usual name
+    "resource-name": ("resourceCountName", names.VGPU_NUMBER),
+    "resource-memory-name": ("resourceMemoryName", names.VGPU_MEMORY),
+    "resource-core-name": ("resourceCoreName", names.VGPU_CORES),
+}
 
 _ALIKE = 1.25  # the 310P3 has 14 % more memory than cores in each of its templates
 
@@ -80,14 +87,75 @@ def device_settings(place: str, document: object, _target: Target) -> Results:
 
 def plugin_prefixes(plugin: str, advertised: VgpuConfig, target: Target) -> Results:
     """The device plugin advertises the names of the device config: from 1.12 on, those under volcano.sh/ only."""
-    offered = advertised.number_name, advertised.memory_name, advertised.cores_name
-    foreign = [name for name in offered if not name.startswith(PREFIX)]
+    foreign = [name for name in _names(advertised) if not name.startswith(PREFIX)]
     if foreign and target.device_plugin >= READS_CONFIG:
         yield broken(
             f"{plugin}: from 1.12 the plugin advertises names under {PREFIX} only, so {listed(foreign)} never appears",
             f"use names under {PREFIX} in the device config, {RESTART_BOTH}",
         )
     return f"{plugin} advertises the names of the device config"
+
+
+def plugin_names(config: VgpuConfig, former: VgpuConfig, target: Target) -> Results:
+    """The device plugin advertises the names that a device config is changed to.
+
+    Args:
+        config: the device config.
+        former: the one until now; of a new one, that with the well-known names.
+        target: the release of the device plugin.
+    """
+    if target.device_plugin >= READS_CONFIG:
+        yield from plugin_prefixes("the device plugin", config, target)
+        return ""
+    for flag, wanted, advertised in zip(NAME_FLAGS, _names(config), _names(former), strict=True):
+        if wanted != advertised:
+            yield broken(
+                f"the device plugin before 1.12 reads no device config: without --{flag} it advertises {advertised}, but the "
+                f"scheduler reads {wanted}, and pods end in UnexpectedAdmissionError",
+                f"set --{flag}={wanted} of the device plugin, {RESTART_BOTH}",
+            )
+    return ""
+
+
+def _names(config: VgpuConfig) -> tuple[str, str, str]:
+    return config.number_name, config.memory_name, config.cores_name
+
+
+def place(written: str, conf: SchedulerConf) -> Results:
+    """The scheduler reads the ConfigMap that is written."""
+    meant = "/".join(conf.config_place)
+    if written != meant:
+        namespace = written.partition("/")[0]
+        yield broken(
+            f"the scheduler reads its device config in ConfigMap {meant}, not in {written}: what they say may differ",
+            f"set {CONFIG_NAMESPACE}: {namespace} in the arguments of deviceshare, or write {meant}; keep one of them",
+        )
+    return f"the scheduler reads {meant}"
+
+
+def changes(before: object, now: object) -> Results:
+    """No change gives the numbers of running pods another meaning."""
+    old, new = nvidia_of(before), nvidia_of(now)
+    one, other = (_count(each, "gpuMemoryFactor", 1) for each in (old, new))
+    if one != other:
+        yield broken(
+            f"gpuMemoryFactor changes from {one} to {other}: pods that run have memory in units of {one} MiB, which then count "
+            f"as units of {other} MiB",
+            f"end the pods with vGPUs first, {RESTART_BOTH}",
+        )
+    one, other = (_count(each, "deviceSplitCount", 0) for each in (old, new))
+    if 0 < other < one:
+        yield warning(
+            f"deviceSplitCount changes from {one} to {other}: a card that more than {other} pods share takes no other until "
+            "enough of them have ended",
+            RESTART_BOTH,
+        )
+    return "numbers of running pods keep their meaning"
+
+
+def _count(nvidia: Mapping[str, Any], key: str, default: int) -> int:
+    found = nvidia.get(key)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else default
 
 
 def ascend_templates(_place: str, document: object, _target: Target) -> Results:

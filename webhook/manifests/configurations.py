@@ -189,6 +189,25 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
             },
             failurePolicy="Ignore",  # their pods are judged again
         )
+    written = {
+        "policy": {"is-a-policy": when.is_policy()},
+        "settings": {"configures-volcano": when.configures_volcano()},
+    }
+    for name, condition in written.items():
+        rule = _rule(["CREATE", "UPDATE"], ["configmaps"])
+        entry = _entry(name, "/settings", [rule], condition, failurePolicy="Ignore")
+        del entry["namespaceSelector"]  # they are in namespaces that are exempt
+        yield entry
+    yield _entry(
+        "limits",
+        "/settings",
+        [
+            _rule(["CREATE", "UPDATE"], ["resourcequotas"]),
+            _rule(["CREATE", "UPDATE"], ["queues"], group, (version,)) | {"scope": "Cluster"},
+        ],
+        {"limits-devices": when.limits_devices(config)},
+        failurePolicy="Ignore",
+    )
     probe = _entry("probe", "/validate", [_rule(["CREATE"], ["configmaps"])], {"is-the-probe": when.is_probe()})
     del probe["namespaceSelector"]  # the webhook may be installed in an exempt namespace
     yield probe

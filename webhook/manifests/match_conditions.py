@@ -248,6 +248,26 @@ def is_probe() -> str:
     return f"has(request.dryRun) && request.dryRun && {named}"
 
 
+def is_policy() -> str:
+    """A ConfigMap with the name of a policy, to which an installation may add a prefix or a suffix."""
+    return f"has(request.name) && request.name.contains({text(names.POLICY_MAP)})"
+
+
+def configures_volcano() -> str:
+    """A ConfigMap with the name of a device config, or of the configuration of a scheduler."""
+    return f"has(request.name) && request.name in {list_of([names.DEVICE_CONFIG_MAP, names.SCHEDULER_CONF_MAP])}"
+
+
+def limits_devices(config: DeviceConfig) -> str:
+    """A ResourceQuota or a Queue with an amount of something with a name like a device's."""
+    fields = ("hard", "capability", "deserved", "guarantee.resource")
+    parts = [f"{_present('object.spec', path.split('.'))} ? object.spec.{path} : {{}}" for path in fields]
+    prefixes = (*config.resources.prefixes, *names.OTHER_DEVICES)
+    named = any_of(*(f"name.contains({text(prefix)})" for prefix in prefixes))
+    some = exists(lines(parts), "amounts", exists_or_many("amounts", MAX_ENTRIES, "name", named))
+    return f"has(object.spec) && {some}"
+
+
 def injects() -> str:
     """The annotation `key` injects CDI devices."""
     return f"key.startsWith({text(names.CDI_PREFIX)}) || key.contains({text(names.CDI_VENDOR)})"

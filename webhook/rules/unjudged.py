@@ -7,8 +7,10 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from webhook import names
+from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import DIALECTS, RESOURCES
 from webhook.devices.families import Role
+from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
 from webhook.pod import quantity
@@ -70,10 +72,8 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     return list(islice(_devices(pod, lambda name: _is_foreign(name) and name not in offered), MAX_UNJUDGED))
 
 
-def meant_by(name: str, pod: ReviewedPod) -> str:
+def meant_by(name: str, fleet: Fleet | None, config: DeviceConfig) -> str:
     """What was most likely meant by a name that no node offers, and what to write; empty if no known name is like it."""
-    context = pod.context
-    fleet, config = context.cluster.known_fleet, context.cluster.config
     if name in RESOURCES:
         return ""
     theirs = {word.name: (dialect, word) for dialect in DIALECTS.values() for word in dialect.words if word.role}

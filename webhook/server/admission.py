@@ -19,6 +19,7 @@ from webhook.review.endpoints import mutate, validate
 from webhook.server.framing import MAX_BODY, Head
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
+from webhook.settings.review import review_setting
 from webhook.snapshot import Snapshot
 from webhook.wire import codec
 from webhook.wire.models import Request
@@ -31,7 +32,11 @@ MAX_WAITING = 8  # large bodies that are reviewed or wait for it
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
-ENDPOINTS: Final[dict[str, tuple[str, Endpoint]]] = {"/mutate": ("mutate", mutate), "/validate": ("validate", validate)}
+ENDPOINTS: Final[dict[str, tuple[str, Endpoint]]] = {
+    "/mutate": ("mutate", mutate),
+    "/validate": ("validate", validate),
+    "/settings": ("validate", review_setting),
+}
 PAGES: Final = ("/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
@@ -125,7 +130,7 @@ class Admission:
         """Review one body, and record the decision.
 
         Args:
-            path: `/mutate` or `/validate`.
+            path: one of ENDPOINTS.
             body: an AdmissionReview.
             client_verified: the client's certificate was verified.
 
@@ -204,7 +209,7 @@ class Admission:
         path, length = head.path, head.length
         if path not in ENDPOINTS:
             if path not in PAGES:
-                raise NotFound("there are /mutate, /validate, /healthz, /readyz and /metrics")
+                raise NotFound("there are /mutate, /validate, /settings, /healthz, /readyz and /metrics")
             if head.method not in ("GET", "HEAD"):
                 raise MethodNotAllowed(path, "GET, HEAD")
             if length != 0:
@@ -225,7 +230,7 @@ class Admission:
         The decision is recorded when the answer was sent: the API server does not wait for it.
 
         Args:
-            path: `/mutate` or `/validate`.
+            path: one of ENDPOINTS.
             body: an AdmissionReview.
             answer: called once, in the event loop.
             client_verified: the client's certificate was verified.

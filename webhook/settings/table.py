@@ -75,6 +75,7 @@ class DocumentSetting(Setting, Generic[Value]):
         parse: reads the parsed YAML; the second argument names its origin in errors; raises ConfigError.
         default: what applies without a document.
         default_name: the name of the default, for people.
+        doubts: likely mistakes in a value that can be used, for the log.
         deletable: whether the default applies again when the ConfigMap is deleted; otherwise that is an error.
     """
 
@@ -84,6 +85,7 @@ class DocumentSetting(Setting, Generic[Value]):
     default: Callable[[], Value]
     default_name: str
     deletable: bool = True
+    doubts: Callable[[Value], Iterable[str]] = lambda _: ()
 
     def load(self, path: str | Path) -> Value:  # noqa: D102  # as Setting has it
         return self.read(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
@@ -222,6 +224,13 @@ class ListSetting(Setting, Generic[Kept]):
             yield item
 
 
+def _doubts(policy: Policy) -> Iterator[str]:
+    from webhook.policy.warnings import warnings_of  # noqa: PLC0415  # only a server that reads the policy of a cluster needs it
+
+    for doubt in warnings_of(policy):
+        yield f"{doubt.path}: {doubt.message}"
+
+
 DEVICE_CONFIG: DocumentSetting[DeviceConfig] = DocumentSetting(
     part="config",
     name="device config",
@@ -244,6 +253,7 @@ POLICY: DocumentSetting[Policy] = DocumentSetting(
     default=default_policy,
     default_name="the default policy",
     deletable=False,  # rules that were off would suddenly refuse pods
+    doubts=_doubts,
 )
 FLEET: ListSetting[dict[str, Any]] = ListSetting(
     part="fleet",

@@ -172,6 +172,39 @@ ENGINE_FINDINGS = (
         f"a workload with more than {MAX_TEMPLATES:,} pod templates, or with a template that is too large",
         "The warning names the templates that are not reviewed. Their pods are reviewed when they are created.",
     ),
+    EngineFinding(
+        "policy",
+        Level.DENY,
+        "the ConfigMap `vgpu-webhook-policy`, written with a policy that cannot be used",
+        "The replicas would keep the last policy, and one that starts would not become ready. The messages are those of "
+        "`vgpu-webhook policy check`, whose warnings are warnings here, too.",
+    ),
+    EngineFinding(
+        "device-config",
+        Level.WARN,
+        "the ConfigMap `volcano-vgpu-device-config`, written so that scheduler, device plugin and webhook do not agree, "
+        "or so that numbers of running pods change their meaning",
+        "Volcano reads it once, when it starts, and without an error. The messages are those of `vgpu-webhook doctor`.",
+    ),
+    EngineFinding(
+        "scheduler-config",
+        Level.WARN,
+        "the ConfigMap `volcano-scheduler-configmap`, written so that the scheduler cannot read it, or assigns no devices",
+        "The messages are those of `vgpu-webhook doctor`.",
+    ),
+    EngineFinding(
+        "quota-limits",
+        Level.WARN,
+        "a ResourceQuota on devices that limits nothing, or no pod can keep",
+        "Kubernetes counts `requests.` of extended resources and no other form, as they are written: a pod that requests no "
+        "memory takes whole cards and counts as no memory.",
+    ),
+    EngineFinding(
+        "queue-limits",
+        Level.WARN,
+        "a Queue of Volcano with an amount of devices that limits nothing, no pod can keep, or a parent does not allow",
+        "A queue counts plain names, as pods request them, if the scheduler has the plugin `capacity` or `proportion`.",
+    ),
 )
 
 

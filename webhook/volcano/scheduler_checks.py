@@ -3,11 +3,13 @@
 Source: volcano `pkg/scheduler/framework/arguments.go`.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from webhook.results import Results, broken, listed, warning
 from webhook.texts import counted
 from webhook.volcano.scheduler import (
+    CONFIG_NAMESPACE,
     DEVICESHARE,
     EXCLUSIVE_RULES,
     MAX_RULES,
@@ -132,6 +134,36 @@ def exclusive_rules(place: str, conf: SchedulerConf, target: Target) -> Results:
             "write fewer rules",
         )
     return f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}"
+
+
+def families(place: str, conf: SchedulerConf, target: Target, found: Mapping[str, list[str]]) -> Results:
+    """The switch of every family that nodes register is on.
+
+    Args:
+        place: of the configuration.
+        conf: the configuration.
+        target: for how the scheduler reads switches.
+        found: names of nodes that register devices, by the switch of their family.
+    """
+    for switch, owners in found.items():
+        if not enables(conf, switch, target):
+            yield broken(
+                f"{place}: {switch} is not on, so the devices of {listed(owners)} are never assigned",
+                f"set {switch}: true in the arguments of {DEVICESHARE}, {RESTART}",
+            )
+    return f"what nodes register is on: {listed([*found])}" if found else "no node registers a device"
+
+
+def config_place(place: str, conf: SchedulerConf, plugin: Collection[str]) -> Results:
+    """The scheduler reads its device config where the device plugin looks, too: in one of some namespaces."""
+    namespace, name = conf.config_place
+    if namespace not in plugin:
+        yield warning(
+            f"{place}: the scheduler reads its device config in {namespace}/{name}, where the device plugin does not look, "
+            "unless its DEVICE_CONFIG_NAMESPACE says so",
+            f"set {CONFIG_NAMESPACE}: {next(iter(plugin))}, {RESTART}",
+        )
+    return f"{place}: the scheduler reads {namespace}/{name}"
 
 
 # By the ids of the doctor's checks; all but the first need deviceshare.

@@ -13,6 +13,8 @@ from typing_extensions import TypedDict
 from webhook import names
 from webhook.errors import Malformed
 
+SETTINGS = ("ConfigMap", "ResourceQuota", "Queue")  # kinds with what the webhook and Volcano read as settings
+
 ApiVersion = Literal["admission.k8s.io/v1", "admission.k8s.io/v1beta1"]
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 

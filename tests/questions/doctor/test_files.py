@@ -49,6 +49,7 @@ def test_files_with_one_object_are_read_from_folders(read, tmp_path):
     by_check = results(read())
     for check in (
         "queues",
+        "queue-limits",
         "device-classes",
         "other-webhooks",
         "volcano-admission",

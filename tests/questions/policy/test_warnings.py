@@ -11,7 +11,7 @@ from tests.test_repairs_off import SWITCHED_OFF
 from tests.timing import within
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import NamespaceEntry
-from webhook.questions.policy.warnings import CHECKS_OF_REPAIRS, MAX_COMPARED, _within, warnings_of
+from webhook.policy.warnings import CHECKS_OF_REPAIRS, MAX_COMPARED, _within, warnings_of
 
 
 def check_policy(**document):

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import webhook.review.too_large
+import webhook.settings.review
 from tests.cases import each_case
 from webhook.questions.rules.text import cell
 from webhook.rules.isolation import ISOLATED, examples
@@ -98,8 +99,10 @@ def test_a_finding_of_the_engine_is_explained(run):
 
 
 def test_every_id_of_the_engine_is_explained():
-    source = Path(webhook.review.too_large.__file__).read_text()
-    ids = set(re.findall(r'^[A-Z_]+ = "([a-z]+(?:-[a-z]+)+)"', source, re.MULTILINE))
+    sources = [Path(module.__file__).read_text() for module in (webhook.review.too_large, webhook.settings.review)]
+    ids = {
+        found for source in sources for found in re.findall(r'^[A-Z_]+ = "([a-z]+(?:-[a-z]+)*)"', source, re.MULTILINE)
+    }
     assert ids == {finding.id for finding in ENGINE_FINDINGS}
 
 

@@ -30,7 +30,9 @@ from webhook.questions.doctor.facts import (
 )
 from webhook.questions.doctor.setup import device_config_in, entries, port, service
 from webhook.questions.doctor.volcano import (
+    CONFIG_NAMESPACE_VARIABLE,
     SCHEDULER,
+    VGPU_PLUGIN,
     ImageWorkload,
     SchedulerMap,
     scheduler_conf,
@@ -293,11 +295,14 @@ def _why(error: ClusterError) -> str:
 
 
 def _config_namespaces(facts: Facts) -> set[str]:
-    """Where to look for ConfigMaps; the scheduler's may name another namespace."""
+    """Where to look for ConfigMaps; the scheduler's may name another namespace, as may the device plugin."""
     scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
     found = {*DEVICE_CONFIG_NAMESPACES, service(facts)[0]}
     if isinstance(scheduler, ImageWorkload):
         found.add(namespace_of(scheduler.raw))
+    plugin = workload_of(facts, ObjectKind.DAEMON_SET, VGPU_PLUGIN)
+    if isinstance(plugin, ImageWorkload):
+        found.add(plugin.variable(CONFIG_NAMESPACE_VARIABLE) or EVERYWHERE)
     conf = scheduler_conf(facts, scheduler)
     if isinstance(conf, SchedulerMap):
         found.add(conf.conf.config_place[0])

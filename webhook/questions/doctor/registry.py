@@ -29,6 +29,7 @@ from webhook.results import CheckResult, ok
 # By their ids, which are kebab-case and stable.
 CHECKS: Mapping[str, Check] = {
     "policy": versions.policy,
+    "policy-warnings": versions.policy_warnings,
     "exceptions": exceptions.exceptions,
     "volcano-version": versions.volcano_version,
     "plugin-version": versions.plugin_version,
@@ -42,6 +43,7 @@ CHECKS: Mapping[str, Check] = {
     "exclusive-rules": scheduler.exclusive_rules,
     "queues": queues.queues,
     "queue-hierarchy": queues.hierarchy,
+    "queue-limits": queues.queue_limits,
     "device-config": device_config.device_config,
     "device-names": device_config.device_names,
     "device-settings": device_config.device_settings,
@@ -49,6 +51,8 @@ CHECKS: Mapping[str, Check] = {
     "plugin-config": device_plugin.plugin_config,
     "plugin-names": device_plugin.plugin_names,
     "plugin-flags": device_plugin.plugin_flags,
+    "plugin-isolation": device_plugin.plugin_isolation,
+    "other-plugin": device_plugin.other_plugin,
     "trusted-users": trusted_users.trusted_users,
     "ascend-config": device_config.ascend_config,
     "ascend-templates": device_config.ascend_templates,

@@ -23,6 +23,7 @@ ASSIGNING = {
     ObjectKind.DEPLOYMENT: (SCHEDULER, "volcano-scheduler"),
     ObjectKind.DAEMON_SET: (VGPU_PLUGIN, "volcano-device-plugin", "*ascend-device-plugin*", "ascend-k8sdeviceplugin"),
 }
+CONFIG_NAMESPACE_VARIABLE = "DEVICE_CONFIG_NAMESPACE"  # where the device plugin looks first, in releases after 1.12.0
 HAMI = "hami"  # the image of HAMi's own scheduler, which assigns devices to pods that name it
 
 USUAL_NAMESPACE = "volcano-system"  # of the scheduler
@@ -67,6 +68,11 @@ class ImageWorkload:
         """The ConfigMaps that its pods mount."""
         volumes = objs(self.raw, "spec", "template", "spec", "volumes")
         return [name for volume in volumes if (name := text(volume, "configMap", "name"))]
+
+    def variable(self, name: str) -> str | None:
+        """The value of an environment variable of the container; None if it is not set, or not by a plain value."""
+        found = [text(each, "value") for each in objs(self.container, "env") if text(each, "name") == name]
+        return found[-1] if found else None
 
     def flag(self, name: str) -> str | None:
         """The value of a flag, written as `--name=value` or `--name value`; None if it is not set."""
@@ -212,9 +218,11 @@ def read_by_scheduler(facts: Facts, conf: SchedulerMap | Unread) -> DeviceConfig
     )
 
 
-def read_by_plugin(facts: Facts) -> DeviceConfigMap | Unread | None:
+def read_by_plugin(facts: Facts, plugin: ImageWorkload) -> DeviceConfigMap | Unread | None:
     """The device config that the device plugin reads, from 1.12.0 on; None if there is none."""
-    found = (_find(facts, namespace, names.DEVICE_CONFIG_MAP) for namespace in DEVICE_CONFIG_NAMESPACES)
+    own = plugin.variable(CONFIG_NAMESPACE_VARIABLE)
+    looked = (*([own] if own else ()), *DEVICE_CONFIG_NAMESPACES)
+    found = (_find(facts, namespace, names.DEVICE_CONFIG_MAP) for namespace in looked)
     return next((one for one in found if one is not None), None)
 
 

@@ -12,9 +12,9 @@ from webhook.cli.terminal import INDENT, Style, Terminal
 from webhook.errors import Mistakes
 from webhook.inputs.files import read_input, source_name
 from webhook.policy.policy import Policy
+from webhook.policy.warnings import warnings_of
 from webhook.questions.policy.effective import effective_policy
 from webhook.questions.policy.text import commented_default, effective_yaml, json_schema
-from webhook.questions.policy.warnings import warnings_of
 from webhook.settings.table import MAX_SETTINGS_BYTES, POLICY
 from webhook.texts import counted, visible
 

@@ -34,6 +34,12 @@ class RebuiltRequest(NamedTuple):
     templates: tuple[Template, ...] | None = None
 
 
+_OMITTED = {
+    "too large": "the line was too long to hold the pod",
+    "a setting": "settings are not recorded",
+}
+
+
 def rebuild(decision: Decision) -> RebuiltRequest:
     """Rebuild the request of a line.
 
@@ -42,8 +48,7 @@ def rebuild(decision: Decision) -> RebuiltRequest:
     """
     kept = decision.request
     if "omitted" in kept:
-        too_long = kept["omitted"] == "too large"
-        raise NotReplayable("the line was too long to hold the pod" if too_long else "the pod could not be recorded")
+        raise NotReplayable(_OMITTED.get(str(kept["omitted"]), "the pod could not be recorded"))
     new, old, templates = kept.get("pod"), kept.get("old"), None
     group = "" if decision.kind == "Pod" else kept.get("group", _GROUPS.get(decision.kind, ""))
     if "templates" in kept:

@@ -19,7 +19,7 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
 
 
 def _finding(found: UnjudgedDevice, pod: ReviewedPod) -> Finding:
-    meant = meant_by(found.resource, pod)
+    meant = meant_by(found.resource, pod.context.cluster.known_fleet, pod.context.cluster.config)
     return Finding(
         wording.resource_path(found.container, found.resource),
         f"{wording.container(found.container)} requests {found.resource}, but "

@@ -1,23 +1,24 @@
 """The device plugin: its device config and its flags must agree with what the scheduler reads."""
 
 from webhook import names
-from webhook.devices.config_checks import READS_CONFIG, RESTART_BOTH, nvidia_of, plugin_prefixes
-from webhook.questions.doctor.check import Ended, known
+from webhook.devices.config_checks import NAME_FLAGS, READS_CONFIG, RESTART_BOTH, nvidia_of, plugin_prefixes
+from webhook.lenient import obj
+from webhook.pod import quantity
+from webhook.questions.doctor.check import Ended, known, need
+from webhook.questions.doctor.facts import ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
+    CONFIG_NAMESPACE_VARIABLE,
     DeviceConfigMap,
     ImageWorkload,
     SettingMap,
     read_by_plugin,
+    vgpu_nodes,
 )
 from webhook.results import Results, broken, listed, warning
 from webhook.volcano.scheduler import CONFIG_NAMESPACE
 
-_NAME_FLAGS = {
-    "resource-name": ("resourceCountName", names.VGPU_NUMBER),
-    "resource-memory-name": ("resourceMemoryName", names.VGPU_MEMORY),
-    "resource-core-name": ("resourceCoreName", names.VGPU_CORES),
-}
+_DISABLING = "CUDA_DISABLE_CONTROL_DP"  # of releases after 1.12.0
 _NUMBER_FLAGS = {"device-split-count": "deviceSplitCount", "gpu-memory-factor": "gpuMemoryFactor"}
 
 
@@ -26,9 +27,11 @@ def plugin_config(setup: Setup) -> Results:
     plugin, scheduled = known(setup.plugin), known(setup.device_config)
     if not _reads_config(setup):
         return f"{plugin.place} before 1.12 reads no device config, but flags: see plugin-names"
-    advertised = known(read_by_plugin(setup.facts))
+    advertised = known(read_by_plugin(setup.facts, plugin))
     if advertised is None:
-        looks = f"{plugin.place} looks for its device config in kube-system and volcano-system, where there is none"
+        own = plugin.variable(CONFIG_NAMESPACE_VARIABLE)
+        where = f"{own}, kube-system and volcano-system" if own else "kube-system and volcano-system"
+        looks = f"{plugin.place} looks for its device config in {where}, where there is none"
         raise Ended(broken(looks, f"create it in kube-system, {RESTART_BOTH}"))
     if scheduled is None:
         foreign = [name for name in _advertised(advertised, setup) if name not in _advertised(None, setup)]
@@ -73,10 +76,10 @@ def plugin_names(setup: Setup) -> Results:
 
 
 def _prefixes(setup: Setup, plugin: ImageWorkload) -> Results:
-    advertised = read_by_plugin(setup.facts)
+    advertised = read_by_plugin(setup.facts, plugin)
     config = advertised.value if isinstance(advertised, SettingMap) else None
     yield from plugin_prefixes(plugin.place, (config or setup.config).vgpu, setup.target)
-    unread = [flag for flag in _NAME_FLAGS if plugin.flag(flag) is not None]
+    unread = [flag for flag in NAME_FLAGS if plugin.flag(flag) is not None]
     if unread:
         yield broken(
             f"{plugin.place}: the flag {listed([f'--{flag}' for flag in unread])} is gone since 1.12, and the plugin exits",
@@ -86,8 +89,8 @@ def _prefixes(setup: Setup, plugin: ImageWorkload) -> Results:
 
 
 def _flags_agree(setup: Setup, plugin: ImageWorkload) -> Results:
-    wanted = dict(zip(_NAME_FLAGS, _advertised(None, setup), strict=True))
-    for flag, (key, usual) in _NAME_FLAGS.items():
+    wanted = dict(zip(NAME_FLAGS, _advertised(None, setup), strict=True))
+    for flag, (key, usual) in NAME_FLAGS.items():
         given = plugin.flag(flag)
         advertised = usual if given is None else given
         if advertised != wanted[flag]:
@@ -116,6 +119,37 @@ def plugin_flags(setup: Setup) -> Results:
         else:
             yield warning(message, remedy)
     return f"no flag of {plugin.place} contradicts the device config"
+
+
+def plugin_isolation(setup: Setup) -> Results:
+    """HAMi-core is on: a variable of the device plugin, whatever its value, switches it off for all pods of its nodes."""
+    plugin = known(setup.plugin)
+    if plugin.variable(_DISABLING) is not None:
+        yield broken(
+            f"{plugin.place} sets {_DISABLING}: containers on its nodes see whole cards, and no limit of theirs is kept",
+            f"remove {_DISABLING} from its environment, then restart it",
+        )
+    return f"{plugin.place} isolates what containers request"
+
+
+def other_plugin(setup: Setup) -> Results:
+    """No other device plugin gives out the cards of a node that registers vGPUs."""
+    both = [
+        name_of(node)
+        for node in vgpu_nodes(setup.facts)
+        if names.NVIDIA_GPU not in setup.config.roles
+        and quantity.whole(obj(node, "status", "allocatable").get(names.NVIDIA_GPU)) not in (None, 0)
+    ]
+    if both:
+        yield broken(
+            f"{listed(both)}: the node registers vGPUs and offers {names.NVIDIA_GPU}, so two device plugins give out the same "
+            "cards: a pod with a whole card and pods with slices of it run together, without limits for the first",
+            "keep NVIDIA's device plugin off these nodes; under its GPU Operator, label them "
+            "nvidia.com/gpu.deploy.device-plugin=false",
+        )
+    if not vgpu_nodes(setup.facts):
+        need(setup.facts.gap(ObjectKind.NODE))
+    return f"no node with vGPUs offers {names.NVIDIA_GPU}, too"
 
 
 def _reads_config(setup: Setup) -> bool:

@@ -6,10 +6,10 @@ from webhook.questions.doctor.check import Check, known, need
 from webhook.questions.doctor.facts import ObjectKind, Unread, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import SchedulerMap, npu_registers, vgpu_nodes
-from webhook.results import Results, broken, listed, warning
+from webhook.results import Results, warning
 from webhook.volcano import scheduler_checks
 from webhook.volcano.scheduler import DEVICESHARE, SchedulerConf
-from webhook.volcano.scheduler_checks import ASCEND, RESTART, VGPU, enables
+from webhook.volcano.scheduler_checks import ASCEND, VGPU
 from webhook.volcano.target import Target
 
 _CAPACITY_GATE = "DRAConsumableCapacity"
@@ -64,16 +64,11 @@ def families(setup: Setup) -> Results:
         VGPU: [name_of(node) for node in vgpu_nodes(setup.facts)],
         ASCEND: [name_of(node) for node in setup.facts.all(ObjectKind.NODE) if npu_registers(node)],
     }
-    used = [switch for switch, owners in found.items() if owners]
-    off = [switch for switch in used if not enables(conf.conf, switch, setup.target)]
-    for switch in off:
-        yield broken(
-            f"{conf.place}: {switch} is not on, so the devices of {listed(found[switch])} are never assigned",
-            f"set {switch}: true in the arguments of {DEVICESHARE}, {RESTART}",
-        )
+    used = {switch: owners for switch, owners in found.items() if owners}
+    well = yield from scheduler_checks.families(conf.place, conf.conf, setup.target, used)
     if not used:
         need(setup.facts.gap(ObjectKind.NODE))
-    return f"what nodes register is on: {listed(used)}" if used else "no node registers a device"
+    return well
 
 
 def _with_deviceshare(setup: Setup) -> SchedulerMap:

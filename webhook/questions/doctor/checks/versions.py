@@ -7,6 +7,7 @@ from webhook.devices import wording
 from webhook.devices.fleet import build_fleet
 from webhook.devices.node_changes import node_changes
 from webhook.lenient import objs, texts
+from webhook.policy.warnings import warnings_of
 from webhook.questions.doctor.check import Ended, known, need, unchecked
 from webhook.questions.doctor.facts import Object, ObjectKind, Unread
 from webhook.questions.doctor.setup import Setup, service
@@ -46,6 +47,15 @@ def policy(setup: Setup) -> Results:
     elif found.error:
         yield broken(f"{found.error}; {_UNKNOWN}", f"correct {names.POLICY_KEY}; `vgpu-webhook policy check` checks it")
     return f"{place} can be used"
+
+
+def policy_warnings(setup: Setup) -> Results:
+    """The policy has no likely mistakes, such as an entry of namespaces that a later one replaces; see exceptions for those."""
+    need(setup.policy_gap)
+    for doubt in warnings_of(setup.policy):
+        message, _, remedy = doubt.message.rpartition("; ")
+        yield warning(f"{doubt.path}: {message}", remedy)
+    return "the policy has no likely mistakes"
 
 
 def _names_policy(deployment: Object) -> bool:

@@ -1,0 +1,167 @@
+"""Limits on devices that limit nothing, or that no pod can keep: of a ResourceQuota, and of a Queue.
+
+Kubernetes counts `requests.` of extended resources and no other form. A queue counts plain names. Both count what a pod
+requests as it is written, so a pod that requests no memory, and gets whole cards, counts as no memory.
+Sources: Kubernetes `pkg/quota/v1/evaluator/core/pods.go`; volcano `pkg/scheduler/plugins/capacity/capacity.go`.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from webhook.devices import wording
+from webhook.devices.dialects import DIALECTS
+from webhook.lenient import obj
+from webhook.pod import quantity
+from webhook.results import CheckResult, warning
+from webhook.rules.context import KnownCluster
+from webhook.rules.unjudged import meant_by
+from webhook.volcano.queues import ROOT, read_queue
+from webhook.volcano.quotas import PREFIX
+
+COUNTED = "requests."  # what Kubernetes counts of an extended resource
+MAX_LIMITS = 100  # of one object
+
+_SMALL = 100  # memory of which the smallest card has more than so many times as much
+
+
+Found = Iterator[tuple[str, CheckResult]]  # each with the path of its field
+
+
+def of_quota(raw: Mapping[str, Any], cluster: KnownCluster, *, compared: bool) -> Found:
+    """What a ResourceQuota does not limit.
+
+    Args:
+        raw: the object.
+        cluster: what it is compared with.
+        compared: whether pods are refused, or warned of, because of `limits.` on card memory.
+    """
+    hard = obj(raw, "spec", "hard")
+    plain: dict[str, Any] = {}
+    memory = cluster.config.vgpu.memory_name
+    for key, amount in islice(_of_devices(hard, cluster), MAX_LIMITS):
+        resource = _plain(key)
+        counted = key.startswith(COUNTED)
+        if counted:
+            plain[resource] = amount
+        if not (counted and quantity.whole(amount) == 0) and (found := _unknown(resource, key, COUNTED, cluster)):
+            yield f"spec.hard[{key}]", found
+        elif not counted and not (compared and key == f"{PREFIX}{memory}"):
+            advice = f"write {COUNTED}{resource}"
+            if key == f"{PREFIX}{memory}":
+                advice += ", or set the rule quota-memory to warn, which compares each pod with it"
+            yield (
+                f"spec.hard[{key}]",
+                warning(f"{key} limits nothing: of {resource}, Kubernetes counts {COUNTED} only", advice),
+            )
+    for found in _memory(plain, COUNTED, cluster):
+        yield f"spec.hard[{COUNTED}{memory}]", found
+
+
+def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
+    """What a Queue does not limit, and what its parents do not let it have."""
+    spec, conf = obj(raw, "spec"), cluster.target.scheduler
+    capability = obj(spec, "capability")
+    parts = {"capability": capability, "deserved": obj(spec, "deserved")}
+    parts["guarantee.resource"] = obj(spec, "guarantee", "resource")
+    named = False
+    for part, amounts in parts.items():
+        for key, amount in islice(_of_devices(amounts, cluster), MAX_LIMITS):
+            path, resource = f"spec.{part}[{key}]", _plain(key)
+            named |= part == "capability"
+            if key != resource:
+                advice = f"write {resource}"
+                yield path, warning(f"{key} limits nothing: a queue counts resources by their plain names", advice)
+            elif quantity.whole(amount) != 0 and (found := _unknown(resource, key, "", cluster)):
+                yield path, found
+    if named and conf is not None and not conf.limits_queues:
+        yield (
+            "spec.capability",
+            warning(
+                "no plugin of the scheduler counts what the pods of a queue request",
+                "add `- name: capacity` or `- name: proportion` to a tier of the scheduler's configuration",
+            ),
+        )
+    for found in _memory(capability, "", cluster):
+        yield f"spec.capability[{cluster.config.vgpu.memory_name}]", found
+    yield from _above_parents(raw, cluster)
+
+
+def _above_parents(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
+    queue, queues, conf = read_queue(raw), cluster.collections.queues, cluster.target.scheduler
+    if queue is None or queues is None or conf is None or not conf.nests_queues or queue.name == ROOT:
+        return
+    for resource, amount in queue.capability.items():
+        limit = queues.limit(queue.parent or ROOT, resource, cluster.target)
+        if resource in cluster.config.roles and limit is not None and amount > limit.amount:
+            yield (
+                f"spec.capability[{resource}]",
+                warning(
+                    f"{resource} {amount} is more than its parent {wording.quoted(limit.queue)} allows, {limit.amount}: its "
+                    "pods never get more than that",
+                    f"write at most {limit.amount}, or allow the parent more",
+                ),
+            )
+
+
+def names_devices(amounts: Mapping[str, Any], cluster: KnownCluster) -> bool:
+    """Whether something in a list of amounts has a name like a device's."""
+    return any(True for _ in _of_devices(amounts, cluster))
+
+
+def _of_devices(amounts: Mapping[str, Any], cluster: KnownCluster) -> Iterator[tuple[str, Any]]:
+    resources = cluster.config.resources
+    for key, amount in amounts.items():
+        resource = _plain(key)
+        if resource in resources or resources.looks_like_device(resource):
+            yield key, amount
+
+
+def _plain(key: str) -> str:
+    return key.removeprefix(COUNTED).removeprefix(PREFIX)
+
+
+def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> CheckResult | None:
+    """What to write for the name of a resource that no pod can get; None if some node may offer it."""
+    config, fleet, classes = cluster.config, cluster.known_fleet, cluster.collections.classes
+    served = (*(fleet.other_names if fleet is not None else ()), *(classes.by_resource if classes is not None else ()))
+    if resource in config.roles or resource in served:
+        return None
+    said = f"{wording.quoted(key)[1:-1]} limits nothing: "
+    for dialect in DIALECTS.values():
+        for word in dialect.words:
+            if word.name == resource and word.sign and word.role is not None:
+                here = f"{prefix}{config.vgpu.role_names[word.role]}"
+                return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", f"write {here}")
+    family = config.resources.looks_like_family(resource)
+    if not family and (
+        fleet is None or cluster.policy.fleet.autoscaled or (classes is not None and not classes.complete)
+    ):
+        return None
+    vgpu = config.vgpu
+    usual = ", ".join(f"{prefix}{name}" for name in (vgpu.number_name, vgpu.memory_name, vgpu.cores_name))
+    why = "no device resource has this name" if family else f"no node offers {resource}"
+    return warning(f"{said}{why}", meant_by(resource, fleet, config) or f"of vGPUs, write {usual}")
+
+
+def _memory(amounts: Mapping[str, Any], prefix: str, cluster: KnownCluster) -> Iterator[CheckResult]:
+    """What is doubtful about a limit on card memory."""
+    vgpu, fleet = cluster.config.vgpu, cluster.known_fleet
+    limit = quantity.whole(amounts.get(vgpu.memory_name))
+    if limit is None:
+        return
+    key = f"{prefix}{vgpu.memory_name}"
+    if vgpu.number_name not in amounts:
+        yield warning(
+            f"{key} does not limit pods that take whole cards: one that requests no memory counts as 0",
+            f"limit {prefix}{vgpu.number_name}, too",
+        )
+    cards = [device for shape in fleet.vgpu.shapes for device, _ in shape.kinds] if fleet is not None else []
+    smallest = min([card.capacity for card in cards], default=0)
+    if 0 < limit * _SMALL < smallest:
+        unit = wording.unit(cluster.config)
+        yield warning(
+            f"{key} is {wording.memory(limit, cluster.config)} for all pods together, less than one needs: the smallest "
+            f"card has {smallest}",
+            f"write the amount in {unit}: 16 GiB are {16384 // vgpu.memory_factor}",
+        )

@@ -1,0 +1,213 @@
+"""Reviews what the webhook and Volcano read as settings, at the moment that it is written.
+
+A policy that cannot be used is refused, with the messages of `vgpu-webhook policy check`. All else is a warning, with the words
+of the doctor's checks: another component reads the object, too, and may want what looks wrong here.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from webhook import names
+from webhook.devices import config_checks
+from webhook.devices.config import DeviceConfig, VgpuConfig
+from webhook.devices.families import Family
+from webhook.errors import ConfigError, Mistakes
+from webhook.lenient import obj, text
+from webhook.outcome import MAX_FINDINGS, Outcome, Violation
+from webhook.policy.warnings import warnings_of
+from webhook.results import CheckResult, Status
+from webhook.review.verdict import decision_id, not_reviewed
+from webhook.rules import limits
+from webhook.rules.settings import DENY, Level
+from webhook.rules.validate import quota_memory
+from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, POLICY, SCHEDULER, DocumentSetting
+from webhook.snapshot import Snapshot
+from webhook.volcano import scheduler_checks
+from webhook.volcano.scheduler import DEVICESHARE
+from webhook.wire.models import Request
+
+Found = Iterator[Violation]
+
+# In the place of a rule's id.
+BAD_POLICY = "policy"
+DOUBTFUL_CONFIG = "device-config"
+DOUBTFUL_SCHEDULER = "scheduler-config"
+DOUBTFUL_QUOTA = "quota-limits"
+DOUBTFUL_QUEUE = "queue-limits"
+
+MAX_LINE = 230  # of a finding with its remedy in one; a longer one has two lines, as the API server cuts warnings
+_QUEUE = names.QUEUE_API.partition("/")[0], "Queue"
+_QUOTA = "", "ResourceQuota"
+
+
+def review_setting(request: Request, snapshot: Snapshot) -> Outcome:
+    """Review a policy, a device config, a configuration of the scheduler, a ResourceQuota or a Queue; nothing else."""
+    find = _reviewer(request)
+    if find is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE") or request.object is None:
+        return not_reviewed(request, "validate")
+    found = find(request, snapshot)
+    if found is None:
+        return not_reviewed(request, "validate")
+    kept = tuple(islice(found, MAX_FINDINGS))
+    return Outcome(
+        id=decision_id(request, "validate"),
+        allowed=all(violation.level is not DENY for violation in kept),
+        violations=kept,
+        object=request.object,
+    )
+
+
+def _reviewer(request: Request) -> Callable[[Request, Snapshot], Found | None] | None:
+    """What reviews an object; it returns None if the object does not concern the webhook, or did not change."""
+    kind = request.group, request.kind
+    if kind == ("", "ConfigMap"):
+        name = request.name or text(request.object, "metadata", "name")
+        return _policy if names.POLICY_MAP in name else _CONFIG_MAPS.get(name)
+    return {_QUOTA: _quota, _QUEUE: _queue}.get(kind)
+
+
+# --- ConfigMaps -----------------------------------------------------------------------------------------------------
+
+
+def _written(setting: DocumentSetting[Any], request: Request) -> tuple[str, object, object] | None:
+    """Place, text and old text of a setting; None if its text did not change."""
+    now, before = (setting.text_in(obj(raw, "data")) for raw in (request.object, request.old_object))
+    if request.old_object is not None and now == before:
+        return None
+    place = "/".join(filter(None, (request.namespace, request.name or text(request.object, "metadata", "name"))))
+    return place, now, before
+
+
+def _policy(request: Request, _snapshot: Snapshot) -> Found | None:
+    written = _written(POLICY, request)
+    return None if written is None else _of_policy(*written[:2], request)
+
+
+def _of_policy(place: str, now: object, request: Request) -> Found:
+    path = f"data[{POLICY.key}]"
+    try:
+        policy = POLICY.read_text(now, place)
+    except ConfigError as error:
+        mistakes = error.each if isinstance(error, Mistakes) else (str(error),)
+        yield from [Violation(BAD_POLICY, DENY, path, mistake) for mistake in mistakes]
+        return
+    for doubt in warnings_of(policy, request.day):
+        yield Violation(BAD_POLICY, Level.WARN, path, f"{doubt.path}: {doubt.message}")
+
+
+def _device_config(request: Request, snapshot: Snapshot) -> Found | None:
+    written = _written(DEVICE_CONFIG, request)
+    if written is None:
+        return None
+    return _warned(DOUBTFUL_CONFIG, DEVICE_CONFIG.key, _of_device_config(*written, snapshot))
+
+
+def _of_device_config(place: str, now: object, before: object, snapshot: Snapshot) -> Iterator[CheckResult]:
+    conf, target = snapshot.target.scheduler, snapshot.target
+    if conf is not None:
+        yield from config_checks.place(place, conf)
+    try:
+        document = DEVICE_CONFIG.document_of(now, place)
+        config: DeviceConfig = DEVICE_CONFIG.parse(document, f"{place}: {DEVICE_CONFIG.key}")
+    except ConfigError as error:
+        yield from config_checks.unreadable(str(error))
+        return
+    for check in config_checks.CHECKS.values():
+        yield from check(place, document, target)
+    former = _former(before, place)
+    yield from config_checks.plugin_names(config.vgpu, former[0] if former else VgpuConfig(), target)
+    if former is not None:
+        yield from config_checks.changes(former[1], document)
+
+
+def _former(before: object, place: str) -> tuple[VgpuConfig, object] | None:
+    """The device config so far, and its document; None without one that can be read."""
+    try:
+        document = DEVICE_CONFIG.document_of(before, place)
+        return DEVICE_CONFIG.parse(document, place).vgpu, document
+    except ConfigError:
+        return None
+
+
+def _scheduler(request: Request, snapshot: Snapshot) -> Found | None:
+    written = _written(SCHEDULER, request)
+    if written is None:
+        return None
+    return _warned(DOUBTFUL_SCHEDULER, SCHEDULER.key, _of_scheduler(*written[:2], snapshot))
+
+
+def _of_scheduler(place: str, now: object, snapshot: Snapshot) -> Iterator[CheckResult]:
+    try:
+        conf = SCHEDULER.read_text(now, place)
+    except ConfigError as error:
+        yield from scheduler_checks.unreadable(str(error))
+        return
+    if conf is None:
+        return
+    if conf.plugin(DEVICESHARE) is None:
+        yield from scheduler_checks.scheduler_config(place, conf, snapshot.target)
+        return
+    for check in scheduler_checks.CHECKS.values():
+        yield from check(place, conf, snapshot.target)
+    yield from scheduler_checks.families(place, conf, snapshot.target, _registered(snapshot))
+    yield from scheduler_checks.config_place(place, conf, DEVICE_CONFIG_NAMESPACES)
+
+
+def _registered(snapshot: Snapshot) -> Mapping[str, list[str]]:
+    """The nodes with devices, by the switch that makes the scheduler use them."""
+    fleet, found = snapshot.fleet, dict[str, list[str]]()
+    if fleet is None or not fleet.complete:
+        return found
+    for switch, family in ((scheduler_checks.VGPU, Family.VGPU), (scheduler_checks.ASCEND, Family.ASCEND)):
+        members = [shape.members for shape in fleet.by_family[family]]
+        nodes = [name for number, name in enumerate(fleet.index.names) if any(each >> number & 1 for each in members)]
+        found |= {switch: nodes} if nodes else {}
+    return found
+
+
+def _warned(check: str, key: str, found: Iterable[CheckResult]) -> Found:
+    for result in found:
+        yield from _lines(check, f"data[{key}]", result)
+
+
+def _lines(check: str, path: str, result: CheckResult) -> Found:
+    """A warning with what to do, in one or two lines."""
+    if result.status in (Status.OK, Status.UNCHECKED):
+        return
+    together = f"{result.message}; {result.remedy}"
+    texts = [together] if len(together) <= MAX_LINE else [result.message, f"do: {result.remedy}"]
+    yield from [Violation(check, Level.WARN, path, sentence) for sentence in texts]
+
+
+_CONFIG_MAPS: Mapping[str, Callable[[Request, Snapshot], Found | None]] = {
+    names.DEVICE_CONFIG_MAP: _device_config,
+    names.SCHEDULER_CONF_MAP: _scheduler,
+}
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def _quota(request: Request, snapshot: Snapshot) -> Found | None:
+    policy, raw = snapshot.policy.of(request.namespace), request.object or {}
+    if policy.exempt or _unchanged(request) or not limits.names_devices(obj(raw, "spec", "hard"), snapshot):
+        return None
+    compared = policy.levels[quota_memory.check.id] in (DENY, Level.WARN)
+    return _limits(DOUBTFUL_QUOTA, limits.of_quota(raw, snapshot, compared=compared))
+
+
+def _queue(request: Request, snapshot: Snapshot) -> Found | None:
+    spec = obj(request.object, "spec")
+    amounts = obj(spec, "capability") | obj(spec, "deserved") | obj(spec, "guarantee", "resource")
+    if _unchanged(request) or not limits.names_devices(amounts, snapshot):
+        return None
+    return _limits(DOUBTFUL_QUEUE, limits.of_queue(request.object or {}, snapshot))
+
+
+def _limits(check: str, found: limits.Found) -> Found:
+    for path, result in found:
+        yield from _lines(check, path, result)
+
+
+def _unchanged(request: Request) -> bool:
+    return request.old_object is not None and obj(request.object, "spec") == obj(request.old_object, "spec")
