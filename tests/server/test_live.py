@@ -81,7 +81,7 @@ def test_a_new_device_config_that_reads_the_same_of_the_nodes_applies_without_an
     before = lists(api)
     put_device_config(api, NVIDIA.replace("volcano.sh/vgpu-number", "example.org/vgpu"))
     until(lambda: live.refused(5, "example.org/vgpu") == ["card-count"])
-    assert live.refused(4, "example.org/vgpu") == []
+    until(lambda: live.refused(4, "example.org/vgpu") == [])
     assert lists(api) == before
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     put_device_config(api, NVIDIA)
