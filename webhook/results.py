@@ -4,6 +4,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webhook.texts import and_more
+
 
 class Status(StrEnum):
     """The outcome of a check for one thing."""
@@ -54,5 +56,4 @@ def broken(message: str, remedy: str) -> CheckResult:
 
 def listed(names: list[str]) -> str:
     """The first few names, and how many more there are."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
+    return and_more(names, MAX_NAMED)

@@ -1,7 +1,7 @@
 """Makes text from outside fit to print: short, and without control characters. And globs, which match such texts."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,6 +14,12 @@ COMPACT = json.JSONEncoder(default=str, ensure_ascii=False, separators=(",", ":"
 def counted(number: int, one: str, several: str = "") -> str:
     """A number with its noun, whose plural has an s unless it is given: `1 node`, `2 nodes`."""
     return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+def and_more(names: Sequence[str], most: int, count: int = 0) -> str:
+    """The first `most` names, and how many more there are: `a, b and 3 more`; `count` of them, if these are not all."""
+    more = max(count, len(names)) - min(most, len(names))
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more else "")
 
 
 def matches(text: str, globs: Iterable[str]) -> bool:

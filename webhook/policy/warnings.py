@@ -20,7 +20,7 @@ from webhook.rules.validate import (
     percentage_unresolved,
     reserved_annotation,
 )
-from webhook.texts import shorten
+from webhook.texts import and_more, shorten
 
 MAX_COMPARED = 200  # different globs; with more of them only equal ones are found, since comparing takes minutes
 MAX_NAMED = 3
@@ -145,12 +145,11 @@ def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[PolicyWarning]:
         later = {glob: found for glob in globs if (found := _later(glob, index, last, wide)) is not None}
         if not later:
             continue
-        hiding = ", ".join(f"{_quoted(glob)} (namespaces.{found})" for glob, found in [*later.items()][:MAX_NAMED])
-        more = f" and {len(later) - MAX_NAMED} more" if len(later) > MAX_NAMED else ""
+        hiding = and_more([f"{_quoted(glob)} (namespaces.{found})" for glob, found in later.items()], MAX_NAMED)
         what = "it never decides" if len(later) == len(globs) else "it does not decide for all of its globs"
         yield PolicyWarning(
             f"namespaces.{index}",
-            f"{what}: a later entry matches the same, and the last one decides: {hiding}{more}; move the narrower entry down, "
+            f"{what}: a later entry matches the same, and the last one decides: {hiding}; move the narrower entry down, "
             "or remove it",
         )
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
-from webhook.texts import legible
+from webhook.texts import and_more, legible
 
 MAX_SENTENCES = 12
 MAX_WORDS = 1500
@@ -92,4 +92,4 @@ def _names(cards: list[DrawnCard]) -> str:
     common = {kind for kind, _, _ in parts}
     names = [last for _, _, last in parts] if len(common) == 1 else [legible(card.name, 40) for card in cards]
     kind = f"{common.pop()}{'s' if len(cards) > 1 else ''} " if len(common) == 1 else ""
-    return kind + ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return kind + and_more(names, 8)

@@ -11,7 +11,7 @@ from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Eligible, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, memory_suffices, offers
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
-from webhook.texts import counted
+from webhook.texts import and_more, counted
 from webhook.volcano.target import Target
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
@@ -179,5 +179,4 @@ def _no_cards(fleet: VgpuFleet) -> str:
 def card_types(shapes: Sequence[VgpuShape]) -> str:
     """The different card types of some shapes."""
     found = sorted({card.product for shape in shapes for card, _ in shape.kinds})
-    more = f" and {len(found) - 6} more" if len(found) > 6 else ""
-    return (", ".join(wording.quoted(name)[1:-1] for name in found[:6]) + more) or "no cards"
+    return and_more([wording.quoted(name)[1:-1] for name in found], 6) or "no cards"

@@ -12,7 +12,7 @@ from webhook.questions.decisions.text import moment
 from webhook.questions.replay.answer import Direction, Replayed, ReplayVerdict
 from webhook.questions.replay.changes import ChangeGroup, ChangeKind, Changes
 from webhook.settings.table import SETTING_NAMES
-from webhook.texts import legible
+from webhook.texts import and_more, legible
 
 TOP = 20  # groups in the table for people
 NAMES = 5  # namespaces and users of a group
@@ -125,8 +125,7 @@ def _show_group(kind: ChangeKind, group: ChangeGroup, terminal: Terminal) -> Non
 def _names(counts: Counter[str]) -> str:
     """Names with their counts, the most frequent first."""
     shown = [f"{legible(name, 60) or '(none)'} ({count:,})" for name, count in counts.most_common(NAMES)]
-    more = len(counts) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+    return and_more(shown, NAMES, len(counts))
 
 
 def _show_finding(mark: str, violation: Violation, terminal: Terminal) -> None:

@@ -23,6 +23,7 @@ from webhook.inputs.documents import Document, is_object, read_documents
 from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.questions.review.explanation import ObjectExplanation, explain_object
 from webhook.questions.review.text import FORMATS, TextReport
+from webhook.texts import and_more
 
 _EPILOG = """
 exit codes:
@@ -104,10 +105,8 @@ def command(
     if passed_over and not read:
         complain(f"no Kubernetes object in {', '.join(given.paths)}")
     if passed_over:
-        more = f" and {len(passed_over) - MAX_NAMED} more" if len(passed_over) > MAX_NAMED else ""
-        report_warning(
-            f"passed over, without apiVersion and kind: {len(passed_over)}, {', '.join(passed_over[:MAX_NAMED])}{more}"
-        )
+        named = and_more(passed_over, MAX_NAMED)
+        report_warning(f"passed over, without apiVersion and kind: {len(passed_over)}, {named}")
     report.finish(complain.count, complain.texts)
     return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 

@@ -15,6 +15,7 @@ from webhook.document_review import Reviewed
 from webhook.emit import as_value
 from webhook.outcome import PodReview
 from webhook.rules.workloads import Workload
+from webhook.texts import and_more
 
 SHOWN_GATED = 3
 
@@ -158,8 +159,7 @@ def _mark(sentence: Sentence, *, found: bool) -> tuple[Style, str]:
 
 
 def _names(names: tuple[str, ...], nodes: int) -> str:
-    more = nodes - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    return and_more(names, len(names), nodes)
 
 
 # --- as JSON --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Enforcement
 from webhook.snapshot import Snapshot
-from webhook.texts import shorten, visible
+from webhook.texts import and_more, shorten, visible
 
 MAX_LINE = 160  # characters of a line in a diff
 
@@ -159,9 +159,8 @@ def note(reviewed: Reviewed) -> str:
     """Why an outcome has no findings or changes; empty if that needs no remark."""
     outcome = reviewed.outcome
     if found := reviewed.found_by_shape:
-        more = f" and {len(found) - MAX_PATHS} more" if len(found) > MAX_PATHS else ""
         kind = unknown_kind(reviewed.request.group, reviewed.request.kind)
-        return only_pods_reviewed(kind, f": {', '.join(found[:MAX_PATHS])}{more}")
+        return only_pods_reviewed(kind, f": {and_more(found, MAX_PATHS)}")
     if outcome.reviewed and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.reviewed:

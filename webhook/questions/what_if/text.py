@@ -6,7 +6,7 @@ from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
 from webhook.devices import registry, wording
 from webhook.devices.model import Amounts
 from webhook.questions.what_if.answer import Fate, Headroom, PodFate, WhatIf
-from webhook.texts import counted, legible
+from webhook.texts import and_more, counted, legible
 
 MAX_CELL = 48  # characters on a terminal
 MAX_PODS = 50  # of a table on a terminal
@@ -93,10 +93,9 @@ def _table(pods: Iterable[PodFate], terminal: Terminal) -> None:
 def _show_node_changes(found: WhatIf, terminal: Terminal) -> None:
     for change in found.node_changes:
         style, word = (Style.GOOD, "gain") if change.gained else (Style.BAD, "lose")
-        more = len(change.nodes) - MAX_NAMES
-        listed = ", ".join([legible(name, MAX_CELL) for name in change.nodes[:MAX_NAMES]])
+        listed = and_more([legible(name, MAX_CELL) for name in change.nodes], MAX_NAMES)
         head = (style, f"nodes that {word} their {change.family} devices")
-        terminal.paragraph("", (head,), f": {listed}{f' and {more:,} more' if more > 0 else ''}")
+        terminal.paragraph("", (head,), f": {listed}")
         if change.lacks:
             terminal.paragraph(INDENT, (), f"{'so far: ' if change.gained else ''}{wording.lacks(change.lacks)}")
 

@@ -9,7 +9,7 @@ from webhook.durations import format_age
 from webhook.questions.why.answer import WaitAnswer
 from webhook.questions.why.listing import WaitingPod, WaitingPods
 from webhook.questions.why.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
-from webhook.texts import shorten
+from webhook.texts import and_more, shorten
 
 MAX_NAME = 80
 MAX_CELL = 40  # characters on a terminal
@@ -55,9 +55,8 @@ def _show_reason(reason: WaitReason, summary: str, terminal: Terminal) -> None:
             terminal.paragraph(INDENT, ((Style.BOLD, f"{reason.reason}  "),), reason.message)
         return
     style, word = _VERDICTS[reason.verdict]
-    named = ", ".join(reason.names[:MAX_NAMED])
-    more = f" and {reason.nodes - len(reason.names)} more" if reason.nodes > len(reason.names) else ""
-    about = f"{reason.family} nodes" if not named else f"{named}{more}"
+    named = and_more(reason.names, MAX_NAMED, reason.nodes)
+    about = named if reason.names else f"{reason.family} nodes"
     where = f" for {reason.pod}" if reason.pod else ""
     kind = f": {reason.kind}" if reason.kind else ""
     terminal.line(INDENT, (style, f"{word.lower():<8}"), INDENT, (Style.BOLD, about), f"{where}{kind}")
