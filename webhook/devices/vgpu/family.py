@@ -56,8 +56,8 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
 
     @staticmethod
     def roles(vgpu: VgpuConfig, _ascend: AscendConfig) -> dict[str, Role]:
-        """The resource names; of equal ones the last counts."""
-        return {vgpu.role_names[role]: role for role in (Role.PERCENTAGE, Role.CORES, Role.MEMORY, Role.NUMBER)}
+        """The resource names; of equal ones the first role counts."""
+        return {name: role for role, name in reversed(vgpu.role_names.items())}
 
     @staticmethod
     def annotations(_ascend: AscendConfig) -> tuple[str, str]:
