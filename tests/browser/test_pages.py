@@ -13,7 +13,7 @@ from tests.browser.user import User
 MENU = {
     "Playground": "/review",
     "Fleet": "/usage",
-    "Why": "/why",
+    "Why pods wait": "/why",
     "Decisions": "/decisions",
     "Rules": "/rules",
     "Health": "/health",

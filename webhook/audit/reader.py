@@ -58,7 +58,7 @@ class Skipped:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of skipped lines."""
         return self.foreign + self.truncated + self.too_long
 
 

@@ -111,7 +111,7 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         return any(amount.value for amount in request.amounts if amount.family is Family.GPUSHARE)
 
     def missing(self, _request: PodAmounts, _part: AnyPart) -> str:
-        """Neither name."""
+        """The node offers neither of the two names."""
         return f"no node of the fleet offers {names.GPUSHARE_NAMES}"
 
     def taken(self, request: PodAmounts, part: AnyPart) -> tuple[tuple[Taken, ...], str]:

@@ -68,7 +68,7 @@ class ChosenQueue(NamedTuple):
         name: of the queue, which may not exist.
         path: the field that names it, or that would.
         queues: those of the cluster.
-        what: goes to the queue: `pod`, `job` or `PodGroup`, for messages.
+        what: the kind of object that goes to the queue, for messages: `pod`, `job` or `PodGroup`.
     """
 
     name: str

@@ -48,7 +48,7 @@ log = logging.getLogger("vgpu-webhook")
 
 
 class TokenBucket:
-    """Lets so many pass a second, and a few more after a pause."""
+    """A limit on the rate of events: a constant number a second, and a burst after a pause."""
 
     def __init__(self, rate: float, burst: int) -> None:
         """Begin full."""

@@ -108,7 +108,7 @@ EVENTS = click.option(
     is_flag=True,
     help="Write an Event about each waiting pod when its verdict changes; with --cluster, and the right to create Events.",
 )
-SECTION = Section("Why", options=[EVENTS], check=check, follow=follow)
+SECTION = Section("Why pods wait", options=[EVENTS], check=check, follow=follow)
 
 
 def _source(state: ConsoleState) -> WaitingSource | None:
