@@ -29,7 +29,7 @@ TESTS = (
     "golden",
     "ported",
     "test_review.py",
-    "cli/test_oracle.py",
+    "questions/review/test_oracle.py",
     "volcano",
     "questions/scan",
     "questions/why",

@@ -5,14 +5,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from tests.audit.recording import recorded
 from tests.audit.test_metrics import value
 from tests.reviewing import refusals, request, snapshot
 from tests.server.reviews import review as admission_review
 from tests.server.test_rule_that_raises import AuditLog
 from tests.timing import within
 from webhook.policy.exceptions import exception_name
-from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.review.endpoints import review, validate
 from webhook.rules.settings import Level
 from webhook.server.admission import Admission
@@ -118,18 +116,6 @@ def test_an_update_is_excepted_by_the_name_of_the_pod():
 
 def test_a_rule_that_is_off_stays_off():
     assert "card-count" not in levels(pod(name="train-1"), settings(rules={"card-count": "off"}))
-
-
-def test_a_replay_holds_to_the_day_of_the_decision():
-    for name in ({"name": "train-1"}, {"generateName": "train-"}):
-        ended = settings(exception(until="2020-01-01"))
-        today = settings(exception(until=str(datetime.now(UTC).date() + timedelta(2))))
-        admission_request = request(pod(**name), day=datetime.now(UTC).date())
-        for used, allowed in ((ended, False), (today, True)):
-            decision = recorded(admission_request, used)
-            assert decision.allowed is allowed
-            assert [used["owner"] for used in decision.exceptions] == ["gpu-team"] * allowed
-            assert Replayer(used, used).replay(decision).verdict is ReplayVerdict.SAME
 
 
 @pytest.mark.parametrize(("days", "allowed"), [(1, True), (-1, False)])

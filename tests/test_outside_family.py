@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.console.conftest import Fixed
+from tests.questions import needs
 from webhook.cli.main import main
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -115,11 +116,13 @@ def run_command(capsys, *arguments):
     return main(arguments), capsys.readouterr().out
 
 
+@needs("review")
 def test_a_review_repairs_and_admits_a_pod_that_fits(files, capsys):
     code, out = run_command(capsys, "review", *files(3))
     assert (code, "scheduler-name" in out) == (0, True)
 
 
+@needs("review")
 def test_a_review_refuses_a_pod_that_fits_on_no_node(files, capsys):
     code, out = run_command(capsys, "review", *files(5))
     assert code == 1
@@ -128,6 +131,7 @@ def test_a_review_refuses_a_pod_that_fits_on_no_node(files, capsys):
     )
 
 
+@needs("review")
 def test_the_placement_is_explained(files, capsys):
     _, out = run_command(capsys, "review", "--explain", *files(3))
     assert "never   small: 2 × X1" in out
@@ -142,6 +146,7 @@ def test_the_placement_is_explained(files, capsys):
     assert (shape["names"], shape["kinds"][0]["count"], shape["placement"]) == (["small"], 2, "never")
 
 
+@needs("usage")
 def test_what_pods_hold_is_shown(files, capsys, tmp_path):
     """Two boards of `large` are held; a pod that needs three gets them on the other large node."""
     _, config, _, fleet, _ = files(3)
@@ -165,6 +170,7 @@ def client(files):
     return create_app(ConsoleState(Fixed(inputs))).test_client()
 
 
+@needs("usage")
 def test_the_fleet_page_shows_the_boards(client):
     (family,) = client.get("/api/v1/fleet?family=boards").json["families"]
     assert (family["family"], family["nodes"], family["devices"]) == ("boards", 3, 10)
@@ -174,6 +180,7 @@ def test_the_fleet_page_shows_the_boards(client):
     assert "board 3" in page
 
 
+@needs("review")
 def test_the_playground_explains_the_placement(client):
     response = client.post("/api/v1/review", json={"manifest": to_json(pod(3))}).json
     (explained,) = response["explanation"]["documents"][0]["families"]
@@ -183,6 +190,7 @@ def test_the_playground_explains_the_placement(client):
     assert "board 3" in page
 
 
+@needs("doctor")
 def test_the_doctor_works_with_the_family(capsys):
     code, out = run_command(capsys, "doctor", "--from", "tests/data/cluster-healthy")
     assert (code, "broken" in out) == (0, False)

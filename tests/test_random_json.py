@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.questions import needs
 from tests.reviewing import DATA, RECORDED
 from tests.strategies import json_values, mangled, pods
 from webhook.audit.writer import AuditLogWriter
@@ -71,6 +72,7 @@ def test_a_mangled_review_gets_a_verdict_or_an_error(admission, review, path):
 
 
 @given(document=reviews | pods() | json_values, output=st.sampled_from(["text", "json", "yaml", "patch"]))
+@needs("review")
 def test_the_command_exits_with_a_documented_code(tmp_path_factory, document, output):
     path = tmp_path_factory.getbasetemp() / "document.json"
     path.write_text(json.dumps(document))

@@ -62,3 +62,9 @@ def visible(text: str) -> str:
 def legible(text: str, most: int) -> str:
     """The first characters of a text, made visible; the time does not depend on its length."""
     return shorten(visible(text[: most + 1]), most)
+
+
+def markdown_cell(text: str) -> str:
+    """A text with code spans as the cell of a table, where a bar ends the cell, and a bracket outside of code opens a tag."""
+    spans = text.replace("|", "\\|").split("`")
+    return "`".join(span if at % 2 else span.replace("<", "&lt;") for at, span in enumerate(spans))

@@ -2,14 +2,14 @@
 
 from webhook.audit import writer as audit
 from webhook.audit.decision import Decision, parse_decision
-from webhook.questions.replay.answer import ENDPOINT_REVIEWS
+from webhook.review.endpoints import mutate, validate
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
 
 def record(request: Request, snapshot: Snapshot, endpoint: str = "validate") -> bytes:
     """The audit line of a request."""
-    outcome = ENDPOINT_REVIEWS[endpoint](request, snapshot)
+    outcome = {"mutate": mutate, "validate": validate}[endpoint](request, snapshot)
     return audit.line(audit.Exchange(endpoint, 50_000), request, outcome, snapshot)
 
 

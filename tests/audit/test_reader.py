@@ -5,7 +5,6 @@ import gzip
 import json
 import lzma
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.reviewing import ALL_FAMILIES, request, snapshot
 from webhook.audit import reader as streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
 from webhook.audit.reader import CHUNK, GIVE_UP, MAX_LINE, Lines, LogReader, Skipped
-from webhook.questions.replay.answer import Replayer
 
 OLD = snapshot(*ALL_FAMILIES)
 POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main"}]}}
@@ -79,8 +77,6 @@ def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, 
     assert (found is not None) is (depth < 252)
     if found is not None:
         orjson.dumps(to_record(found))
-        Replayer(OLD, snapshot()).replay(found)
-        Replayer(OLD, snapshot()).replay(replace(found, endpoint="mutate"))
 
 
 @given(strategies.json_values | st.just([]))

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from tests.audit.test_follower import World, line, rename_files
 from tests.examples import examples
 from tests.postgres import BINARIES, PASSWORD, Postgres
+from tests.questions import needs
 from tests.server.program import free_port, until
 from webhook.audit import shipper
 from webhook.audit.database import Database
@@ -96,6 +97,7 @@ def test_a_shipper_that_starts_again_loses_nothing_and_repeats_nothing(
         assert stored(world.url) == world.expected
 
 
+@needs("decisions")
 def test_its_metrics_show_how_far_it_is_behind(tmp_path: Path):
     log, port, url = tmp_path / "audit.jsonl", free_port(), f"sqlite:///{tmp_path}/none/decisions.db"
     log.write_bytes(b"".join(line(number) for number in range(5)))
@@ -355,6 +357,7 @@ def newest(port: int) -> int | None:
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(12_000, marks=pytest.mark.slow)])
+@needs("decisions")
 def test_each_decision_is_stored_once_though_everything_is_killed(count: int, postgres: Postgres, tmp_path: Path):
     """Two replicas write decisions; shipper, database and console are killed in turn."""
     url, port = postgres.make("killed"), free_port()
@@ -395,6 +398,7 @@ def waits_for(port: int) -> bool:
 
 
 @pytest.mark.slow
+@needs("decisions")
 def test_a_database_that_never_answers_does_not_hold_up_the_end(postgres: Postgres, tmp_path: Path):
     """Its kernel still confirms what it receives, so that no connection breaks."""
     url, log = postgres.make("stopped"), tmp_path / "a.jsonl"

@@ -20,6 +20,7 @@ from tests.audit import sample
 from tests.console.audit_lines import console_client
 from tests.examples import examples
 from tests.postgres import Postgres
+from tests.questions import needs
 from webhook.audit.database import ANSWER_SECONDS, CONNECT_SECONDS, READERS, Database
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
@@ -225,6 +226,8 @@ class CountedConnection(LimitedConnection):
                 CountedConnection.now -= 1
 
 
+@needs("decisions")
+@needs("doctor")
 def test_a_frozen_database_is_reported_and_only_one_query_waits_for_it(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ):

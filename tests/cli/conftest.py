@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,17 @@ from typing import Any, TextIO
 
 import pytest
 
-from webhook.cli.main import main
+from webhook.cli.main import COMMANDS, main
 
 DATA = Path(__file__).parent.parent / "data"
 FLEETS = DATA / "fleets"
 REVIEWS = DATA / "reviews"
 CONFIG = DATA / "config" / "device-config.yaml"
+
+
+def there(cases: Iterable[Any]) -> list[Any]:
+    """The cases of the commands that there are: a question may be gone. A case is a command's words, or begins with them."""
+    return [case for case in cases if (case[0] if isinstance(case[0], str) else case[0][0]) in COMMANDS]
 
 
 @dataclass(frozen=True)

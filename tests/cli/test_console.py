@@ -11,6 +11,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.console.conftest import PAGE
+from tests.questions import needs
 from tests.server.program import COMMAND, free_port, until
 from webhook.cli.main import main
 from webhook.settings.files import SAMPLES
@@ -59,6 +61,9 @@ def start() -> Iterator[Start]:
             each.process.kill()
 
 
+@needs("decisions")
+@needs("doctor")
+@needs("rules")
 def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
     log, policy = tmp_path / "audit.jsonl", tmp_path / "policy.yaml"
     policy.write_text("rules: {card-count: warn}\n")
@@ -117,8 +122,8 @@ def ends(console: Running, number: signal.Signals) -> str:
 
 def test_a_console_on_all_addresses_prints_a_warning(start: Start):
     console = start("--sample", "--allow-host", "console.example.org", bind="0.0.0.0")
-    assert console.get("/rules", host="console.example.org") != b""
+    assert console.get(PAGE, host="console.example.org") != b""
     with pytest.raises(urllib.error.HTTPError, match="421") as refused:
-        console.get("/rules", host="another.example.org")
+        console.get(PAGE, host="another.example.org")
     refused.value.close()
     assert "without a password" in ends(console, signal.SIGINT)

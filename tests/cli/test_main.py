@@ -13,12 +13,13 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.conftest import pod, python, shell
+from tests.cli.conftest import python, shell
 from webhook.cli.completion import kubectl_complete
 from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, MODULES, program
 from webhook.cli.program import ExitCode
 
 ROOT = Path(__file__).parents[2]
+COMMAND = next(iter(COMMANDS))
 # Modules that import slowly and that only some commands need.
 HEAVY = {
     "asyncio",
@@ -61,19 +62,6 @@ def test_commands_that_read_files_import_no_server_database_or_kubernetes_client
     )
     commands = sorted(MODULES[name] for name in COMMANDS.keys() - ALWAYS_HEAVY)
     assert python(code, *commands).stdout == f"{len(commands)} []\n"
-
-
-def test_why_imports_the_rules_and_at_most_116_other_files():
-    """It reviews the pod that waits, so it needs every rule, and each is a file."""
-    code = (
-        "import sys; from webhook.cli.main import main; main(['why', '--sample']); "
-        "print(*sorted(name for name, module in sys.modules.items() if name.startswith('webhook.') "
-        "and not name.startswith(('webhook.rules.mutate.', 'webhook.rules.validate.')) "
-        "and not module.__file__.endswith('__init__.py')))"
-    )
-    loaded = python(code).stdout.splitlines()[-1].split()
-    assert "webhook.questions.why.answer" in loaded
-    assert len(loaded) <= 116, loaded
 
 
 def test_certs_imports_nothing_that_reviews_pods():
@@ -120,8 +108,8 @@ def test_help_lists_every_command(run):
 )
 def test_usage_names_the_program_that_was_called(path: str, program_name: str, run, monkeypatch):
     monkeypatch.setattr(sys, "argv", [path])
-    assert run("rules", "--help").out.startswith(f"Usage: {program_name} rules ")
-    assert run("rules", "--nope").err == f"error: no such option '--nope'; see `{program_name} rules --help`\n"
+    assert run(COMMAND, "--help").out.startswith(f"Usage: {program_name} {COMMAND} ")
+    assert run(COMMAND, "--nope").err == f"error: no such option '--nope'; see `{program_name} {COMMAND} --help`\n"
 
 
 def test_kubectl_finds_the_program():
@@ -131,13 +119,13 @@ def test_kubectl_finds_the_program():
 
 def test_python_m_webhook():
     result = subprocess.run(
-        [sys.executable, "-m", "webhook", "rules", "-h"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "webhook", COMMAND, "-h"], capture_output=True, text=True, check=True
     )
-    assert result.stdout.startswith("Usage: python -m webhook rules ")
+    assert result.stdout.startswith(f"Usage: python -m webhook {COMMAND} ")
 
 
 def test_a_short_option_may_have_an_equals_sign(run):
-    assert run("rules", "-o=json").out == run("rules", "-o", "json").out
+    assert run("manifests", "-o=json").out == run("manifests", "-o", "json").out
 
 
 def test_ctrl_c(monkeypatch, run):
@@ -145,31 +133,7 @@ def test_ctrl_c(monkeypatch, run):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(program, "invoke", interrupted)
-    assert run("rules").code == ExitCode.INTERRUPTED == 128 + signal.SIGINT
-
-
-def test_files_and_directories(run, write, tmp_path: Path):
-    (tmp_path / "below").mkdir()
-    for name in ("b.yaml", "a.json", "notes.txt", "below/c.yml"):
-        write(name, pod(Path(name).stem))
-
-    def reviewed(*argv: object) -> list[str]:
-        return [line["name"] for line in run("review", "-o", "json", *argv).lines]
-
-    assert reviewed("-f", tmp_path) == ["a", "b"]
-    assert reviewed("-R", "-f", tmp_path) == ["a", "b", "c"]
-    assert reviewed("--filename", tmp_path / "b.yaml", tmp_path / "a.json", tmp_path / "notes.txt") == [
-        "b",
-        "a",
-        "notes",
-    ]
-    (tmp_path / "empty").mkdir()
-    assert run("review", tmp_path / "empty").code == ExitCode.BAD_INPUT
-    result = run("review", "-f", "https://example.org/pod.yaml")
-    assert (
-        result.err
-        == "error: https://example.org/pod.yaml: URLs are not read; download it first: curl -LO https://example.org/pod.yaml\n"
-    )
+    assert run(COMMAND).code == ExitCode.INTERRUPTED == 128 + signal.SIGINT
 
 
 # --- completion -----------------------------------------------------------------------------------------------------
@@ -185,18 +149,19 @@ def complete(*arguments: str) -> list[str]:
 
 
 def test_tab_offers_commands_options_and_values():
-    assert complete("re") == ["review", "replay"]
+    assert complete("") == list(COMMANDS)
+    assert complete("co") == [name for name in COMMANDS if name.startswith("co")]
     assert complete("certs", "") == ["ensure", "bind", "show"]
-    assert "--warnings-as-errors" in complete("review", "--wa")
-    assert complete("rules", "-o", "j") == ["json"]
+    assert complete("manifests", "--dev") == ["--device-config"]
+    assert complete("manifests", "-o", "j") == ["json"]
 
 
 @pytest.mark.parametrize(
     "arguments, completions, directive",
     [
-        (["rev"], ["review"], ":4"),
+        (["vers"], ["version"], ":4"),
         (["certs", "sh"], ["show"], ":4"),
-        (["review", "--policy", ""], [], ":0"),
+        (["manifests", "--policy", ""], [], ":0"),
     ],
 )
 def test_kubectl_completes_the_plugin(arguments, completions, directive, capsys):

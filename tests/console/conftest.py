@@ -11,7 +11,7 @@ from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
 from webhook.audit.follower import LogFollower
-from webhook.console.app import create_app, sections
+from webhook.console.app import create_app, pages, sections
 from webhook.console.state import ConsoleState, Sources
 from webhook.live import FilePods, LiveSource
 from webhook.policy.policy import Policy
@@ -20,6 +20,10 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
 from webhook.settings.table import FLEET
 
+# Pages of whichever questions there are: those that are forms, those that are shown as they are, and the last one of these.
+FORMS = [page.path for page in pages() if page.template and "POST" in page.methods]
+PLAIN = [page.path for page in pages() if page.template and "<" not in page.path and page.path not in FORMS]
+FORM, PAGE = FORMS[0], PLAIN[-1]
 OPEN: list[LogFollower] = []  # logs of a test, closed behind it
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings were read, for the page
 

@@ -6,9 +6,7 @@ import yaml
 
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.outcome import PodReview
 from webhook.pod.view import PodView
-from webhook.questions.review.explanation import explain_pods
 from webhook.rules.context import Context, KnownCluster
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import EffectiveSettings, Settings
@@ -38,8 +36,13 @@ def fleet_in(file, config=CONFIG):
 def explained(pod, fleet, config=CONFIG):
     cluster = KnownCluster(config=config, policy=SETTINGS, target=TARGET, fleet=fleet)
     context = Context(creation("", "v1", "Pod", "ns", pod), cluster, EffectiveSettings())
-    view = PodView(pod)
-    return explain_pods((PodReview(view, ReviewedPod(view, context)),))
+    reviewed = ReviewedPod(PodView(pod), context)
+    return [
+        explanation
+        for family in cluster.families
+        if reviewed.requests_family(family)
+        for explanation in reviewed.placement_request(family, "").explain(fleet.parts[family])
+    ]
 
 
 def shapes_explained(pod, fleet, config=CONFIG):

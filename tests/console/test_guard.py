@@ -7,11 +7,11 @@ import pytest
 from flask import Flask
 
 from tests.cases import each_case
+from tests.console.conftest import FORM, FORMS, PAGE, PLAIN
 from tests.server.program import until
 from webhook.console import guard
 from webhook.console.app import create_app, pages
 
-PAGES = ("/fleet", "/decisions", "/rules", "/health")
 OURS = "http://localhost:8080"
 HERE = {"Host": "localhost:8080"}
 
@@ -20,7 +20,7 @@ HERE = {"Host": "localhost:8080"}
     "host", ["localhost", "LOCALHOST", "localhost:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080"]
 )
 def test_a_loopback_host_is_accepted(client, host):
-    assert client.get("/rules", headers={"Host": host}).status_code == 200
+    assert client.get(PAGE, headers={"Host": host}).status_code == 200
 
 
 @each_case(
@@ -35,7 +35,7 @@ def test_a_loopback_host_is_accepted(client, host):
         "localhost@evil.example",
         "evil.example@localhost",
         "user:password@localhost",
-        "localhost/rules",
+        f"localhost{PAGE}",
         "localhost?x",
         "localhost#x",
         "localhost\\evil.example",
@@ -56,7 +56,7 @@ def test_a_loopback_host_is_accepted(client, host):
     ],
 )
 def test_any_other_host_is_refused(client, host):
-    for path in ("/rules", "/api/v1/rules", "/static/console.css", "/unknown"):
+    for path in (PAGE, f"/api/v1{PAGE}", "/static/console.css", "/unknown"):
         response = client.get(path, headers={"Host": host})
         assert response.status_code == 421
         assert b"--allow-host" in response.data
@@ -64,7 +64,7 @@ def test_any_other_host_is_refused(client, host):
 
 def test_a_request_without_a_host_is_refused(state):
     app = create_app(state)
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/rules", "wsgi.url_scheme": "http", "SERVER_NAME": "localhost"}
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": PAGE, "wsgi.url_scheme": "http", "SERVER_NAME": "localhost"}
     statuses = []
     list(app({**environ, "SERVER_PORT": "80", "wsgi.input": None}, lambda status, headers: statuses.append(status)))
     assert statuses == ["421 MISDIRECTED REQUEST"]
@@ -72,19 +72,19 @@ def test_a_request_without_a_host_is_refused(state):
 
 def test_an_allowed_host_is_accepted(state):
     client = create_app(state, ["Console.Example"]).test_client()
-    assert client.get("/rules", headers={"Host": "console.example"}).status_code == 200
-    assert client.get("/rules", headers={"Host": "other.example"}).status_code == 421
+    assert client.get(PAGE, headers={"Host": "console.example"}).status_code == 200
+    assert client.get(PAGE, headers={"Host": "other.example"}).status_code == 421
 
 
 def test_forwarding_headers_change_nothing(client):
     forwarded = {"X-Forwarded-Host": "localhost", "Forwarded": "host=localhost", "X-Original-Host": "localhost"}
-    assert client.get("/rules", headers={"Host": "evil.example", **forwarded}).status_code == 421
+    assert client.get(PAGE, headers={"Host": "evil.example", **forwarded}).status_code == 421
     spoofed = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/evil"}
-    response = client.get("/rules", headers={**HERE, **spoofed})
+    response = client.get(PAGE, headers={**HERE, **spoofed})
     assert response.status_code == 200
     assert b"evil" not in response.data
     override = {"X-HTTP-Method-Override": "DELETE", "X-Original-URL": "/evil", "X-Rewrite-URL": "/evil"}
-    assert client.get("/rules", headers={**HERE, **override}).data == response.data
+    assert client.get(PAGE, headers={**HERE, **override}).data == response.data
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_forwarding_headers_change_nothing(client):
 )
 def test_another_origin_is_refused(client, origin):
     for send in (client.get, client.post, client.options):
-        response = send("/api/v1/rules", headers={**HERE, "Origin": origin})
+        response = send(f"/api/v1{PAGE}", headers={**HERE, "Origin": origin})
         assert response.status_code == 403
         assert response.json["status"] == 403
 
 
 def test_the_origin_of_the_console_is_accepted(client):
     same = {"Origin": OURS, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
-    response = client.get("/api/v1/rules", headers={**HERE, **same})
+    response = client.get(f"/api/v1{PAGE}", headers={**HERE, **same})
     assert response.status_code == 200
     assert not [name for name in response.headers.keys() if name.lower().startswith("access-control")]  # noqa: SIM118
 
@@ -136,28 +136,28 @@ def test_a_fetch_or_an_embedding_by_another_site_is_refused(client, site):
         ("navigate", "embed"),
         ("websocket", "websocket"),
     ):
-        assert client.get("/rules", headers=fetch_headers(site, mode, dest)).status_code == 403
+        assert client.get(PAGE, headers=fetch_headers(site, mode, dest)).status_code == 403
         assert client.get("/static/live.js", headers=fetch_headers(site, mode, dest)).status_code == 403
 
 
 def test_a_link_from_another_site_is_accepted_and_a_form_is_refused(client):
     followed = fetch_headers("cross-site", "navigate", "document")
-    assert client.get("/rules", headers=followed).status_code == 200
-    assert client.head("/rules", headers=followed).status_code == 200
-    assert client.post("/rules", headers=followed).status_code == 403
-    assert client.post("/review", headers=followed, data={"manifest": "x"}).status_code == 403
+    assert client.get(PAGE, headers=followed).status_code == 200
+    assert client.head(PAGE, headers=followed).status_code == 200
+    assert client.post(PAGE, headers=followed).status_code == 403
+    assert client.post(FORM, headers=followed, data={"manifest": "x"}).status_code == 403
 
 
 def test_a_form_without_an_origin_is_checked_by_its_referrer(client):
-    assert client.post("/review", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 403
-    assert client.post("/review", headers={**HERE, "Referer": "http://["}).status_code == 403
-    assert client.post("/review", headers={**HERE, "Referer": f"{OURS}/rules"}).status_code != 403
-    assert client.get("/rules", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 200
+    assert client.post(FORM, headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 403
+    assert client.post(FORM, headers={**HERE, "Referer": "http://["}).status_code == 403
+    assert client.post(FORM, headers={**HERE, "Referer": f"{OURS}{PAGE}"}).status_code != 403
+    assert client.get(PAGE, headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 200
 
 
 def test_a_request_without_browser_headers_is_accepted(client):
-    assert client.get("/api/v1/rules").status_code == 200
-    assert client.post("/review", headers=HERE).status_code != 403
+    assert client.get(f"/api/v1{PAGE}").status_code == 200
+    assert client.post(FORM, headers=HERE).status_code != 403
 
 
 def check_security_headers(response):
@@ -172,19 +172,19 @@ def test_every_response_has_the_security_headers(client):
     responses = [
         *(
             client.get(path, buffered=True)
-            for path in (*PAGES, "/", "/api/v1/rules", "/api/v1/openapi.json", "/static/live.js")
+            for path in (*PLAIN, "/", f"/api/v1{PAGE}", "/api/v1/openapi.json", "/static/live.js")
         ),
         client.get("/unknown"),
         client.get("/api/v1/unknown"),
-        client.get("/api/v1/rules?x=1"),
-        client.delete("/rules"),
-        client.options("/rules"),
-        client.head("/rules"),
-        client.get("/rules", headers={"Host": "evil.example"}),
-        client.get("/rules", headers={"Origin": "null"}),
+        client.get(f"/api/v1{PAGE}?x=1"),
+        client.delete(PAGE),
+        client.options(PAGE),
+        client.head(PAGE),
+        client.get(PAGE, headers={"Host": "evil.example"}),
+        client.get(PAGE, headers={"Origin": "null"}),
         client.get("/static/console.css", headers={"If-None-Match": etag}, buffered=True),
         client.get("/static/console.css", headers={"Range": "bytes=99999999-"}, buffered=True),
-        client.get("/rules//x"),
+        client.get(f"/api//v1{PAGE}"),
     ]
     assert {404, 400, 405, 421, 403, 304, 416, 308, 200} <= {response.status_code for response in responses}
     for response in responses:
@@ -205,7 +205,7 @@ def test_the_referrer_policy_lets_forms_send_their_origin():
 
 
 def test_pages_comply_with_the_content_security_policy(client):
-    for path in PAGES:
+    for path in PLAIN:
         page = client.get(path).text
         assert not re.search(r"<[^>]*\s(style|on\w+)\s*=", page)
         assert not re.search(r"<script(?![^>]*\ssrc=)", page)
@@ -214,8 +214,8 @@ def test_pages_comply_with_the_content_security_policy(client):
 
 
 def test_responses_have_a_content_type(client):
-    assert client.get("/api/v1/rules").content_type == "application/json"
-    assert client.get("/rules").content_type == "text/html; charset=utf-8"
+    assert client.get(f"/api/v1{PAGE}").content_type == "application/json"
+    assert client.get(PAGE).content_type == "text/html; charset=utf-8"
     assert client.get("/static/live.js", buffered=True).content_type.startswith("text/javascript")
     assert client.get("/static/icon.svg", buffered=True).content_type.startswith("image/svg+xml")
 
@@ -229,7 +229,7 @@ def test_no_route_accepts_a_method_that_changes_something(state):
     app = create_app(state)
     posts = {rule.rule for rule in all_rules(app) if "POST" in rule.methods}
     computing = {each.path for each in pages() if "POST" in each.methods}
-    assert computing == {"/review", "/why"}
+    assert computing == set(FORMS)
     assert posts == computing | {f"/api/v1{path}" for path in computing}
     assert not {method for rule in all_rules(app) for method in rule.methods} - {"GET", "HEAD", "OPTIONS", "POST"}
     client = app.test_client()
@@ -245,7 +245,7 @@ def test_no_route_accepts_a_method_that_changes_something(state):
 
 
 def test_a_long_query_is_refused_with_the_limit(client):
-    response = client.get("/api/v1/rules?namespace=" + "a" * (guard.MAX_QUERY + 1))
+    response = client.get(f"/api/v1{PAGE}?namespace=" + "a" * (guard.MAX_QUERY + 1))
     assert response.status_code == 414
     assert "longer than 4 KiB" in response.json["message"]
 
@@ -335,7 +335,7 @@ def test_static_files_stay_in_their_directory(client, path):
 
 
 def test_a_redirect_stays_on_this_host(client):
-    for path in ("//evil.example/rules", "//evil.example", "/\\evil.example", "///rules", "/rules//x"):
+    for path in (f"//evil.example{PAGE}", "//evil.example", "/\\evil.example", f"//{PAGE}", f"{PAGE}//x"):
         response = client.get("/", environ_overrides={"PATH_INFO": path})
         assert response.status_code in (200, 404, 308)
         assert re.match(r"(http://localhost)?/(?![/\\])|$", response.headers.get("Location", ""))

@@ -15,8 +15,8 @@ import yaml
 from tests.deploy.files import CHART, DEPLOY, ROOT, Json
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.configurations import as_yaml, configurations
+from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import parse_policy
-from webhook.questions.policy.text import json_schema
 from webhook.settings.snapshot import default_device_config
 
 NAME = NAMESPACE = "vgpu-webhook"

@@ -18,8 +18,8 @@ from tests.docs.markdown import Block, blocks
 from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
+from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.questions.policy.text import json_schema
 from webhook.settings.snapshot import default_device_config
 
 helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")

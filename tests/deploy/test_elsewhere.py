@@ -11,7 +11,6 @@ import yaml
 
 from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from webhook import names
-from webhook.questions.scan.policy_reports import NAME as REPORT
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -72,7 +71,7 @@ EXPECTED = {
     "serverName: vgpu-webhook",
     "name: vgpu-webhook-store",
     names.EVENTS_LEASE,
-    REPORT,
+    "vgpu-webhook-scan",
 }
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import DIALECTS, Dialect
 from webhook.emit import to_json
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.questions.policy.text import json_schema
-from webhook.questions.rules.text import cell, markdown
+from webhook.policy.json_schema import json_schema
+from webhook.questions import QUESTIONS
 from webhook.server import metrics
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
+from webhook.texts import markdown_cell
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -32,7 +34,7 @@ _MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(?P<text>.*?)(<!-- en
 def parts() -> dict[str, str]:
     """Every generated part by the name in its markers."""
     return {
-        "rules": "\n".join(markdown([*rows(), *ENGINE_FINDINGS])) + "\n",
+        **_rules(),
         "settings": _table(("key", "default", "what"), _settings()),
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),
@@ -88,6 +90,14 @@ def _table(head: tuple[str, ...], body: Iterator[tuple[str, ...]]) -> str:
     return "\n".join(ruled) + "\n"
 
 
+def _rules() -> dict[str, str]:
+    """The part of docs/rules.md, the page of a question."""
+    if "rules" not in QUESTIONS:
+        return {}
+    text = import_module("webhook.questions.rules.text")
+    return {"rules": "\n".join(text.markdown([*rows(), *ENGINE_FINDINGS])) + "\n"}
+
+
 def _settings() -> Iterator[tuple[str, str, str]]:
     """Every key of the policy file; the keys of a list or map follow it."""
     schema = json_schema()
@@ -100,10 +110,10 @@ def _keys(prefix: str, schema: dict[str, Any], known: dict[str, Any]) -> Iterato
         described = _resolved(node, known)
         items = _resolved(described.get("items", {}), known)
         if "properties" in described and node.get("default"):
-            yield f"`{key}`", "", cell(node["description"])
+            yield f"`{key}`", "", markdown_cell(node["description"])
             yield from _keys(f"{key}.", described, known)
             continue
-        yield f"`{key}`", _default(node), cell(node["description"]) + _choices(node, described)
+        yield f"`{key}`", _default(node), markdown_cell(node["description"]) + _choices(node, described)
         if "properties" in items:
             yield from _keys(f"{key}[].", items, known)
 
@@ -169,4 +179,4 @@ def _metrics() -> Iterator[tuple[str, str, str, str]]:
 def _operations() -> Iterator[tuple[str, str, str]]:
     for path, methods in openapi_document(pages())["paths"].items():
         for method, operation in methods.items():
-            yield f"`{method.upper()}`", f"`{PREFIX}{path}`", cell(operation["summary"])
+            yield f"`{method.upper()}`", f"`{PREFIX}{path}`", markdown_cell(operation["summary"])

@@ -19,7 +19,6 @@ from webhook.audit.store import Retention
 from webhook.console import guard
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.questions.review.operation import MAX_MANIFEST
 
 PAGE = (DOCS / "console.md").read_text()
 NOT_TESTED = {
@@ -88,7 +87,7 @@ def _text(client: Any, path: str) -> str:
 def test_stated_limits_are_those_of_the_code():
     text = " ".join(PAGE.split())
     assert f"latest {Retention().decisions:,} decisions, at most {Retention().bytes >> 20} MiB" in text
-    assert f"at most {MAX_MANIFEST >> 10} KiB, a request at most {guard.MAX_BODY >> 20} MiB" in text
+    assert f", a request at most {guard.MAX_BODY >> 20} MiB" in text
     assert guard.MAX_COMPUTING == 2
 
 

@@ -19,7 +19,6 @@ from tests.docs.markdown import blocks, headings, prose, slug, spans, tables, ta
 from webhook.cli.main import main
 from webhook.devices.ledger import LedgerRule
 from webhook.policy.policy import parse_policy
-from webhook.questions.doctor.registry import CHECKS
 from webhook.suites.rulebook import rows
 
 ENGLISH = [file for file in PAGES if file != CHINESE]
@@ -113,13 +112,6 @@ def test_named_rules_exist():
     named = {rule for run_ in scanned for rule in spans(run_) if "-" in rule}
     assert len(named) > 5
     assert named <= RULES | set(LedgerRule)
-
-
-def test_named_checks_of_the_doctor_exist():
-    found = re.findall(r"`doctor`: ((?:`[a-z-]+`(?:, )?)+)", (DOCS / "troubleshooting.md").read_text())
-    named = {check for cell in found for check in spans(cell)}
-    assert len(named) > 10
-    assert named <= CHECKS.keys()
 
 
 def test_quoted_messages_are_those_of_the_program():

@@ -10,10 +10,11 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.objects import custom_resource, pod, pods
 from tests.e2e.shipped import DEPLOY, is_configuration, render
 from tests.server.program import COMMAND, until
-from webhook.questions.scan.policy_reports import API_VERSION, LABEL, NAME, SOURCE
+
+reports = pytest.importorskip("webhook.questions.scan.policy_reports")  # unless the question is gone
 
 ACCOUNT = "vgpu-webhook-reports"
-REPORTS = f"/apis/{API_VERSION}/namespaces/users/policyreports"
+REPORTS = f"/apis/{reports.API_VERSION}/namespaces/users/policyreports"
 
 Scan = Callable[[], subprocess.CompletedProcess[str]]
 
@@ -22,7 +23,7 @@ Scan = Callable[[], subprocess.CompletedProcess[str]]
 def scan(bare_cluster: Cluster) -> Scan:
     """Run what the CronJob runs, with the rights of its account."""
     documents = render(bare_cluster, DEPLOY / "overlays" / "reports")
-    bare_cluster.apply(custom_resource(*API_VERSION.split("/"), "PolicyReport"))
+    bare_cluster.apply(custom_resource(*reports.API_VERSION.split("/"), "PolicyReport"))
     bare_cluster.apply(*[each for each in documents if not is_configuration(each)])
     (job,) = [each for each in documents if (each["kind"], each["metadata"]["name"]) == ("CronJob", ACCOUNT)]
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
@@ -38,16 +39,17 @@ def report_names(api: Api) -> list[str]:
 
 
 def test_it_writes_a_report_and_deletes_it_when_nothing_is_found(bare_cluster: Cluster, scan: Scan):
-    metadata = {"name": "from-another-tool", "labels": {LABEL: SOURCE}}
+    metadata = {"name": "from-another-tool", "labels": {reports.LABEL: reports.SOURCE}}
     with bare_cluster.api() as api:
         assert (
-            api.post(REPORTS, {"apiVersion": API_VERSION, "kind": "PolicyReport", "metadata": metadata}).status == 201
+            api.post(REPORTS, {"apiVersion": reports.API_VERSION, "kind": "PolicyReport", "metadata": metadata}).status
+            == 201
         )
         assert api.post(pods("users"), pod("greedy", {"volcano.sh/vgpu-number": "9"})).status == 201
         result = scan()
         assert (result.returncode, result.stderr) == (0, "")
         assert "PolicyReports: 1 created, 0 replaced, 0 deleted, 0 unchanged" in result.stdout
-        results = api.get(f"{REPORTS}/{NAME}").body["results"]
+        results = api.get(f"{REPORTS}/{reports.NAME}").body["results"]
         assert ("card-count", "fail") in [(each["rule"], each["result"]) for each in results]
         assert "0 created, 0 replaced, 0 deleted, 1 unchanged" in scan().stdout
         api.delete(pods("users", "greedy"))
@@ -61,7 +63,7 @@ def test_it_writes_a_report_and_deletes_it_when_nothing_is_found(bare_cluster: C
 @pytest.mark.parametrize(
     ("verb", "what", "allowed"),
     [
-        ("update", f"policyreports.wgpolicyk8s.io/{NAME}", "yes"),
+        ("update", f"policyreports.wgpolicyk8s.io/{reports.NAME}", "yes"),
         ("update", "policyreports.wgpolicyk8s.io/from-another-tool", "no"),
         ("delete", "policyreports.wgpolicyk8s.io/from-another-tool", "no"),
         ("list", "pods", "yes"),

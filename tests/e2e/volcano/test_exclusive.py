@@ -29,10 +29,9 @@ from tests.e2e.volcano.scheduler import (
 from webhook import names
 from webhook.inputs.documents import Document
 from webhook.live import LiveCluster, LiveObjects
-from webhook.questions.why.answer import explain_waiting
-from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.subject import WaitingObject
 from webhook.volcano.scheduler import EXCLUSIVE_RULES
+
+why = pytest.importorskip("webhook.questions.why.answer")  # unless the question is gone
 
 PODS = int(os.environ.get("PROOF_EXCLUSIVE_PODS", "60"))
 ROUND = 15  # pods, before the fleet is emptied
@@ -62,8 +61,10 @@ def fits_now(api: Api, pod: dict[str, Any]) -> bool:
     live = LiveObjects(snapshot)
     for raw in bound(api, NAMESPACE).values():
         live.add(raw | {"apiVersion": "v1", "kind": "Pod"})
-    found = explain_waiting(WaitingObject(Document("a pod", pod), True), LiveCluster(inputs, snapshot, live.bound))
-    return found.verdict is WaitVerdict.FITS_NOW
+    found = why.explain_waiting(
+        why.WaitingObject(Document("a pod", pod), True), LiveCluster(inputs, snapshot, live.bound)
+    )
+    return found.verdict is why.WaitVerdict.FITS_NOW
 
 
 def is_bound(api: Api, pod: dict[str, Any], seconds: float) -> bool:

@@ -16,8 +16,9 @@ from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, NOT_DEFAULT, WRONG
 from tests.test_policy_levels import NAMESPACES
 from webhook.errors import ConfigError
+from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import Policy, default_policy, parse_policy
-from webhook.questions.policy.text import commented_default, json_schema
+from webhook.questions.policy.text import commented_default
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.rules.settings import Level
 from webhook.settings.table import POLICY

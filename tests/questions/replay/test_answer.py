@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import strategies
+from tests import strategies, test_exceptions, test_pod_groups
 from tests.audit.recording import recorded
 from tests.audit.test_excerpt import rich_pods
+from tests.audit.test_reader import GOOD
 from tests.cases import each_case
 from tests.examples import examples
 from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
 from tests.workloads import KINDS, kind_id, kinds, workload
-from webhook.audit.decision import Decision
+from webhook.audit.decision import Decision, parse_decision
 from webhook.devices.config_file import parse_device_config
 from webhook.pod.templates import changed_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
@@ -336,3 +338,36 @@ def test_the_user_counts():
         decision = recorded(request(annotated, pod(), user=user), OLD)
         assert not decision.allowed
         assert replay(decision, trusted).direction is direction
+
+
+def test_it_holds_to_the_day_of_the_decision():
+    today = datetime.now(UTC).date()
+    ended, lasting = [
+        test_exceptions.settings(test_exceptions.exception(until=str(until)))
+        for until in ("2020-01-01", today + timedelta(2))
+    ]
+    for name in ({"name": "train-1"}, {"generateName": "train-"}):
+        for used, allowed in ((ended, False), (lasting, True)):
+            decision = recorded(request(test_exceptions.pod(**name), day=today), used)
+            assert decision.allowed is allowed
+            assert [exception["owner"] for exception in decision.exceptions] == ["gpu-team"] * allowed
+            assert replay(decision, used).verdict is ReplayVerdict.SAME
+
+
+@each_case("queue", ["root", "default", ""])
+def test_a_pod_group_is_reproduced(queue: str):
+    used = test_pod_groups.settings(workloads="off")
+    group = test_pod_groups.group(queue)
+    created = test_pod_groups.decoded(test_pod_groups.request(group, "CREATE", oldObject=None))
+    assert replay(recorded(created, used), used).verdict is ReplayVerdict.SAME
+
+
+@each_case("endpoint", ENDPOINT_REVIEWS)
+@each_case("key", ["request", "patch", "digests"])
+def test_a_deep_line_can_be_replayed(key: str, endpoint: str):
+    nested = "[" * 250 + "0" + "]" * 250
+    value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'
+    line = orjson.dumps({**GOOD, key: 0}).replace(f'"{key}":0'.encode(), f'"{key}":{value}'.encode())
+    decision = parse_decision(line)
+    assert decision is not None
+    assert replay(replace(decision, endpoint=endpoint), OLD, snapshot()).verdict in ReplayVerdict

@@ -13,6 +13,7 @@ import yaml
 
 from tests.cases import each_case
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, python, shell, vgpus
+from webhook.cli.program import ExitCode
 from webhook.settings.files import SAMPLES
 
 EXAMPLES = SAMPLES.parent / "rules" / "examples" / "validate"
@@ -505,3 +506,27 @@ def test_ci_formats_name_file_line_and_rule(run, write, form):
     assert (result.code, result.err) == (1, "")
     assert "cores-range" in result.out
     assert str(file) in result.out
+
+
+def test_files_and_directories(run, write, tmp_path: Path):
+    (tmp_path / "below").mkdir()
+    for name in ("b.yaml", "a.json", "notes.txt", "below/c.yml"):
+        write(name, pod(Path(name).stem))
+
+    def reviewed(*argv: object) -> list[str]:
+        return [line["name"] for line in run("review", "-o", "json", *argv).lines]
+
+    assert reviewed("-f", tmp_path) == ["a", "b"]
+    assert reviewed("-R", "-f", tmp_path) == ["a", "b", "c"]
+    assert reviewed("--filename", tmp_path / "b.yaml", tmp_path / "a.json", tmp_path / "notes.txt") == [
+        "b",
+        "a",
+        "notes",
+    ]
+    (tmp_path / "empty").mkdir()
+    assert run("review", tmp_path / "empty").code == ExitCode.BAD_INPUT
+    result = run("review", "-f", "https://example.org/pod.yaml")
+    assert (
+        result.err
+        == "error: https://example.org/pod.yaml: URLs are not read; download it first: curl -LO https://example.org/pod.yaml\n"
+    )

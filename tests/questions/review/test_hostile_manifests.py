@@ -14,6 +14,7 @@ import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
+from tests.docs.generated import DOCS
 from tests.server.program import COMMAND, free_port, until
 from tests.timing import within
 from webhook import names
@@ -66,7 +67,7 @@ def aliases(times: int) -> str:
 
 
 # Manifests, each with the status of the response and a text on its page. tests/inputs/test_parse.py and
-# tests/cli/test_hostile_input.py have those that cannot be read.
+# test_hostile_input.py have those that cannot be read.
 CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "keys": (lambda: "\n".join(f"{n:x}: 1" for n in range(ROOM // 9)), 200, "not a Kubernetes object"),
     "a million keys": (lambda: "\n".join(f"{n:x}: 1" for n in range(300_000)), 413, "larger than 256 KiB"),
@@ -331,3 +332,7 @@ def _peaks(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     statuses = [Path(f"/proc/{each}/status").read_text() for each in (str(pid), *children)]
     return [int(found[1]) for status in statuses if (found := re.search(r"VmHWM:\s+(\d+)", status))]
+
+
+def test_the_documentation_states_the_limit():
+    assert f"A manifest has at most {MAX_MANIFEST >> 10} KiB" in (DOCS / "console.md").read_text()

@@ -10,10 +10,10 @@ import yaml
 import webhook.review.too_large
 import webhook.settings.review
 from tests.cases import each_case
-from webhook.questions.rules.text import cell
 from webhook.rules.isolation import ISOLATED, examples
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
+from webhook.texts import markdown_cell
 
 RULES = (*MUTATIONS, *VALIDATIONS)
 IDS = [rule.id for rule in RULES]
@@ -132,4 +132,4 @@ def test_an_unknown_id_has_a_hint(rule_id, hint, run):
     ],
 )
 def test_a_cell_escapes_bars_and_brackets(text, escaped):
-    assert cell(text) == escaped
+    assert markdown_cell(text) == escaped

@@ -134,3 +134,5 @@ def test_an_unknown_rule_is_not_found(client):
         response = client.get(path)
         assert response.status_code == 404
         assert "/rules lists them" in response.text
+    found = client.get("/rules/no-such", headers={"Accept": "application/json"}).json
+    assert found["message"] == "no rule is called 'no-such'; /rules lists them"

@@ -5,3 +5,9 @@ REQUESTS = {
     "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
     "usage": [{}, FILTERS, {"offset": "1", "limit": "1"}],
 }
+INVALID = [
+    ("/fleet?family=tpu", "family: "),
+    ("/fleet?limit=0", "limit: "),
+    ("/fleet?limit=1e9", "limit: "),
+    ("/fleet?nmae=x", "nmae: no such key; did you mean 'name'?"),
+]

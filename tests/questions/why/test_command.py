@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
+from tests.cli.conftest import CONFIG, FLEETS, pod, python, vgpus
 from tests.cli.held import ITEMS, PODS, pod_with_slice
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
@@ -338,3 +338,16 @@ def test_a_manifest_of_a_gang_that_never_starts_is_not_refused(run, write, pods)
     )
     (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", refused, "-o", "json").lines
     assert answer["summary"] == "the webhook refuses its pods, so they are never created"
+
+
+def test_why_imports_the_rules_and_at_most_116_other_files():
+    """It reviews the pod that waits, so it needs every rule, and each is a file."""
+    code = (
+        "import sys; from webhook.cli.main import main; main(['why', '--sample']); "
+        "print(*sorted(name for name, module in sys.modules.items() if name.startswith('webhook.') "
+        "and not name.startswith(('webhook.rules.mutate.', 'webhook.rules.validate.')) "
+        "and not module.__file__.endswith('__init__.py')))"
+    )
+    loaded = python(code).stdout.splitlines()[-1].split()
+    assert "webhook.questions.why.answer" in loaded
+    assert len(loaded) <= 116, loaded

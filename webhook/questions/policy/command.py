@@ -11,10 +11,11 @@ from webhook.cli.program import ExitCode, Group, bad_usage, exit_code, report_er
 from webhook.cli.terminal import INDENT, Style, Terminal
 from webhook.errors import Mistakes
 from webhook.inputs.files import read_input, source_name
+from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import Policy
 from webhook.policy.warnings import warnings_of
 from webhook.questions.policy.effective import effective_policy
-from webhook.questions.policy.text import commented_default, effective_yaml, json_schema
+from webhook.questions.policy.text import commented_default, effective_yaml
 from webhook.settings.table import MAX_SETTINGS_BYTES, POLICY
 from webhook.texts import counted, visible
 

@@ -1,13 +1,11 @@
-"""The policy file as a JSON Schema and as commented YAML: the default one, and what holds in a namespace."""
+"""The policy file as commented YAML: the default one, and what holds in a namespace."""
 
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema
-
 from webhook.emit import lines, to_json, to_yaml
-from webhook.policy.policy import Policy
+from webhook.policy.json_schema import json_schema
 from webhook.questions.policy.effective import EffectivePolicy
 from webhook.texts import visible
 
@@ -16,26 +14,6 @@ WIDTH = 100
 _HEAD = "Where a list or map is empty, what could stand there follows, commented out."
 
 Json = dict[str, Any]
-
-
-class _Generator(GenerateJsonSchema):
-    """Pydantic's, without what repeats a key or spells a private name."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  # pydantic's signature
-        return False
-
-    def normalize_name(self, name: str) -> str:
-        return super().normalize_name(name).lstrip("_")
-
-
-def json_schema() -> Json:
-    """The JSON Schema of the policy file, draft 2020-12.
-
-    It is a little wider than the loader: it cannot express that schedulerName is one of schedulerNames.
-    """
-    schema = Policy.model_json_schema(schema_generator=_Generator)
-    schema["type"] = ["object", "null"]  # a file of comments alone
-    return {"$schema": _Generator.schema_dialect} | schema
 
 
 def commented_default() -> str:

@@ -7,6 +7,7 @@ from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Termi
 from webhook.emit import MarkedLine, difference, to_json
 from webhook.rules.settings import Level
 from webhook.suites.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
+from webhook.texts import markdown_cell
 
 _LEVELS = {REPAIR: Style.REPAIRED, str(Level.OFF): Style.DIM} | {
     str(level): style for level, style in LEVEL_STYLES.items()
@@ -91,7 +92,7 @@ def markdown(rows: Sequence[RuleEntry | EngineFinding]) -> Iterator[str]:
     yield "| id | level | what | why |"
     yield "|---|---|---|---|"
     for row in rows:
-        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |'
+        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {markdown_cell(row.what)} | {markdown_cell(row.why)} |'
 
 
 def markdown_in_full(rows: Sequence[RuleEntry]) -> Iterator[str]:
@@ -121,12 +122,6 @@ def _folded(row: RuleEntry) -> Iterator[str]:
 
 def _fenced(language: str, lines: Sequence[str]) -> Iterator[str]:
     yield from (f"```{language}", *lines, "```", "")
-
-
-def cell(text: str) -> str:
-    """A text with code spans as the cell of a table, where a bar ends the cell, and a bracket outside of code opens a tag."""
-    spans = text.replace("|", "\\|").split("`")
-    return "`".join(span if at % 2 else span.replace("<", "&lt;") for at, span in enumerate(spans))
 
 
 def _conditions(example: RuleExample) -> list[str]:

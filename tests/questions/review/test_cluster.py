@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import pod, vgpus
+from tests.cli.conftest import pod, there, vgpus
 from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
 from webhook.settings.files import SAMPLES
@@ -54,12 +54,14 @@ def cluster(api: ApiServer, tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ["review", "--explain", "-o", "json", "-n", "team-speech", *PODS],
-        ["review", "--explain", "-n", "team-vision", *PODS],
-        ["replay", "-o", "json", LOG],
-        ["replay", "--what-if", "split=1", "-f", LOG],
-    ],
+    there(
+        [
+            ["review", "--explain", "-o", "json", "-n", "team-speech", *PODS],
+            ["review", "--explain", "-n", "team-vision", *PODS],
+            ["replay", "-o", "json", LOG],
+            ["replay", "--what-if", "split=1", "-f", LOG],
+        ]
+    ),
     ids=lambda command: " ".join(map(str, command[:4])),
 )
 def test_cluster_and_files_give_the_same_result(command, run, cluster):

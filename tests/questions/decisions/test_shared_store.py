@@ -35,7 +35,5 @@ def test_an_unreachable_database_is_named_without_its_password():
     message = get_decisions(client, status=503)["message"]
     assert message.startswith("the store 127.0.0.1:1/decisions: ")
     assert "Connection refused" in message
-    page = get_page(client, "/health")
-    assert "the store 127.0.0.1:1/decisions" in page.text
-    for text in (message, page.text, get_page(client, "/decisions", 503).text):
+    for text in (message, get_page(client, "/decisions", 503).text):
         assert "s3cret" not in text

@@ -124,7 +124,7 @@ def test_sarif_has_every_finding_with_its_position():
     (run,) = report["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in rules)
-    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "rules.md").read_text()
     assert all(f'<a id="{rule["helpUri"].partition("/docs/rules.md#")[2]}"></a>' in page for rule in rules)
     assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
         each["ruleId"] for each in run["results"]
