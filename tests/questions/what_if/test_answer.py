@@ -13,8 +13,9 @@ from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
 from webhook.live import LiveCluster, LiveObjects, read_node_status
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.questions.what_if.answer import Fate, what_if
+from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
+from webhook.questions.what_if.search import Fate
 from webhook.questions.why.waiting import WaitingState
 from webhook.settings.snapshot import SnapshotInputs
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
 from webhook.devices import registry, wording
 from webhook.devices.model import Amounts
-from webhook.questions.what_if.answer import Fate, Headroom, PodFate, WhatIf
+from webhook.questions.what_if.answer import Headroom, WhatIf
+from webhook.questions.what_if.search import Fate, PodFate
 from webhook.texts import and_more, counted, legible
 
 MAX_CELL = 48  # characters on a terminal
