@@ -1,6 +1,7 @@
 """Objects as YAML and JSON, and the changes in one as a unified diff of its YAML."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -217,6 +218,22 @@ def for_programs(values: Iterable[Any], output: str) -> str:
     if output == "yaml":
         return "---\n".join(map(to_yaml, values))
     return "".join(f"{to_json(value)}\n" for value in values)
+
+
+def emit(values: Iterable[Any], output: str, text: Callable[[], object]) -> None:
+    """Write to standard output in a format of `-o`.
+
+    Args:
+        values: dataclasses, or JSON objects.
+        output: the format: with `json` each value is a line, with `yaml` a document.
+        text: writes them in any other format.
+    """
+    if output in ("json", "yaml"):
+        found = (value if isinstance(value, dict) else as_value(type(value), value) for value in values)
+        sys.stdout.write(for_programs(found, output))
+        sys.stdout.flush()
+    else:
+        text()
 
 
 def _escaped(match: re.Match[str]) -> str:

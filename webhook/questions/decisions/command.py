@@ -37,7 +37,7 @@ from webhook.cli.options import (
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
-from webhook.emit import as_value, to_json
+from webhook.emit import as_value, emit
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
@@ -311,13 +311,13 @@ def command(
         raise bad_usage("--id names one decision: leave out --follow, --summary and filters")
     if follow and files == (STANDARD_INPUT,):
         raise bad_usage("--follow needs a file; standard input is read to its end anyway")
-    log, terminal, as_json = LogReading(files, wanted), Terminal(), output == "json"
+    log, terminal = LogReading(files, wanted), Terminal()
     if decision_id:
-        return _look_up(decision_id, log, terminal, as_json=as_json)
+        return _look_up(decision_id, log, terminal, output)
     if summary:
-        _sum_up(log, terminal, as_json=as_json)
+        _sum_up(log, terminal, output)
     else:
-        listing: JsonLines | Listing = JsonLines(sys.stdout) if as_json else Listing(terminal)
+        listing: JsonLines | Listing = JsonLines(sys.stdout) if output == "json" else Listing(terminal)
         if follow:
             _follow(files[0], log, listing.add)
         log.each(listing.add, quiet=sys.stdout.isatty())
@@ -327,28 +327,24 @@ def command(
     return exit_code(unread=log.complaints > 0)
 
 
-def _look_up(decision_id: str, log: LogReading, terminal: Terminal, *, as_json: bool) -> int:
+def _look_up(decision_id: str, log: LogReading, terminal: Terminal, output: str) -> int:
     lookup = Lookup(decision_id)
     log.each(lookup.add)
     for decision in lookup.found:
-        if as_json:
-            print(to_json(to_record(decision)))
-        else:
-            show_decision(decision, terminal)
+        emit([to_record(decision)], output, partial(show_decision, decision, terminal))
     log.report_skipped()
     if not lookup.found:
         report_error(f"no decision has the id {decision_id}; {_ELSEWHERE}")
     return exit_code(unread=log.complaints > 0, found=not lookup.found)
 
 
-def _sum_up(log: LogReading, terminal: Terminal, *, as_json: bool) -> None:
+def _sum_up(log: LogReading, terminal: Terminal, output: str) -> None:
     summary = Summary()
     log.each(summary.add)
-    if as_json:
-        found = to_decision_summary(summary).model_dump(mode="json", by_alias=True)
-        print(to_json(found | {"skipped": as_value(Skipped, log.reader.skipped)}))
-    else:
-        show_summary(summary, terminal, unicode=(sys.stdout.encoding or "").lower().startswith("utf"))
+    found = to_decision_summary(summary).model_dump(mode="json", by_alias=True)
+    found |= {"skipped": as_value(Skipped, log.reader.skipped)}
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    emit([found], output, lambda: show_summary(summary, terminal, unicode=unicode))
 
 
 def _follow(path: str, log: LogReading, show: Callable[[Decision], None]) -> None:

@@ -11,10 +11,11 @@ from webhook.cli.inputs import FileArguments, cluster_option, files_option
 from webhook.cli.options import FILE, output_option, warnings_as_errors_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
+from webhook.emit import emit
 from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
-from webhook.questions.doctor.text import as_json, show
+from webhook.questions.doctor.text import show, to_value
 from webhook.results import Status
 from webhook.settings.table import POLICY
 
@@ -93,10 +94,7 @@ def command(
     for complaint in complaints:
         report_error(complaint)
     found = examine(facts, partial(configurations, all_pods=True))
-    if output == "json":
-        print(as_json(found))
-    else:
-        show(found, Terminal())
+    emit([to_value(found)], output, lambda: show(found, Terminal()))
     statuses = {result.status for result in found}
     return exit_code(
         unread=bool(complaints) or statuses == {Status.UNCHECKED},

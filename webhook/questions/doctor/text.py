@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from webhook.cli.terminal import Style, Terminal
-from webhook.emit import to_json
 from webhook.questions.doctor.registry import CHECKS
 from webhook.results import CheckResult, Status
 
@@ -36,11 +36,11 @@ def show(found: Sequence[CheckResult], terminal: Terminal) -> None:
     terminal.line(*[piece for part in pieces for piece in (part, ", ")][:-1])
 
 
-def as_json(found: Sequence[CheckResult]) -> str:
+def to_value(found: Sequence[CheckResult]) -> dict[str, Any]:
     """One object: a number for each status, and all results."""
     counts = Counter(result.status for result in found)
     lines = [
         {"check": result.check, "status": result.status.value, "message": result.message, "remedy": result.remedy}
         for result in found
     ]
-    return to_json({"counts": {status.value: counts[status] for status in Status}, "lines": lines})
+    return {"counts": {status.value: counts[status] for status in Status}, "lines": lines}

@@ -10,10 +10,11 @@ from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import Parsed, output_option
 from webhook.cli.program import Command, exit_code
 from webhook.cli.terminal import Terminal
+from webhook.emit import emit, to_json
 from webhook.questions.decisions.command import LogReading, filter_option, log_files_option
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.questions.replay.changes import Changes
-from webhook.questions.replay.text import json_change, json_changes, show_changes
+from webhook.questions.replay.text import change_value, show_changes, sum_value
 from webhook.settings.trial import MAX_SPLIT, try_out
 
 _EPILOG = """
@@ -81,13 +82,10 @@ def command(
         replayed = replayer.replay(decision)
         found.add(replayed)
         if output == "json" and replayed.verdict is not ReplayVerdict.SAME:
-            print(json_change(replayed))
+            print(to_json(change_value(replayed)))
 
     # A wanted /validate decision may be about a pod whose /mutate decision is not wanted.
     log.each(replay, replayer.note, quiet=output == "json" and sys.stdout.isatty())
-    if output == "json":
-        print(json_changes(found, base.digests))
-    else:
-        show_changes(found, base.digests, Terminal())
+    emit([sum_value(found, base.digests)], output, lambda: show_changes(found, base.digests, Terminal()))
     log.report_skipped()
     return exit_code(unread=log.complaints > 0, found=found.any)

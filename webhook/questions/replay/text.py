@@ -63,10 +63,10 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
         )
 
 
-def json_change(replayed: Replayed) -> str:
-    """A decision that changes, or that cannot be replayed, as a line of JSON."""
+def change_value(replayed: Replayed) -> dict[str, Any]:
+    """A decision that changes, or that cannot be replayed, as JSON."""
     decision, outcome = replayed.decision, replayed.outcome
-    line: dict[str, Any] = {
+    return {
         "verdict": replayed.verdict,
         "direction": replayed.direction,
         "reason": replayed.reason or None,
@@ -81,11 +81,10 @@ def json_change(replayed: Replayed) -> str:
         "before": {"allowed": decision.allowed, "findings": decision.findings, "patch": decision.patch},
         "after": outcome and {"allowed": outcome.allowed, "findings": outcome.violations, "patch": outcome.operations},
     }
-    return to_json(line)
 
 
-def json_changes(changes: Changes, digests: Mapping[str, str]) -> str:
-    """The counts as a line of JSON."""
+def sum_value(changes: Changes, digests: Mapping[str, str]) -> dict[str, Any]:
+    """The counts as JSON."""
     found = {
         "decisions": sum(changes.verdicts.values()),
         "verdicts": {verdict.value: count for verdict, count in changes.verdicts.items()},
@@ -96,7 +95,7 @@ def json_changes(changes: Changes, digests: Mapping[str, str]) -> str:
             {"part": part, "digest": digest, "decisions": count} for (part, digest), count in changes.digests.items()
         ],
     }
-    return to_json({"summary": found})
+    return {"summary": found}
 
 
 def _show_group(kind: ChangeKind, group: ChangeGroup, terminal: Terminal) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from pydantic import TypeAdapter
 
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import output_option, refuse_both
@@ -26,7 +25,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import Node, read_node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import UsageReport, report
-from webhook.emit import for_programs
+from webhook.emit import emit
 from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
 from webhook.questions.usage.text import WAYS, show
@@ -201,11 +200,7 @@ class UsageCommand:
     def show(self, inputs: SnapshotInputs, pods: Sequence[BoundPod]) -> None:
         """Print what the pods hold."""
         found = self._report(inputs, pods)
-        if self._output in ("json", "yaml"):
-            value = TypeAdapter(UsageReport).dump_python(found, mode="json")
-            print(for_programs([value], self._output), end="", flush=True)
-        else:
-            show(found, self._by, self._terminal, wide=self._output == "wide")
+        emit([found], self._output, lambda: show(found, self._by, self._terminal, wide=self._output == "wide"))
 
     def _report(self, inputs: SnapshotInputs, pods: Sequence[BoundPod]) -> UsageReport:
         snapshot = inputs.snapshot()

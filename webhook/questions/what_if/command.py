@@ -10,9 +10,9 @@ from webhook.cli.options import Decorator, Parsed, combined, output_option, targ
 from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
-from webhook.emit import as_value, for_programs
+from webhook.emit import emit
 from webhook.live import LiveCluster
-from webhook.questions.what_if.answer import WhatIf, what_if
+from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import Addition, FleetChange, parse_addition, parse_mode
 from webhook.questions.what_if.text import show
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState
@@ -91,10 +91,7 @@ def command(change: FleetChange, settings: SettingsOptions, pod_files: tuple[Pat
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     inputs = settings.read()
     found = what_if(_state(settings, inputs, pod_files), inputs, change)
-    if output in ("json", "yaml"):
-        print(for_programs([as_value(WhatIf, found)], output), end="")
-    else:
-        show(found, Terminal(), wide=output == "wide")
+    emit([found], output, lambda: show(found, Terminal(), wide=output == "wide"))
     return exit_code(unread=False, found=found.loses)
 
 

@@ -15,7 +15,7 @@ from webhook.cli.pods import read_bound_pods
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
-from webhook.emit import as_value, for_programs
+from webhook.emit import emit
 from webhook.inputs.documents import read_documents
 from webhook.live import LiveCluster
 from webhook.pod.workload_kinds import kind_named
@@ -23,7 +23,7 @@ from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
 from webhook.questions.why.subject import WaitingObject
-from webhook.questions.why.text import show, show_waiting
+from webhook.questions.why.text import show_answers, show_waiting
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 from webhook.settings.snapshot import SnapshotInputs
 
@@ -106,14 +106,7 @@ def command(
     answers, problems = explain_objects(subjects, state.live)
     for problem in problems:
         report_warning(problem)
-    if output == "text":
-        terminal = Terminal()
-        for number, answer in enumerate(answers):
-            if number:
-                terminal.line()
-            show(answer, terminal)
-    else:
-        _print(answers, output)
+    emit(answers, output, lambda: show_answers(answers, Terminal()))
     return _exit_code(answers)
 
 
@@ -141,18 +134,10 @@ def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wan
 def _list(state: WaitingState, namespace: str | None, output: str) -> int:
     """List the pods that wait."""
     found = list_waiting(state, [namespace] if namespace else ())
-    if output == "text":
-        show_waiting(found, Terminal(), datetime.now(UTC))
-    else:
-        _print(found.pods, output)
-        if found.more:
-            report_warning(f"{found.more:,} younger pods are left out")
+    emit(found.pods, output, lambda: show_waiting(found, Terminal(), datetime.now(UTC)))
+    if found.more and output != "text":
+        report_warning(f"{found.more:,} younger pods are left out")
     return _exit_code(found.pods)
-
-
-def _print(answers: Sequence[WaitAnswer | WaitingPod], output: str) -> None:
-    """Print answers for programs; nothing if there are none."""
-    print(for_programs([as_value(type(answer), answer) for answer in answers], output), end="")
 
 
 def _exit_code(answers: Sequence[WaitAnswer | WaitingPod]) -> int:

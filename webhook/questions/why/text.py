@@ -1,5 +1,6 @@
 """Why pods wait: for people on a terminal, as JSON and as YAML."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from webhook.cli.terminal import INDENT, Style, Terminal
@@ -22,6 +23,14 @@ _VERDICTS = {
     WaitVerdict.NOT_NOW: (Style.WARNING, "NOT NOW"),
     WaitVerdict.NEVER: (Style.REFUSED, "NEVER"),
 }
+
+
+def show_answers(answers: Iterable[WaitAnswer], terminal: Terminal) -> None:
+    """Write answers, with an empty line between two."""
+    for number, answer in enumerate(answers):
+        if number:
+            terminal.line()
+        show(answer, terminal)
 
 
 def show(answer: WaitAnswer, terminal: Terminal) -> None:
