@@ -235,7 +235,7 @@ def test_the_size_of_a_chunked_body_is_limited(port):
     assert json.loads(found.rpartition(b"\r\n\r\n")[2])["status"] == 413
     found = exchange(port, start.encode(), whole, chunk, b"0\r\n\r\n")
     assert status(found) in (200, 400, 422)
-    assert b"manifest" in found
+    assert isinstance(json.loads(found.rpartition(b"\r\n\r\n")[2]), dict)
 
 
 @pytest.mark.parametrize("chunks", ["zz\r\n", "5;" + "a" * 20_000 + "\r\nabcde\r\n0\r\n\r\n", "2\r\nabcd\r\n0\r\n\r\n"])
