@@ -1,6 +1,6 @@
-"""Options for what commands read: manifests, device config, policy and nodes, in files or in a cluster."""
+"""Options for the settings that commands read: device config, policy, nodes and others, in files or in a cluster."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from webhook import names
-from webhook.cli.options import FILE, NAMESPACED_NAME, Decorator, Parsed, combined, refuse_url
-from webhook.cli.program import bad_usage
+from webhook.cli.options import FILE, NAMESPACED_NAME, Decorator, combined
 from webhook.errors import ConfigError
-from webhook.inputs.label_selector import parse_label_selector
-from webhook.inputs.manifests import manifest_files
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, Paths, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions
@@ -35,76 +32,6 @@ FLEET_UNKNOWN = (
     "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
     "then add --fleet fleet.yaml"
 )
-
-# --- files ----------------------------------------------------------------------------------------------------------
-
-
-class FileArguments(NamedTuple):
-    """Files and directories of the command line.
-
-    Attributes:
-        paths: as given; `-` is standard input.
-        recursive: whether directories below directories count.
-        exclude: globs of what to leave out of directories.
-    """
-
-    paths: tuple[str, ...]
-    recursive: bool
-    exclude: tuple[str, ...]
-
-    @property
-    def files(self) -> list[str]:
-        """The files, those of directories among them.
-
-        Raises:
-            ConfigError: a directory cannot be read, or holds nothing.
-        """
-        return [
-            file for path in self.paths for file in manifest_files(path, recursive=self.recursive, exclude=self.exclude)
-        ]
-
-
-def files_option(what: str, *, required: bool = True) -> Decorator:
-    """Add FILE…, `-f/--filename`, `-R` and `--exclude`; the command gets `given`."""
-
-    def make(paths: Sequence[str], filename: Sequence[str], recursive: bool, exclude: tuple[str, ...]) -> FileArguments:
-        found = tuple(map(refuse_url, (*filename, *paths)))
-        if required and not found:
-            raise bad_usage("name a file, a directory or - for standard input")
-        return FileArguments(found, recursive, exclude)
-
-    return combined(
-        "given",
-        make,
-        click.argument("paths", nargs=-1, metavar="[FILE]..."),
-        click.option(
-            "-f",
-            "--filename",
-            multiple=True,
-            metavar="FILE",
-            help=f"{what} Also a directory, or - for standard input; can be repeated.",
-        ),
-        click.option("-R", "--recursive", is_flag=True, help="Read the directories below a directory, too."),
-        click.option(
-            "--exclude",
-            multiple=True,
-            metavar="GLOB",
-            help="Files and directories to leave out of a directory, by name or by path below it; can be repeated.",
-        ),
-    )
-
-
-selector_option: Decorator = click.option(
-    "-l",
-    "--selector",
-    type=Parsed("selector", parse_label_selector),
-    default="",
-    show_default=False,
-    help="Only objects with these labels, as kubectl takes them: app=web,tier!=db,env in (a, b),!old.",
-)
-
-
-# --- settings -------------------------------------------------------------------------------------------------------
 
 
 def file_option(setting: Setting) -> Decorator:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from webhook.cli.inputs import FileArguments, SettingsOptions, files_option, settings_option
+from webhook.cli.files import FileArguments, files_option
+from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, Complaints, exit_code, report_warning
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.inputs import FileArguments, cluster_option, files_option
+from webhook.cli.files import FileArguments, files_option
+from webhook.cli.inputs import cluster_option
 from webhook.cli.options import FILE, output_option, warnings_as_errors_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from webhook.cli.inputs import FileArguments, files_option
+from webhook.cli.files import FileArguments, files_option
 from webhook.cli.options import warnings_as_errors_option
 from webhook.cli.program import ExitCode, Group, bad_usage, exit_code, report_error
 from webhook.cli.terminal import INDENT, Style, Terminal

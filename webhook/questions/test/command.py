@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.inputs import FileArguments, files_option
+from webhook.cli.files import FileArguments, files_option
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code
 from webhook.cli.terminal import Terminal
