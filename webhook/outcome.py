@@ -84,7 +84,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     """What became of a request.
 
     Attributes:
-        id: of the decision, as in messages, audit lines and the API server's audit log.
+        id: the decision's id, as in messages, audit lines and the API server's audit log.
         allowed: False if a finding has the level deny.
         violations: what was found, of every level.
         mutations: the ids of the rules that changed something, in order.

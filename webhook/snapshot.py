@@ -18,8 +18,8 @@ class Snapshot(KnownCluster):
 
     Attributes:
         policy: the whole policy.
-        digests: of all settings, so that a decision can be replayed.
-        mutations: those that device config and policy enable, in order.
+        digests: the digests of all settings, so that a decision can be replayed.
+        mutations: the repairs that device config and policy enable, in order.
     """
 
     policy: Policy
@@ -46,5 +46,5 @@ class Snapshot(KnownCluster):
         return Context(request, self, self.policy.of(request.namespace))
 
     def enforcing(self) -> "Snapshot":
-        """The same, but enforced in every namespace: what it would refuse, and repair."""
+        """This snapshot, enforced in every namespace: it shows what the policy would refuse and repair."""
         return replace(self, policy=self.policy.enforcing())

@@ -19,7 +19,7 @@ class Exceptions(NamedTuple):
     """The exceptions that may hold for one pod, on one day.
 
     Attributes:
-        by_rule: those of the pod's namespace.
+        by_rule: the exceptions of the pod's namespace.
         name: as `exception_name` has it.
         day: in UTC.
     """
@@ -40,7 +40,7 @@ def exception_name(metadata: Mapping[str, Any], known: str, *, is_pod: bool = Tr
     Of a name that is not complete yet, a glob must match the rest whatever it will be.
 
     Args:
-        metadata: of the pod or workload.
+        metadata: the metadata of the pod or workload.
         known: the name in the request, or in its audit line, which has a generateName with its `-`.
         is_pod: else it is a workload, whose pods' names begin with its own and a `-`.
     """

@@ -53,7 +53,7 @@ class Effective(EffectiveSettings):
         exempt: pods are not reviewed.
         active: the validations that are not off, in order, with their levels.
         enforcement: whether denials refuse, and repairs are made.
-        exceptions: of this namespace, by rule.
+        exceptions: the exceptions of this namespace, by rule.
         for_workloads: those of `active` that read a workload as a whole: rule, level, check.
     """
 

@@ -177,7 +177,7 @@ class Policy(Settings):
         return any(self.enforced(winner).value is Enforcement.ENFORCE for winner in self.winners)
 
     def enforcing(self) -> Self:
-        """The same, but enforced in every namespace."""
+        """This policy, enforced in every namespace."""
         document = self.document | {"enforcement": Enforcement.ENFORCE}
         for entry in document.get("namespaces", ()):
             entry.pop("enforcement", None)

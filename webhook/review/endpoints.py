@@ -30,9 +30,9 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
     Where the policy does not enforce, a new pod was not repaired: it is judged as it would be after all repairs.
 
     Args:
-        request: of the API server.
+        request: the request of the API server.
         snapshot: the settings.
-        templates: those to review of a workload, if they are known already; by default, those that are new in the object.
+        templates: the templates of a workload to review, if they are known; by default, what is new in the object.
 
     Raises:
         Malformed: the object does not have the shape of its kind.

@@ -57,7 +57,7 @@ def workload_findings(workload: Workload, effective: Effective, *, running: bool
 
 
 class Violations:
-    """Collects findings; keeps so many, yet never misses a denial.
+    """Collects findings. Keeps at most 100 and the first denial.
 
     Attributes:
         kept: the findings.

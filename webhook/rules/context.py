@@ -79,8 +79,8 @@ class Finding:
     Attributes:
         path: the field, as people write it: `spec.containers[0].resources.limits[volcano.sh/vgpu-number]`.
         detail: one sentence: the container, the value, the limit that it breaks, and what to write instead.
-        doubtful: it depends on something that is not known, so a denial becomes a warning.
-        ceiling: its level if that of the rule is not milder.
+        doubtful: whether the finding depends on something that is not known, so that a denial becomes a warning.
+        ceiling: the finding's level if the rule's level is not milder.
     """
 
     path: str

@@ -45,7 +45,7 @@ class JudgedRequest(NamedTuple):
 
 
 class RefusedRequest(NamedTuple):
-    """The same for what no node can ever give."""
+    """A verdict that no node can ever give a request what it names, with the same family and request."""
 
     family: str
     request: Any
@@ -65,9 +65,9 @@ class ChosenQueue(NamedTuple):
     """The queue of a pod, of a Volcano Job or of a PodGroup, and all queues.
 
     Attributes:
-        name: of the queue, which may not exist.
-        path: the field that names it, or that would.
-        queues: those of the cluster.
+        name: the queue's name; the queue may not exist.
+        path: the field that names the queue, or that would.
+        queues: all queues of the cluster.
         what: the kind of object that goes to the queue, for messages: `pod`, `job` or `PodGroup`.
     """
 
@@ -111,8 +111,8 @@ class ReviewedPod(DevicePod):
     """A pod under review.
 
     Attributes:
-        context: of its review.
-        cluster: of the context.
+        context: the context of its review.
+        cluster: the cluster in this context.
     """
 
     def __init__(self, view: PodView, context: Context, previous: PodView | None = None) -> None:
@@ -217,8 +217,8 @@ class ReviewedPod(DevicePod):
     @computed_once
     def names_known_resources(self) -> bool:
         """Whether the device config, Kubernetes or some node names every requested resource; False while nodes are unknown."""
-        fleet = self.cluster.fleet
-        if fleet is None or not fleet.complete:
+        fleet = self.cluster.known_fleet
+        if fleet is None:
             return False
         known = fleet.named.issuperset
         return all([known(container.limits) and known(container.requests) for container in self.view.every_container()])

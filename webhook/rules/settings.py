@@ -503,7 +503,7 @@ class EffectiveSettings:
     """What the policy says in one namespace; by default nothing, as where there is no webhook.
 
     Attributes:
-        levels: of every validation.
+        levels: the level of every validation, by its id.
         repairs_off: ids of the repairs that are switched off.
         dialects: what happens with the names of each other system; those that are left out are off.
         limits: the least and most of a role that one container may request: MiB, per cent, or devices.

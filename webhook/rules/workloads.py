@@ -24,10 +24,10 @@ class Workload:
     """A workload and the pods that its templates would give, or a PodGroup, which has none.
 
     Attributes:
-        group, kind: of the object.
+        group, kind: the API group and the kind of the object.
         raw: the object.
         pods: the reviewed templates' pods, after all repairs, by the template's path.
-        context: of the review.
+        context: the context of the review.
     """
 
     def __init__(
