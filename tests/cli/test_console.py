@@ -120,10 +120,17 @@ def ends(console: Running, number: signal.Signals) -> str:
     return errors
 
 
+def test_a_console_listens_beyond_loopback_only_if_that_is_said(start: Start):
+    command = [str(COMMAND), "console", "--sample", "--bind", "0.0.0.0:0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "add --without-password if that is meant" in done.stderr
+
+
 def test_a_console_on_all_addresses_prints_a_warning(start: Start):
-    console = start("--sample", "--allow-host", "console.example.org", bind="0.0.0.0")
+    console = start("--sample", "--without-password", "--allow-host", "console.example.org", bind="0.0.0.0")
     assert console.get(PAGE, host="console.example.org") != b""
     with pytest.raises(urllib.error.HTTPError, match="421") as refused:
         console.get(PAGE, host="another.example.org")
     refused.value.close()
-    assert "without a password" in ends(console, signal.SIGINT)
+    assert "it has no passwords" in ends(console, signal.SIGINT)

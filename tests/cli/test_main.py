@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -154,6 +155,34 @@ def test_tab_offers_commands_options_and_values():
     assert complete("certs", "") == ["ensure", "bind", "show"]
     assert complete("manifests", "--dev") == ["--device-config"]
     assert complete("manifests", "-o", "j") == ["json"]
+
+
+def test_an_exit_code_means_one_thing():
+    assert len(ExitCode) == len(ExitCode.__members__)
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    """All commands, of groups those in them."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        _, command, _ = group.resolve_command(context, [name])
+        assert command is not None
+        yield from commands(command) if isinstance(command, click.Group) else [command]
+
+
+def test_a_short_option_means_one_thing():
+    """-h, -o, -f and the like are the same option in each command; -A and -n go together where both are."""
+    meanings: dict[str, set[str]] = {}
+    for command in commands(program):
+        for option in (each for each in command.params if isinstance(each, click.Option)):
+            long = next((name for name in option.opts if name.startswith("--")), "")
+            for short in (name for name in option.opts if not name.startswith("--")):
+                meanings.setdefault(short, set()).add(long)
+    assert {short: names for short, names in meanings.items() if len(names) > 1} == {}
+    assert meanings.get("-f", set()) <= {"--filename"}
+    assert meanings.get("-n", set()) <= {"--namespace"}
+    own = {c.name for c in commands(program) for o in c.params if "--webhook-namespace" in o.opts and "-n" in o.opts}
+    assert own == set(), "-n names the namespace of pods"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_only_the_probe_has_rules_before_the_webhook_responds(run, printed):
 
 def test_another_namespace_and_name(run):
     default = run("manifests").out
-    renamed = run("manifests", "-n", "gpu-system", "--name", "gpu-webhook").out
+    renamed = run("manifests", "--namespace", "gpu-system", "--name", "gpu-webhook").out
     assert (
         default.replace(
             SERVICE.format("vgpu-webhook", "vgpu-webhook"), SERVICE.format("gpu-system", "gpu-webhook")
@@ -179,7 +179,7 @@ def test_static_files_differ_in_their_names_only(run):
         assert "paramRef" not in binding["spec"]
 
 
-@pytest.mark.parametrize("options", [["-n", ""], ["-n", "a/b"], ["--name", "A"]])
+@pytest.mark.parametrize("options", [["--namespace", ""], ["--namespace", "a/b"], ["--name", "A"]])
 def test_invalid_object_names_are_refused(run, options):
     result = run("manifests", *options)
     assert (result.code, result.out) == (2, "")

@@ -72,7 +72,6 @@ cluster_options = combined(
     "connect",
     _cluster,
     click.option(
-        "-n",
         "--namespace",
         "--webhook-namespace",
         "namespace",

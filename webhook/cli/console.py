@@ -48,6 +48,11 @@ def section_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("console", cls=Command, epilog=_EPILOG)
 @click.option("--bind", metavar="HOST:PORT", default=DEFAULT_BIND, help="Where to listen.")
 @click.option(
+    "--without-password",
+    is_flag=True,
+    help="Let --bind listen beyond loopback: everyone who reaches the address may then read everything.",
+)
+@click.option(
     "--allow-host",
     metavar="NAME",
     multiple=True,
@@ -75,6 +80,7 @@ def section_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
     bind: str,
+    without_password: bool,
     allow_host: tuple[str, ...],
     metrics_bind: str | None,
     audit_log: str | None,
@@ -119,13 +125,18 @@ def command(
 
     _check_decisions(audit_log, store)
     check_address(bind)
+    if parse_address(bind)[0] not in LOOPBACK and not without_password:
+        raise bad_usage(
+            f"--bind {bind} is beyond loopback, and the console has no passwords: everyone who reaches it may read everything; "
+            "add --without-password if that is meant, or use a port-forward or a proxy that asks who it is"
+        )
     if metrics_bind:
         check_address(metrics_bind, METRICS_BIND)
     console = Console(state, bind, allow_host)
     log = logging.getLogger("vgpu-webhook")
     log.info("console on http://%s", bind)
-    if parse_address(bind)[0] not in LOOPBACK:
-        log.warning("it listens beyond loopback: everyone who reaches %s may read, without a password", bind)
+    if without_password:
+        log.warning("it has no passwords: everyone who reaches %s may read everything", bind)
     console.run()
 
 

@@ -29,7 +29,6 @@ apply them again.
 @file_option(DEVICE_CONFIG)
 @file_option(POLICY)
 @click.option(
-    "-n",
     "--namespace",
     "--webhook-namespace",
     "namespace",

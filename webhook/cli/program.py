@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
     FOUND = 1  # what the command looks for: a refusal, a change, something broken
     BAD_INPUT = 2
     WARNED = 3  # warnings only, under --warnings-as-errors
-    NEVER = 3  # of `why`, which has no such option
+    NEVER = 4  # of `why`: it never fits
     INTERRUPTED = 130  # as a shell reports SIGINT
     BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 

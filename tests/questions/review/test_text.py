@@ -36,6 +36,27 @@ def test_a_repaired_pod_word_for_word(run, write):
     )
 
 
+def test_the_reasons_of_a_refusal_come_before_the_repairs(run, write):
+    raw = pod("train", limits=vgpus(9, 1000), schedulerName="default-scheduler")
+    lines = run("review", "--fleet", FLEETS / "rtx4090.yaml", write("pod.yaml", raw)).out.splitlines()
+    assert lines[0].startswith("REFUSED")
+    assert lines.index("  found") < lines.index("  changed by scheduler-name")
+
+
+@pytest.mark.parametrize(
+    ("number", "replicas", "label"), [(9, 1, "refuses its pods card-count:"), (8, 9, "never starts gang-too-large:")]
+)
+def test_what_refuses_the_pods_of_a_workload_is_no_mere_warning(run, write, number, replicas, label):
+    """The webhook admits the workload, with a warning."""
+    task = {"name": "worker", "replicas": replicas, "template": {"spec": pod("x", limits=vgpus(number, 24000))["spec"]}}
+    job = {"schedulerName": "volcano", "minAvailable": replicas, "tasks": [task]}
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": job}
+    result = run("review", "--fleet", FLEETS / "rtx4090.yaml", write("job.yaml", raw))
+    assert result.code == 1
+    assert f"    {label} " in result.out
+    assert "    warn  card-count" not in result.out
+
+
 def test_a_refused_pod_word_for_word(run, write):
     path = write("pod.yaml", pod("train", limits=vgpus(9, 1000)))
     assert run("review", "--fleet", FLEETS / "rtx4090.yaml", path).out == (

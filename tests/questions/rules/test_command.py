@@ -10,6 +10,7 @@ import yaml
 import webhook.review.too_large
 import webhook.settings.review
 from tests.cases import each_case
+from webhook.cli.completion import kubectl_complete
 from webhook.rules.isolation import ISOLATED, examples
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
@@ -133,3 +134,16 @@ def test_an_unknown_id_has_a_hint(rule_id, hint, run):
 )
 def test_a_cell_escapes_bars_and_brackets(text, escaped):
     assert markdown_cell(text) == escaped
+
+
+@each_case(
+    "words,found",
+    [
+        (["rules", "mode-"], ["mode-invalid"]),
+        (["rules", "pod-too"], ["pod-too-large"]),
+        (["decisions", "--rule", "mode-"], ["mode-invalid"]),
+    ],
+)
+def test_tab_completes_the_id_of_a_rule(words, found, capsys):
+    assert kubectl_complete(words) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == found

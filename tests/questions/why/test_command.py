@@ -73,9 +73,9 @@ def pods(write):
     [
         ("fits", 0, "fits-now"),
         ("pod/waits", 1, "not-now"),
-        ("huge", 3, "never"),
+        ("huge", 4, "never"),
         ("a", 0, "bound"),
-        ("vcjob/train", 3, "never"),
+        ("vcjob/train", 4, "never"),
     ],
 )
 def test_verdict_and_exit_code(run, pods, subject, code, verdict):
@@ -89,7 +89,7 @@ def test_verdict_and_exit_code(run, pods, subject, code, verdict):
 
 def test_without_a_name_all_waiting_pods_are_listed(run, pods):
     result = run("why", *SETTINGS, "--pods", pods)
-    assert (result.code, result.err) == (3, "")
+    assert (result.code, result.err) == (4, "")
     head, *rows = [line.split(maxsplit=4) for line in result.out.splitlines()]
     assert head == ["NAMESPACE", "POD", "VERDICT", "AGE", "WHY"]
     assert [row[:4] for row in rows] == [
@@ -114,7 +114,7 @@ def test_without_a_name_all_waiting_pods_are_listed(run, pods):
 
 def test_text(run, pods):
     result = run("why", "train-w-0", "-n", "team", *SETTINGS, "--pods", pods)
-    assert result.code == 3
+    assert result.code == 4
     for line in (
         "NEVER  Pod train-w-0 in team",
         "2 pods start together: 2 more must fit at once, but the empty fleet has room for 1",
@@ -251,7 +251,7 @@ def test_a_cluster(cluster, run):
     assert (result.code, result.err) == (1, "")
     assert result.lines[0]["reasons"][1]["ends"] == "team/a"
     job = run("why", "vcjob/train", *options, "-o", "json")
-    assert (job.code, job.lines[0]["group"]["queue"]) == (3, "gpus")
+    assert (job.code, job.lines[0]["group"]["queue"]) == (4, "gpus")
     assert run("why", "unknown", *options).code == 2
 
 
@@ -274,7 +274,7 @@ def test_the_list_of_a_cluster_counts_what_has_started_of_a_gang(cluster, run):
     assert listed["train-w-0"]["reason"] != "gang", "only one of the two has to start"
     api.fail(ALL_PODGROUPS, status(403))
     without = run("why", *options)
-    assert (without.code, "gangs and queues are unknown" in without.err) == (3, True)
+    assert (without.code, "gangs and queues are unknown" in without.err) == (4, True)
 
 
 def test_a_cluster_is_asked_for_the_controllers_of_pods(cluster, run):
@@ -283,7 +283,7 @@ def test_a_cluster_is_asked_for_the_controllers_of_pods(cluster, run):
     for path, kind in ((TEAM, "Pod"), (JOBS, "Job"), (CRONJOBS, "CronJob")):
         api.put(path, *by_kind[kind])
     found = run("why", "cronjob/nightly", *options, "-o", "json")
-    assert (found.code, "but the largest card" in found.lines[0]["summary"]) == (3, True)
+    assert (found.code, "but the largest card" in found.lines[0]["summary"]) == (4, True)
     api.fail(f"{JOBS}/nightly-1", status(403))
     unknown = run("why", "cronjob/nightly", *options)
     assert (unknown.code, "its pods request no devices" in unknown.err) == (2, True)
@@ -306,7 +306,7 @@ def test_without_permission_to_read_podgroups(cluster, run):
 
 def test_a_resource_that_no_node_offers_keeps_a_pod_waiting_for_ever(run, write, pods):
     result = run("why", *SETTINGS, "--pods", pods, "-f", write("p.yaml", pod(limits={"nvidia.com/gpu": "1"})))
-    assert result.code == 3
+    assert result.code == 4
     assert result.out.startswith(
         'NEVER  Pod train in default\n  container "main" requests nvidia.com/gpu, but no node offers it; for a slice'
     )

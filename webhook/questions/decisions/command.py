@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event, Timer
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -47,6 +47,9 @@ from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.texts import matches
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _EPILOG = """
 FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (gzip, bzip2, xz) are read as they are. Lines
 that are not audit lines are skipped and counted. All filters must match; a filter that is repeated matches if one of its
@@ -69,6 +72,9 @@ exit codes:
 _ELSEWHERE = "each replica has a log of its own, and its oldest lines are deleted when it is full"
 
 
+_RULES = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], POD_TOO_LARGE]
+
+
 class RuleGlob(click.ParamType[str]):
     """A glob that matches the id of at least one rule."""
 
@@ -76,10 +82,15 @@ class RuleGlob(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
-        known = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], POD_TOO_LARGE]
-        if not any(matches(rule, [value]) for rule in known):
-            self.fail(unknown_rule(value, known), param, ctx)
+        if not any(matches(rule, [value]) for rule in _RULES):
+            self.fail(unknown_rule(value, _RULES), param, ctx)
         return str(value)
+
+    def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list["CompletionItem"]:
+        """The ids that begin so."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # only the shell's Tab key needs it
+
+        return [CompletionItem(rule) for rule in _RULES if rule.startswith(incomplete)]
 
 
 class DecisionId(click.ParamType[str]):
@@ -290,13 +301,12 @@ class DecisionsCommand(Command):
 
 
 @click.command("decisions", cls=DecisionsCommand, epilog=_EPILOG)
-@log_files_option("--filename")  # -f follows, as `kubectl logs -f`
+@log_files_option("-f", "--filename")
 @click.option("--summary", is_flag=True, help="Show who is refused for what, and how that changes over time.")
 @click.option(
-    "-f",
     "--follow",
     is_flag=True,
-    help="Wait for new decisions, as `kubectl logs -f`; with --since, show earlier ones first.",
+    help="Wait for new decisions, as `kubectl logs --follow`; with --since, show earlier ones first.",
 )
 @click.option("--id", "decision_id", type=DecisionId(), help="Show that decision in full; a refusal ends in its id.")
 @output_option("table", "json", more=" json is one line for each decision.")

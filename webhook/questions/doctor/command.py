@@ -44,7 +44,6 @@ exit codes:
 @click.option("--from", "directory", type=FILE, metavar="DIR", help="The same as -R -f DIR.")
 @cluster_option("Read the cluster, which is the default.")
 @click.option(
-    "-n",
     "--namespace",
     "--webhook-namespace",
     "namespace",

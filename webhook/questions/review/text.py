@@ -65,8 +65,9 @@ class TextReport:
         self._counts[word] = self._counts.get(word, 0) + 1
         self._fleet_missed |= reviewed.requests_devices and not self.snapshot.knows_nodes
         self._headline(reviewed, word)
-        self._changes(reviewed)
-        self._findings(reviewed)
+        refused = _VERDICTS[word] in (Style.REFUSED, Style.BAD)  # then its author asks first why
+        for part in (self._findings, self._changes) if refused else (self._changes, self._findings):
+            part(reviewed)
         for device in reviewed.not_judged:
             self.terminal.paragraph(INDENT, ((Style.WARNING, "note  "),), str(device))
         if explained is not None:
@@ -147,8 +148,11 @@ class TextReport:
             return
         self.terminal.line(INDENT, (Style.BOLD, "found"))
         for violation in outcome.violations:
-            style = Style.BAD if violation.rule in outcome.never_runs else LEVEL_STYLES[violation.level]
-            head = ((style, f"{violation.level:<6}"), (Style.BOLD, violation.rule), ": ")
+            style, label = LEVEL_STYLES[violation.level], str(violation.level)
+            if violation.rule in outcome.never_runs:
+                style = Style.BAD
+                label = "refuses its pods" if violation.rule in outcome.pods_refused else "never starts"
+            head = ((style, f"{label:<5} "), (Style.BOLD, violation.rule), ": ")
             self.terminal.paragraph(INDENT * 2, head, violation.message)
             self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {violation.path}"))
         for rule, sentence in outcome.notices:

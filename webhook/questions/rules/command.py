@@ -14,8 +14,14 @@ from webhook.questions.rules.text import explain_finding, in_full, markdown, mar
 from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, rows
 
 
+def _ids(_ctx: object = None, _param: object = None, incomplete: str = "") -> list[str]:
+    """The ids that begin so, for the Tab key."""
+    known = [row.id for row in rows()] + [finding.id for finding in ENGINE_FINDINGS]
+    return [rule for rule in known if rule.startswith(incomplete)]
+
+
 @click.command("rules", cls=Command)
-@click.argument("rule", required=False, metavar="[ID]")
+@click.argument("rule", required=False, metavar="[ID]", shell_complete=_ids)
 @output_option("text", "json", "markdown")
 def command(rule: str | None, output: str) -> None:
     """List every rule with its default level, or explain one: why it exists, and an example."""
@@ -25,8 +31,7 @@ def command(rule: str | None, output: str) -> None:
         return
     chosen = [row for row in rows() if rule in (None, row.id)]
     if not chosen:
-        known = [row.id for row in rows()] + [finding.id for finding in ENGINE_FINDINGS]
-        raise WebhookError(unknown_rule(rule or "", known))
+        raise WebhookError(unknown_rule(rule or "", _ids()))
     if output == "json":
         values = [to_value(row) | ({} if rule is None else {"text": row.text}) for row in chosen]
         print("[" + ",\n ".join(to_json(value) for value in values) + "]")

@@ -47,7 +47,7 @@ exit codes, of several pods that of the worst:
   0  it fits now, or does not wait
   1  it does not fit now
   2  something could not be read or decided
-  3  it never fits this fleet
+  4  it never fits this fleet
 """
 _CODES = {
     WaitVerdict.BOUND: ExitCode.OK,
