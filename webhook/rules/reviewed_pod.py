@@ -169,10 +169,8 @@ class ReviewedPod(DevicePod):
     def queue(self) -> ChosenQueue | None:
         """The queue that the pod goes to; None if queues are unknown, or the pod's PodGroup names the queue."""
         queues = self.cluster.collections.queues
-        if (
-            queues is None or self.context.request.group not in KUBERNETES_GROUPS
-        ):  # others make their PodGroups themselves
-            return None
+        if queues is None or self.context.request.group not in KUBERNETES_GROUPS:
+            return None  # other controllers make their PodGroups themselves
         if self.view.scheduler not in self.cluster.policy.scheduler_names:
             return None
         if names.GROUP_NAME not in self.view.annotations:
