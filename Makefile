@@ -77,16 +77,16 @@ proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUIL
 
 PROFILES ?= a100
 cluster: $(READY) ## run a whole cluster without a GPU until Ctrl-C; needs root and CLUSTER_ASSETS; PROFILES="a100 t4:2" makes two nodes
-	@$(BIN)/python -m tests.cluster $(PROFILES)
+	@$(BIN)/python -m tests.gpuless $(PROFILES)
 
 cluster-test: $(READY) ## test on such a cluster
-	@$(BIN)/pytest -m cluster tests/cluster
+	@$(BIN)/pytest -m cluster tests/gpuless
 
 life: $(READY) ## what becomes of pods with and without the webhook, on that cluster; writes the table of docs/proof.md
-	@$(BIN)/python -m tests.cluster.life
+	@$(BIN)/python -m tests.gpuless.life
 
 storm: $(READY) ## create 1,000 pods on that cluster while the webhook and what it stands on are killed, rotated, upgraded
-	@$(BIN)/python -m tests.cluster.storm
+	@$(BIN)/python -m tests.gpuless.storm
 
 screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-ELSEWHERE = ("bench", "e2e", "cluster", "releases")  # `make test` does not run them
+ELSEWHERE = ("bench", "e2e", "gpuless", "releases")  # `make test` does not run them
 CLOCKS = ("monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns")
 LONGEST_SLEEP = 0.2  # seconds
 SHORTEST_LIMIT = 120.0  # seconds; less could end what is only slow
 
 ALLOWED = {
-    "kube/apiserver.py: ApiServer.sleep": "the fake API server delays a response, and ends at once when it stops",
-    "kube/apiserver.py: ApiServer.events": "the fake API server ends a watch after the time that its client asks for",
-    "kube/apiserver.py: ApiServer._await_change": "likewise",
-    "kube/test_reflector.py: test_a_jump_of_the_wall_clock_has_no_effect": "two instants in their order",
+    "cluster/apiserver.py: ApiServer.sleep": "the fake API server delays a response, and ends at once when it stops",
+    "cluster/apiserver.py: ApiServer.events": "the fake API server ends a watch after the time that its client asks for",
+    "cluster/apiserver.py: ApiServer._await_change": "likewise",
+    "cluster/test_reflector.py: test_a_jump_of_the_wall_clock_has_no_effect": "two instants in their order",
     "server/program.py: until": "ends what hangs",
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import cpu_seconds, family, proportional
-from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.client import Connection, context
 from tests.server.program import Authority, free_port, until
 

@@ -1,4 +1,4 @@
-"""The fake API server of tests/kube, extended by the writes that `certs` makes to Secrets and webhook configurations.
+"""The fake API server of tests/cluster, extended by the writes that `certs` makes to Secrets and webhook configurations.
 
 It supports resource versions, conflicts, the `test` operation of JSON patches and managedFields, and validates what it
 stores like a real API server.
@@ -13,9 +13,9 @@ from typing import Any
 
 import jsonpatch
 
-from tests.kube.apihttp import ReceivedRequest, StatusError
-from tests.kube.apiserver import ApiServer, Object
-from tests.kube.faults import Fault
+from tests.cluster.apihttp import ReceivedRequest, StatusError
+from tests.cluster.apiserver import ApiServer, Object
+from tests.cluster.faults import Fault
 from tests.server.program import Authority
 
 NAMESPACE = "vgpu-webhook"

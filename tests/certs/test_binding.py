@@ -8,7 +8,7 @@ import yaml
 from certs import ensure
 from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
-from tests.kube.apihttp import StatusError
+from tests.cluster.apihttp import StatusError
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 PATHS = (MUTATING, VALIDATING)

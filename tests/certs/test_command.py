@@ -7,7 +7,7 @@ import pytest
 
 from tests.certs.apiserver import TLS, CertsApiServer
 from tests.certs.conftest import Certs, wait_for
-from tests.kube.apiserver import TOKEN
+from tests.cluster.apiserver import TOKEN
 from tests.server.program import Authority
 from webhook.cli import certs as command
 from webhook.cli.main import main

@@ -12,7 +12,7 @@ import pytest
 from certs import ensure, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs, wait_for
-from tests.kube.apihttp import StatusError
+from tests.cluster.apihttp import StatusError
 from tests.server.program import SECONDS, until
 
 READS = [("GET", path) for path in (TLS, MUTATING, VALIDATING, AUTHORITY)]

@@ -8,7 +8,7 @@ import pytest
 from certs import cluster, ensure, pki, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
-from tests.kube.apihttp import StatusError
+from tests.cluster.apihttp import StatusError
 from tests.server.program import until
 
 SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"

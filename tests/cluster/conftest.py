@@ -1,54 +1,26 @@
-"""One cluster for all tests; without CLUSTER_ASSETS they are skipped."""
+"""A fake API server for each test, and credentials for it."""
 
-import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cluster.assets import MissingError, find_assets
-from tests.cluster.cluster import GpuCluster
-from tests.server.program import until
+from tests.cluster.apiserver import ApiServer
+from tests.server.program import Authority
+from webhook.cluster.credentials import Credentials
 
 
 @pytest.fixture(scope="session")
-def gpu_cluster() -> Iterator[GpuCluster]:
-    """A cluster of a node with A100 and one with T4, and the webhook."""
-    with start("a100", "t4") as running:
-        running.install_webhook(console={"enabled": True})
-        yield running
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
 
 
-@contextmanager
-def start(*profiles: str, **settings: Any) -> Iterator[GpuCluster]:
-    """Run a cluster; nothing of it may stay behind."""
-    try:
-        find_assets()
-    except MissingError as missing:
-        if "CLUSTER_ASSETS" in os.environ:
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
-    with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory:
-        with GpuCluster(Path(directory), profiles, **settings) as running:
-            yield running
-            interfaces = [node.namespace.interface for node in running.nodes]
-        until(lambda: not any(path.exists() for path in interfaces))
-        assert traces(Path(directory).name) == []
+@pytest.fixture
+def api(authority: Authority) -> Iterator[ApiServer]:
+    with ApiServer(authority) as server:
+        yield server
 
 
-def traces(name: str) -> list[str]:
-    """What a cluster that has ended left on this machine."""
-    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if name in line]
-    processes = [str(path.parent) for path in Path("/proc").glob("[0-9]*/cmdline") if name.encode() in _read(path)]
-    groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{name}*")]
-    return mounts + processes + groups
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # the process has ended
-        return b""
+@pytest.fixture
+def credentials(api: ApiServer, tmp_path: Path) -> Credentials:
+    return Credentials(api.kubeconfig(tmp_path / "kubeconfig"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.apiserver import NODES, ApiServer
 from tests.deploy.files import ROOT
 from tests.deploy.test_dockerfile import locked, steps
-from tests.kube.apiserver import NODES, ApiServer
 from tests.server.live import gpu_node
 from tests.server.program import Authority, Program, until
 

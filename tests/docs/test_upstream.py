@@ -18,7 +18,7 @@ FINDINGS = [
     if table[0][0] == "found"
     for row in table[1:]
 ]
-TITLES = {scenario["title"] for scenario in yaml.safe_load((ROOT / "tests/cluster/scenarios.yaml").read_text())}
+TITLES = {scenario["title"] for scenario in yaml.safe_load((ROOT / "tests/gpuless/scenarios.yaml").read_text())}
 TOLD = {row.id for row in rows()} | set(LedgerRule) | {"usage", "why", "target", "what-if --target"}
 DOCTOR = re.compile(r"doctor: (?:`[a-z-]+`(?:, | and )?)+")  # its checks, which its own tests look for
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)

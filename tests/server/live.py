@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.conftest import Start
 from tests.server.program import Program
 from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review

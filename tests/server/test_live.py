@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.apiserver import NODES, ApiServer, config_maps
+from tests.cluster.apiserver import NODES, ApiServer, config_maps
 from tests.server.conftest import Start
 from tests.server.live import OWN, POLICY, Live, gpu_node, lists, put_device_config, put_policy
 from tests.server.program import DATA, Authority, until

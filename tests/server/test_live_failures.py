@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.apiserver import NODES, ApiServer
+from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.conftest import Start
 from tests.server.live import QUICK, Live, gpu_node, put_policy
 from tests.server.program import Authority, until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.apiserver import NODES, ApiServer
+from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.conftest import Start
 from tests.server.live import Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, until

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
-from tests.kube.faults import slow, status
+from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.cluster.faults import slow, status
 from tests.server.conftest import Start
 from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, Program, until

@@ -1,5 +1,5 @@
-"""The fake API server of tests/kube, for settings that come from a cluster."""
+"""The fake API server of tests/cluster, for settings that come from a cluster."""
 
-from tests.kube.conftest import api, authority, credentials
+from tests.cluster.conftest import api, authority, credentials
 
 __all__ = ["api", "authority", "credentials"]

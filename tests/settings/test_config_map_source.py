@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube.apiserver import config_map
+from tests.cluster.apiserver import config_map
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.reflector import Access, Copy, State

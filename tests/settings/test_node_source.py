@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from tests.clock import Clock
-from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import status
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import status
 from tests.reviewing import request
 from tests.server.live import gpu_node
 from tests.server.program import until

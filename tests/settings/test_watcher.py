@@ -15,8 +15,8 @@ import pytest
 
 from certs.pki import replace
 from tests.clock import Clock
-from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
-from tests.kube.faults import hang, status
+from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.cluster.faults import hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.cluster.pace import Pace

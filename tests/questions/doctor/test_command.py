@@ -8,8 +8,8 @@ import pytest
 
 from certs.pki import make_ca
 from tests.cli.conftest import shell
-from tests.kube.apiserver import ApiServer
-from tests.kube.faults import status
+from tests.cluster.apiserver import ApiServer
+from tests.cluster.faults import status
 from tests.questions.doctor.cluster import HEALTHY, base64, healthy, secret
 from tests.questions.doctor.test_live import put
 from webhook.questions.doctor.registry import CHECKS

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kube.apiserver import ApiServer
-from tests.kube.faults import drop, status
+from tests.cluster.apiserver import ApiServer
+from tests.cluster.faults import drop, status
 from tests.questions.doctor.cluster import NOW, READY, check_results, facts_of, healthy, render
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import pod, there, vgpus
-from tests.kube.apiserver import ApiServer, config_map
+from tests.cluster.apiserver import ApiServer, config_map
 from webhook import names
 from webhook.settings.files import SAMPLES
 from webhook.settings.table import COLLECTIONS

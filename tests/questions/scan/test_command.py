@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
-from tests.kube.apihttp import ReceivedRequest
-from tests.kube.apiserver import ApiServer, Object, config_map
+from tests.cluster.apihttp import ReceivedRequest
+from tests.cluster.apiserver import ApiServer, Object, config_map
 from webhook import names
 
 FLEET = FLEETS / "mixed.yaml"

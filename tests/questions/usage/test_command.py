@@ -8,8 +8,8 @@ import yaml
 
 from tests.cli.conftest import CONFIG, shell
 from tests.cli.held import FLEET, ITEMS, PODS, card, pod_with_slice
-from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import status
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import status
 from webhook.questions.usage import command as usage
 
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.conftest import CONFIG, pod, vgpus
-from tests.kube.apiserver import NODES, ApiServer
+from tests.cluster.apiserver import NODES, ApiServer
 from tests.strategies import node_json, register
 from webhook import names
 from webhook.questions.why.waiting import ALL_PODGROUPS

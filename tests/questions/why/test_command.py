@@ -7,8 +7,8 @@ import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, python, vgpus
 from tests.cli.held import ITEMS, PODS, pod_with_slice
-from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import status
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import status
 from webhook import names
 from webhook.questions.why.waiting import ALL_PODGROUPS, PODGROUPS
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.clock import Clock
-from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import drop, garbage, hang, sends, status
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import drop, garbage, hang, sends, status
 from tests.server.program import until
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials

@@ -37,7 +37,7 @@ PROGRAMS = {  # with their Debian packages
 }
 OWN_PLACES = [
     Path(place) for place in ("/tmp", "/run", "/var/lib", "/var/log")
-]  # tests/cluster/namespace.py mounts them
+]  # tests/gpuless/namespace.py mounts them
 MEMORY_FACTOR = 10  # MiB for each unit of vGPU memory, and the step to the next
 MAX_UNITS = 60_000  # of one node that a kubelet takes; the device plugin offers no memory above
 CNI = Path("/usr/lib/cni")  # of Debian's containernetworking-plugins

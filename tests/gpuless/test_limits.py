@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import start
-from tests.cluster.images import BUSYBOX
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, pod, pods
 from tests.e2e.volcano.scheduler import CONF
+from tests.gpuless.conftest import start
+from tests.gpuless.images import BUSYBOX
 from tests.server.program import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(300)]

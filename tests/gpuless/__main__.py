@@ -7,12 +7,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.cluster.assets import MissingError, find_assets, profiles
-from tests.cluster.cluster import GpuCluster
+from tests.gpuless.assets import MissingError, find_assets, profiles
+from tests.gpuless.cluster import GpuCluster
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.gpuless", description=__doc__)
     parser.add_argument("profiles", nargs="*", default=["a100"], help="the cards of each node: a100, t4:2 …")
     parser.add_argument("--without-webhook", action="store_true", help="do not build and install the webhook")
     options = parser.parse_args()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import NAME, WAIT, GpuCluster
-from tests.cluster.images import BUSYBOX
 from tests.deploy.files import CHART
 from tests.e2e.api import Api
 from tests.e2e.objects import device_pod, pod, pods
+from tests.gpuless.cluster import NAME, WAIT, GpuCluster
+from tests.gpuless.images import BUSYBOX
 from tests.server.program import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(600)]

@@ -19,13 +19,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.assets import MissingError, find_assets
-from tests.cluster.cluster import NAME, WAIT, GpuCluster
-from tests.cluster.images import BUSYBOX
 from tests.deploy.files import CHART
 from tests.docs.measured import write_part
 from tests.e2e.objects import Object, namespace_objects
 from tests.e2e.objects import pods as pods_path
+from tests.gpuless.assets import MissingError, find_assets
+from tests.gpuless.cluster import NAME, WAIT, GpuCluster
+from tests.gpuless.images import BUSYBOX
 
 NAMESPACE = "storm"
 IN_FLIGHT_SECONDS = 3.0  # before a kill; what the webhook has written may then be lost on its way to the file

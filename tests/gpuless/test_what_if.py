@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import GpuCluster
-from tests.cluster.conftest import start
-from tests.cluster.images import BUSYBOX
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, pod, pods
 from tests.e2e.volcano.scheduler import NEVER
+from tests.gpuless.cluster import GpuCluster
+from tests.gpuless.conftest import start
+from tests.gpuless.images import BUSYBOX
 from webhook import names
 from webhook.cli.main import main
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.kube.apiserver import NODES, ApiServer
-from tests.kube.faults import broken, drop, garbage, hang, sends, slow, status
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import broken, drop, garbage, hang, sends, slow, status
 from tests.server.program import Authority, until
 from webhook.cluster import client as module
 from webhook.cluster.client import Client

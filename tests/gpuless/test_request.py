@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import GpuCluster
-from tests.cluster.conftest import start
-from tests.cluster.images import BUSYBOX
 from tests.docs.test_request import MANIFESTS
+from tests.gpuless.cluster import GpuCluster
+from tests.gpuless.conftest import start
+from tests.gpuless.images import BUSYBOX
 from tests.server.program import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(600)]

@@ -9,16 +9,16 @@ from typing import Any, Self
 import helm_python
 import yaml
 
-from tests.cluster.assets import find_assets, memory_units
-from tests.cluster.images import TAG, WEBHOOK, webhook_image
-from tests.cluster.namespace import API_ADDRESS
-from tests.cluster.node import DEVICE_PLUGIN, Node
 from tests.deploy.files import CHART
 from tests.e2e.changes import DEVICE_CONFIG
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import config_map, service_account
 from tests.e2e.process import Daemon
 from tests.e2e.volcano.scheduler import CONF, PERIOD, Volcano, touch_nodes
+from tests.gpuless.assets import find_assets, memory_units
+from tests.gpuless.images import TAG, WEBHOOK, webhook_image
+from tests.gpuless.namespace import API_ADDRESS
+from tests.gpuless.node import DEVICE_PLUGIN, Node
 from tests.server.program import free_port
 
 NAME = "vgpu-webhook"  # of the release, its namespace and its Deployment

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.kube.apihttp import Handler
+from tests.cluster.apihttp import Handler
 
 Fault = Callable[[Handler], None]
 

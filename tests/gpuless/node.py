@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.assets import CNI, config_of
-from tests.cluster.images import PAUSE, busybox_image
-from tests.cluster.namespace import API_ADDRESS, NodeNamespace
 from tests.e2e.cluster import Cluster
+from tests.gpuless.assets import CNI, config_of
+from tests.gpuless.images import PAUSE, busybox_image
+from tests.gpuless.namespace import API_ADDRESS, NodeNamespace
 from webhook.names import NODE_VGPU_REGISTER
 
 START_SECONDS = 90.0

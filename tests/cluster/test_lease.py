@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.clock import Clock
-from tests.kube.apihttp import ReceivedRequest, StatusError
-from tests.kube.apiserver import ApiServer, Object
+from tests.cluster.apihttp import ReceivedRequest, StatusError
+from tests.cluster.apiserver import ApiServer, Object
 from webhook.cluster import lease as lease_module
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import life
-from tests.cluster.assets import MEMORY_FACTOR
+from tests.gpuless import life
+from tests.gpuless.assets import MEMORY_FACTOR
 from tests.reviewing import CONFIG, request, snapshot
 from webhook.outcome import Outcome
 from webhook.review.endpoints import review
@@ -26,7 +26,7 @@ WITHOUT = {
     "split-count": "the pod would need more than ten slices of each of eight cards",
     "queue-not-leaf": "the scheduler stops: shown by make proof",
     "queue-capability": "a queue of its own is needed: shown by make proof",
-    "status-too-large": "the cards of the node have fewer units: shown by tests/cluster/test_limits.py",
+    "status-too-large": "the cards of the node have fewer units: shown by tests/gpuless/test_limits.py",
     "outside-limits": "the pod runs; only the policy of its namespace refuses it",
     "gang-too-large": "a workload, not a pod: shown by make proof",
 }

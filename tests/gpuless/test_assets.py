@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster import assets, namespace
 from tests.deploy.files import ROOT
 from tests.docs.markdown import headings
+from tests.gpuless import assets, namespace
 
 OWN_PLACES = assets.OWN_PLACES
 

@@ -22,8 +22,8 @@ from typing import Any, Self
 
 import yaml
 
-from tests.kube.apihttp import ReceivedRequest, Server, StatusError
-from tests.kube.faults import Fault
+from tests.cluster.apihttp import ReceivedRequest, Server, StatusError
+from tests.cluster.faults import Fault
 from tests.server.program import Authority
 
 NODES = "/api/v1/nodes"

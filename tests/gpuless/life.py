@@ -17,12 +17,12 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.assets import MissingError, find_assets
-from tests.cluster.cluster import GpuCluster
-from tests.cluster.images import BUSYBOX
 from tests.docs.measured import write_part
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, namespace_objects, pods
+from tests.gpuless.assets import MissingError, find_assets
+from tests.gpuless.cluster import GpuCluster
+from tests.gpuless.images import BUSYBOX
 
 SCENARIOS = Path(__file__).with_name("scenarios.yaml")
 PAST = "past"  # the webhook
@@ -272,7 +272,7 @@ def play_all(running: GpuCluster, scenarios: list[dict[str, Any]]) -> tuple[list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.life", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.gpuless.life", description=__doc__)
     parser.add_argument("only", nargs="?", default="", help="play those whose title or rule contains this")
     only = parser.parse_args().only
     try:
