@@ -85,11 +85,13 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
     lines = text.splitlines(keepends=True)
     for node in _mutable(ast.parse(text)):
         new = _changed(node)
-        old = ast.get_source_segment(text, node)
-        if new is None or old is None:
+        if new is None or node.end_lineno is None or node.end_col_offset is None:
             continue
-        column = len(lines[node.lineno - 1].encode()[: node.col_offset].decode())
-        yield Mutant(path, node.lineno, starts[node.lineno - 1] + column, old, new)
+        start, end = (
+            starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+            for line, column in [(node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)]
+        )
+        yield Mutant(path, node.lineno, start, text[start:end], new)
 
 
 def _mutable(node: ast.AST) -> Iterator[ast.expr]:
