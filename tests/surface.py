@@ -152,7 +152,7 @@ class Recorder:
                 metrics = _request(f"{base}/metrics").splitlines()
             finally:
                 process.terminate()
-                process.wait(30)
+                process.wait()
             self._write("server/metrics", "\n".join(line for line in metrics if not VOLATILE_METRICS.search(line)))
             lines = [json.dumps(_stable(json.loads(line)), ensure_ascii=False) for line in log.read_text().splitlines()]
             self._write("server/audit-lines", "\n".join(lines))
@@ -176,7 +176,7 @@ class Recorder:
                 self._write(f"console/{Path(example).stem}.review", _request(f"{api}/review", body))
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait()
 
     def _run(self, name: str, *arguments: str) -> None:
         result = subprocess.run(

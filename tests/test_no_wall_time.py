@@ -13,10 +13,13 @@ import pytest
 HERE = Path(__file__).parent
 ELSEWHERE = ("bench", "e2e", "gpuless", "releases")  # `make test` does not run them
 CLOCKS = ("monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns")
+WAITS = ("wait", "join", "settimeout")  # methods whose argument is a limit; a short one is a pause
 LONGEST_SLEEP = 0.2  # seconds
 SHORTEST_LIMIT = 120.0  # seconds; less could end what is only slow
 
 ALLOWED = {
+    "browser/console.py: Console.close": "a console that has not ended by then is killed, and nothing is checked",
+    "server/test_hostile.py: HeldConnections.slow.send_slowly": "the pause of a client that sends slowly",
     "cluster/apiserver.py: ApiServer.sleep": "the fake API server delays a response, and ends at once when it stops",
     "cluster/apiserver.py: ApiServer.events": "the fake API server ends a watch after the time that its client asks for",
     "cluster/apiserver.py: ApiServer._await_change": "likewise",
@@ -91,9 +94,14 @@ def _sleeps(node: ast.AST, constants: dict[str, ast.expr]) -> bool:
 
 
 def _limits(node: ast.AST, constants: dict[str, ast.expr]) -> bool:
-    return isinstance(node, ast.Call) and any(
-        keyword.arg == "timeout" and _seconds(keyword.value, constants, above=SHORTEST_LIMIT) < SHORTEST_LIMIT
-        for keyword in node.keywords
+    if not isinstance(node, ast.Call):
+        return False
+    limits = [keyword.value for keyword in node.keywords if keyword.arg == "timeout"]
+    if any(_seconds(limit, constants, above=SHORTEST_LIMIT) < SHORTEST_LIMIT for limit in limits):
+        return True
+    positional = node.args if isinstance(node.func, ast.Attribute) and node.func.attr in WAITS else []
+    return any(
+        LONGEST_SLEEP < _seconds(limit, constants, above=SHORTEST_LIMIT) < SHORTEST_LIMIT for limit in positional
     )
 
 
@@ -101,7 +109,7 @@ def _seconds(node: ast.expr, constants: dict[str, ast.expr], above: float) -> fl
     """The value of an expression; one that is no number counts as infinite, or as `above` if it is passed on."""
     node = constants.get(node.id, node) if isinstance(node, ast.Name) else node
     if isinstance(node, ast.Constant):
-        return float("inf") if node.value is None else node.value
+        return node.value if isinstance(node.value, int | float) else float("inf")
     return above or float("inf")
 
 
@@ -129,6 +137,9 @@ def test_no_test_bounds_wall_time():
         "asyncio.sleep(1)",
         "subprocess.run(command, timeout=60)",
         "process.communicate(timeout=PAUSE)",
+        "process.wait(20)",
+        "thread.join(PAUSE)",
+        "connection.settimeout(5)",
     ],
 )
 def test_what_depends_on_the_speed_of_the_machine_is_found(line: str):
@@ -137,7 +148,18 @@ def test_what_depends_on_the_speed_of_the_machine_is_found(line: str):
 
 @pytest.mark.parametrize(
     "line",
-    ["time.sleep(0.03)", "time.sleep(PAUSE)", "assert begin < 4", "run(timeout=None)", "run(timeout=240)", "wait()"],
+    [
+        "time.sleep(0.03)",
+        "time.sleep(PAUSE)",
+        "assert begin < 4",
+        "run(timeout=None)",
+        "run(timeout=240)",
+        "process.wait()",
+        "stop.wait(0.02)",
+        "process.wait(240)",
+        '",".join("a")',
+        "settimeout(None)",
+    ],
 )
 def test_what_does_not_is_not(line: str):
     assert not list(uses(f"PAUSE = 0.1\ndef test():\n    {line}"))

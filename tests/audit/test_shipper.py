@@ -322,7 +322,7 @@ class Killed:
     def end(self) -> int:
         """Ask it to end; returns its exit code."""
         self.process.terminate()
-        return self.process.wait(60)
+        return self.process.wait()
 
 
 class Replica(threading.Thread):

@@ -122,7 +122,7 @@ def ends(console: Running, number: signal.Signals) -> str:
 
 def test_a_console_listens_beyond_loopback_only_if_that_is_said(start: Start):
     command = [str(COMMAND), "console", "--sample", "--bind", "0.0.0.0:0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "add --without-password if that is meant" in done.stderr
 

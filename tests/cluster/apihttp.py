@@ -52,7 +52,7 @@ class Server(ThreadingHTTPServer):
 
     def get_request(self) -> tuple[Any, Any]:
         raw, address = super().get_request()
-        raw.settimeout(60)
+        raw.settimeout(240)
         self.api.connections += 1
         connection = self._tls.wrap_socket(raw, server_side=True, do_handshake_on_connect=False) if self._tls else raw
         self._open.add(connection)

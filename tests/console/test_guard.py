@@ -305,7 +305,7 @@ def test_a_waiting_request_takes_a_free_place(monkeypatch):
     for place in held:
         place.__exit__(None, None, None)
     for thread in waiting:
-        thread.join(30)
+        thread.join()
     assert done.is_set()
 
 

@@ -35,7 +35,7 @@ def started(*options: str) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait()
 
 
 @contextmanager

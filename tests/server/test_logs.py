@@ -54,7 +54,7 @@ def test_the_time_is_utc():
 def test_every_line_of_a_server_is_json(start: Start):
     program = start(*SETTINGS, "--log-format", "json", "--log-level", "debug")
     program.process.send_signal(signal.SIGTERM)
-    assert program.process.wait(20) == 0
+    assert program.process.wait() == 0
     lines = [json.loads(line) for line in program.log_path.read_text().splitlines()]
     assert any(line["message"].startswith("serving on https://") for line in lines)
 

@@ -133,7 +133,7 @@ def test_the_check_does_not_wait_for_a_certificate_that_is_not_a_regular_file(tm
     )
     found: list = []
     thread.start()
-    thread.join(60)
+    thread.join()
     assert "not a regular file" in part(found[0], "certificate")["message"]
 
 
@@ -262,7 +262,7 @@ class Gatherer:
 
     def __call__(self):
         self.calls += 1
-        assert self.unblocked.wait(30)
+        self.unblocked.wait()
         if self.error is not None:
             raise self.error
         return gather_samples()
@@ -413,7 +413,7 @@ def test_concurrent_requests_share_one_check():
         thread.start()
     gather.unblocked.set()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     assert gather.calls == 1
     assert [bool(each["lines"]) for each in found] == [True] * 6
 
