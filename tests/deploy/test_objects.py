@@ -10,7 +10,6 @@ from tests.deploy.files import DEFAULT, Json, documents, kustomization, one, par
 from webhook import names
 from webhook.cli import certs, serve
 from webhook.cli.main import COMMANDS
-from webhook.manifests.configurations import PROBE
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.server.gunicorn import SETTINGS
 
@@ -85,9 +84,12 @@ def test_the_configurations_call_the_service_and_it_selects_the_serving_pods():
 
 
 def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
-    """The probe has no selector, because the webhook may run in any namespace."""
-    entries = [entry for document in FOUND for entry in document.get("webhooks", []) if entry["name"] != PROBE]
-    selectors = [entry["namespaceSelector"] for entry in entries]
+    """The probe and what reads settings have no selector: the webhook and Volcano may be in an exempt namespace."""
+    entries = [entry for document in FOUND for entry in document.get("webhooks", [])]
+    without = {entry["name"].partition(".")[0] for entry in entries if "namespaceSelector" not in entry}
+    assert without == {"probe", "policy", "settings"}
+    selectors = [entry["namespaceSelector"] for entry in entries if "namespaceSelector" in entry]
+    assert len(selectors) > 5
     expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
     assert selectors == [{"matchExpressions": [expected]}] * len(selectors)
     assert names.EXEMPT_NAMESPACES == ("kube-system",)
