@@ -1,4 +1,4 @@
-"""Pods that start together: how many of them wait, and what keeps them from starting though each of them might."""
+"""Pods that start or work together: how many of them wait, and what keeps them from starting though each of them might."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.document_review import Reviewed
 from webhook.live import LiveCluster
-from webhook.pod.gangs import Gang, read_gang, read_roles
+from webhook.pod.gangs import Gang, read_gang, read_group, read_roles
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject, members, request_content, scheduler_context
 from webhook.wire.models import Request
@@ -22,17 +22,24 @@ MAX_MEMBERS = 10_000  # pods of a gang that are read
 
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
-    """The pods that start together.
+    """The pods that start or work together.
 
     Attributes:
         minimum: so many of them, counted with those that have started.
         started: how many have a node.
         waiting: how many wait for one.
+        at_once: whether Volcano starts none of them alone; else some may start, and wait for the others.
     """
 
     minimum: int
     started: int
     waiting: int
+    at_once: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """How many there are."""
+        return f"{self.minimum} pods {'start' if self.at_once else 'work'} together"
 
 
 class _Role(NamedTuple):
@@ -47,15 +54,20 @@ def gang_of(
 ) -> tuple[WaitingGang | None, list[WaitReason]]:
     """The gang of the object, and what keeps it from starting though each of its pods might."""
     conf = live.snapshot.target.scheduler
-    if conf is not None and not conf.starts_gangs:
-        return None, []
+    at_once = conf is None or conf.starts_gangs
     if subject.group is not None:
+        if not at_once:
+            return None, []
         minimum, started = subject.group.minimum, subject.started
         counts = _counts(subject.waiting, answers, reviewed, live)
         waiting = len(subject.waiting)
         others = waiting - sum(counts)
     else:
-        planned = _planned(reviewed)
+        planned = _planned(reviewed) if at_once else None
+        at_once = planned is not None
+        if planned is None and not subject.exists:
+            request = reviewed.request
+            planned = read_group(request.group, request.kind, request.object or {}, [one.path for one in answers])
         if planned is None:
             return None, []
         minimum, started, waiting = planned.minimum, 0, planned.replicas
@@ -64,7 +76,7 @@ def gang_of(
         others = waiting - sum(counts)
     if minimum <= 1:
         return None, []
-    gang = WaitingGang(minimum, started, waiting)
+    gang = WaitingGang(minimum, started, waiting, at_once)
     missing = minimum - started
     if missing > waiting:
         message = (
@@ -127,7 +139,7 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
         so_far = f", {gang.started} have started" if gang.started else ""
         yield WaitReason(
             reason="gang",
-            message=f"{gang.minimum} pods start together{so_far}: {needed} more must fit at once, but {when} {room}{where}",
+            message=f"{gang.sentence}{so_far}: {needed} more must fit at once, but {when} {room}{where}",
             verdict=verdict,
         )
         return

@@ -48,7 +48,7 @@ def show(answer: WaitAnswer, terminal: Terminal) -> None:
         terminal.line(
             INDENT,
             (Style.BOLD, "gang  "),
-            f"{gang.minimum} pods start together; {gang.started} have started, {gang.waiting} wait",
+            f"{gang.sentence}; {gang.started} have started, {gang.waiting} wait",
         )
     _show_group(answer, terminal)
     for finding in answer.findings:
