@@ -10,12 +10,12 @@ from tests.fuzz.inputs import MANIFESTS, changed, regressions, seeds
 from tests.fuzz.targets import TARGETS
 from tests.reviewing import RECORDED
 from webhook import existing as judge
-from webhook import review
 from webhook.audit import writer
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document
 from webhook.outcome import Outcome
 from webhook.pod.patch import Draft
+from webhook.review import pods
 from webhook.wire import codec
 
 REPAIRED = b"\x00" + next(path for path in RECORDED if path.name == "number-only.json").read_bytes()
@@ -54,7 +54,7 @@ DEFECTS = [
     ("mutate", REPAIRED, Draft, "operations", lambda _: lambda _: []),
     ("mutate", REPAIRED, writer, "line", fails),
     ("validate", REFUSED, Outcome, "answer", no_message),
-    ("validate", REFUSED, review, "findings", fails),
+    ("validate", REFUSED, pods, "findings", fails),
     ("manifests", MANIFEST, judge, "review", fails),
     ("manifests", MANIFEST, Document, "position", lambda _: lambda *_: None),
 ]
