@@ -23,8 +23,9 @@ DETAIL = (
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare what is requested with the instance that it takes."""
     cards = pod.eligible.cards
-    if not cards or any([card.geometries is None for card in cards]):
-        return  # a card that is not in MIG mode may take the pod
+    for card in cards:
+        if card.geometries is None:
+            return  # a card that is not in MIG mode may take the pod
     for request in pod.slices:
         memory = request.memory or 0
         able = [(card, given) for card in cards if memory and (given := card.instance(memory)) is not None]
