@@ -191,6 +191,8 @@ def review_document(
     sent = document.value["kind"] == "AdmissionReview"
     if namespace and not sent and not at(document.value, "metadata", "namespace"):
         request = request._replace(namespace=namespace)
+    if request.kind == "Queue" and not sent:
+        request = request._replace(namespace="")  # Queues have none
     if request.kind in SETTINGS and (sent or request.namespace not in exempt or request.kind == "ConfigMap"):
         from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
 

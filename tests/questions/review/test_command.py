@@ -232,6 +232,21 @@ def test_a_resource_that_no_node_offers_is_a_warning(run, write):
     assert run("review", "--sample", "--warnings-as-errors", path).code == 3
 
 
+def test_a_bad_policy_names_the_command_that_lists_its_keys(run, write):
+    metadata = {"name": "vgpu-webhook-policy", "namespace": "vgpu-webhook"}
+    policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": "rles: {}"}}
+    result = run("review", "--sample", write("p.yaml", policy))
+    assert result.code == 1
+    assert "correct what is marked deny; `vgpu-webhook policy schema` lists the keys\n" in result.out
+
+
+def test_a_queue_has_no_namespace(run, write):
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}}
+    path = write("q.yaml", queue | {"spec": {"capability": {"volcano.sh/vgpu-memory": 1}}})
+    (line,) = run("review", "--sample", "-o", "json", path).lines
+    assert (line["namespace"], line["rules"]) == ("", ["queue-limits"])
+
+
 def test_devices_of_resource_claims_are_not_judged(run, write):
     manifest = pod()
     manifest["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}

@@ -16,6 +16,7 @@ from webhook.questions.review.explanation import ObjectExplanation, gang_value, 
 from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.settings import Enforcement
+from webhook.settings.review import BAD_POLICY
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more, shorten, visible
 
@@ -196,7 +197,8 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield "make several pods of it: a pod of this size is not reviewed, and so not admitted"
     elif not outcome.allowed:
         rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
-        yield f"correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
+        about = "policy schema` lists the keys" if rules == [BAD_POLICY] else f"rules {rules[0]}` explains it"
+        yield f"correct what is marked deny; `vgpu-webhook {about}"
         yield from _explain_advice(rules, explained=explained)
     elif refused := outcome.pods_refused:
         yield (
