@@ -186,7 +186,14 @@ DIALECTS = {dialect.id: dialect for dialect in _ALL}
 
 _WORDS = [word for dialect in _ALL for word in dialect.words]
 TITLES = " or ".join(", ".join(dialect.title for dialect in _ALL).rsplit(", ", 1))
-RESOURCES = {word.name: word.role for word in _WORDS if word.place is Place.RESOURCE}  # and what each means
+RESOURCES = frozenset(word.name for word in _WORDS if word.place is Place.RESOURCE)
+# The names of amounts, each with the first system that has it.
+AMOUNTS = {
+    word.name: (dialect, word.role, word)
+    for dialect in reversed(_ALL)
+    for word in dialect.words
+    if word.role is not None
+}
 ANNOTATIONS = frozenset(word.name for word in _WORDS if word.place is Place.ANNOTATION and word.here != word.name)
 PREFIXES = tuple(word.name.partition("{")[0] for word in _WORDS if word.place is Place.CONTAINER_ANNOTATION)
 _NAMES = {dialect.id: frozenset(word.name for word in dialect.words) for dialect in _ALL}

@@ -112,7 +112,7 @@ def _may_speak(view: PodView) -> bool:
     ):
         return True
     for container in view.containers + view.init_containers:
-        if not (RESOURCES.keys().isdisjoint(container.limits) and RESOURCES.keys().isdisjoint(container.requests)):
+        if not (RESOURCES.isdisjoint(container.limits) and RESOURCES.isdisjoint(container.requests)):
             return True
     return False
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from webhook.devices import wording
-from webhook.devices.dialects import DIALECTS
+from webhook.devices.dialects import AMOUNTS
 from webhook.lenient import obj
 from webhook.pod import quantity
 from webhook.results import CheckResult, warning
@@ -128,11 +128,11 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
     if resource in config.roles or resource in served:
         return None
     said = f"{wording.quoted(key)[1:-1]} limits nothing: "
-    for dialect in DIALECTS.values():
-        for word in dialect.words:
-            if word.name == resource and word.sign and word.role is not None:
-                here = f"{prefix}{config.vgpu.role_names[word.role]}"
-                return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", f"write {here}")
+    if resource in AMOUNTS:
+        dialect, role, word = AMOUNTS[resource]
+        if word.sign:
+            here = f"{prefix}{config.vgpu.role_names[role]}"
+            return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", f"write {here}")
     family = config.resources.looks_like_family(resource)
     if not family and (
         fleet is None or cluster.policy.fleet.autoscaled or (classes is not None and not classes.complete)

@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.dialects import DIALECTS, RESOURCES
-from webhook.devices.families import Role
+from webhook.devices.dialects import AMOUNTS, RESOURCES
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
@@ -76,13 +75,12 @@ def meant_by(name: str, fleet: Fleet | None, config: DeviceConfig) -> str:
     """What was most likely meant by a name that no node offers, and what to write; empty if no known name is like it."""
     if name in RESOURCES:
         return ""
-    theirs = {word.name: (dialect, word) for dialect in DIALECTS.values() for word in dialect.words if word.role}
     ours = [*offered_roles(fleet, config), *(fleet.offered if fleet is not None else ())]
-    near = get_close_matches(name[:MAX_COMPARED], [*ours, *theirs], 1, CLOSE)
+    near = get_close_matches(name[:MAX_COMPARED], [*ours, *AMOUNTS], 1, CLOSE)
     if not near or near[0] in ours:
         return f"did you mean {near[0]}?" if near else ""
-    dialect, word = theirs[near[0]]
-    here = config.vgpu.role_names[cast("Role", word.role)]
+    dialect, role, word = AMOUNTS[near[0]]
+    here = config.vgpu.role_names[role]
     return f"did you mean {dialect.title}'s {word.name}? Volcano does not read it; write {here}"
 
 

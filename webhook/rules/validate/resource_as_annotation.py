@@ -5,7 +5,7 @@ Finds:    one that is the name of a device resource
 Why:      nothing reads it there, so the pod gets another amount than its author means.
 """
 
-from webhook.devices.dialects import ANNOTATIONS, RESOURCES
+from webhook.devices.dialects import AMOUNTS, ANNOTATIONS
 from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.dialects import spoken
 
@@ -27,6 +27,6 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             for key in sorted(known & found.keys()):
                 # Of NPUs, the scheduler writes such an annotation: reserved-annotation.
                 if roles[key][0] != Family.ASCEND if key in roles else key not in told:
-                    role = None if key in roles else RESOURCES[key]
-                    ours = "it" if role is None else pod.config.vgpu.role_names[role]
+                    theirs = None if key in roles else AMOUNTS.get(key)
+                    ours = "it" if theirs is None else pod.config.vgpu.role_names[theirs[1]]
                     yield Finding(f"metadata.{field}[{key}]", DETAIL.format(key=key, ours=ours))
