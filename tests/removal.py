@@ -1,8 +1,9 @@
 """Remove each question from a copy of the repository, and check what is left: `python -m tests.removal [QUESTION]…`.
 
 A question is removed by its package, its line in QUESTIONS, its page of the documentation and its tests, together with the
-questions that are about it, as the contract in pyproject.toml lists them. What else fails then, knows of it. The tests of the
-documentation are imported and not run: they find what other pages show of the question, which its author takes out.
+questions that are about it, as the contract in pyproject.toml lists them. Tests elsewhere that need a question say so
+(`tests.questions.needs`): they are skipped here, and who removes it for good takes them out. What else fails then, knows of
+it. The tests of the documentation are imported and not run: they find what other pages show of the question.
 """
 
 import os
@@ -14,6 +15,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from tests.questions import REMOVED
 from webhook.questions import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
@@ -59,14 +61,15 @@ def remove(question: str, copy: Path) -> None:
     listed.write_text(re.sub(rf'(?m)^    "{question}": .*\n', "", listed.read_text()))
 
 
-def failures(copy: Path) -> list[str]:
-    """What fails in a copy, with the end of what it prints."""
+def failures(copy: Path, removed: list[str]) -> list[str]:
+    """What fails in a copy without some questions, with the end of what it prints."""
     found = []
     programs = Path(sys.executable).parent
     environment = os.environ | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(copy),
         "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache"),
+        REMOVED: " ".join(removed),
     }
     for name, *options in CHECKS:
         command = [str(programs / name), *options]
@@ -86,7 +89,7 @@ def main(questions: list[str]) -> int:
             removed = together(question)
             for each in removed:
                 remove(each, Path(directory))
-            found = failures(Path(directory))
+            found = failures(Path(directory), removed)
         print(
             f"{', '.join(removed)}: {'removed' if not found else 'still known elsewhere'}", *found, sep="\n", flush=True
         )

@@ -16,6 +16,7 @@ from cryptography.x509.oid import NameOID
 from tests.clock import Clock
 from tests.console.audit_lines import console_client
 from tests.console.conftest import Fixed, sample_parts
+from tests.questions import needs
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
@@ -290,6 +291,9 @@ def test_the_doctor_returns_the_results_of_the_command():
     assert found["looking"] is False
 
 
+@needs("usage")
+@needs("rules")
+@needs("decisions")
 def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
     client = console(SettingsWatcher(or_samples({}), None), examiner=Examiner(str(SAMPLES / "cluster"), gather_samples))
     doctor_results(client)
