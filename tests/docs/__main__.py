@@ -4,6 +4,7 @@ With `--bench FILE` it also puts the output of `make bench` into docs/performanc
 """
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,7 +21,12 @@ with tempfile.TemporaryDirectory() as directory, as_shown() as port:
 
     def output(command: str) -> str:
         """The output of a command; curl requests go to the running console."""
-        return f"{curl(command, port)}\n" if command.startswith("curl ") else run(command, checkout).stdout
+        if command.startswith("curl "):
+            return f"{curl(command, port)}\n"
+        done = run(command, checkout)
+        if "Traceback" in done.stderr:
+            sys.exit(f"{command}{done.stderr}Mend it, and begin anew: the pages after it are as before.")
+        return done.stdout
 
     for file in PAGES:
         file.write_text(renew_outputs(renew(file.read_text()), output))
