@@ -11,7 +11,7 @@ from tests.cases import each_case
 from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
 from webhook.outcome import MAX_WARNING, Outcome
 from webhook.review.endpoints import mutate, review, validate
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.choices import Enforcement, Level
 from webhook.snapshot import Snapshot
 from webhook.wire import codec
 from webhook.wire.models import Request

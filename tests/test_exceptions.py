@@ -12,7 +12,7 @@ from tests.server.test_rule_that_raises import AuditLog
 from tests.timing import within
 from webhook.policy.exceptions import exception_name
 from webhook.review.endpoints import review, validate
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState

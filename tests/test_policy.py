@@ -13,7 +13,8 @@ from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import PolicyException
-from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Level, MemoryAboveCard, MixedCards, Toleration, WorkloadUse
+from webhook.rules.choices import Level, MemoryAboveCard, MixedCards, WorkloadUse
+from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Toleration
 from webhook.settings.snapshot import default_device_config
 
 # The contract: an empty file means these values.

@@ -6,8 +6,8 @@ from tests.reviewing import request, snapshot
 from webhook.policy.levels import Source, Sourced
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
+from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
-from webhook.rules.settings import Level
 
 
 def parse(document):

@@ -27,8 +27,8 @@ from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, review, validate
 from webhook.review.repair import Repair, describe
+from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import Level
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import MAX_STRUCTURAL_CHARS, decode, encode

@@ -12,8 +12,8 @@ from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import Template, find_templates, holds_pods, named_at
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review.endpoints import review
+from webhook.rules.choices import Level, WorkloadUse
 from webhook.rules.misplaced import MAX_FOUND, misplaced
-from webhook.rules.settings import Level, WorkloadUse
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.snapshot import Snapshot
 from webhook.wire.models import SETTINGS, Request

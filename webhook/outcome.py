@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.policy.schema import PolicyException
+from webhook.rules.choices import ENFORCE, Enforcement, Level
 from webhook.rules.registry import WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import ENFORCE, Enforcement, Level
 from webhook.texts import visible
 from webhook.wire.codec import Answer
 

@@ -15,8 +15,8 @@ from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.schema import PolicyException
 from webhook.review.endpoints import mutate, validate
+from webhook.rules.choices import Level
 from webhook.rules.registry import VALIDATIONS
-from webhook.rules.settings import Level
 from webhook.texts import cut
 from webhook.wire import codec
 

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from tests.audit import sample
 from webhook.audit.decision import Decision, parse_decision, to_record, worst_levels
 from webhook.outcome import Violation
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 
 DENY, WARN, AUDIT = Level.DENY, Level.WARN, Level.AUDIT
 

@@ -32,7 +32,7 @@ from webhook.audit.tables import decisions as decisions_table
 from webhook.audit.tables import lines as lines_table
 from webhook.errors import ConfigError, StoreError
 from webhook.outcome import Violation
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 
 LINES = list(sample.lines())
 SAMPLE = [decision for line in LINES if (decision := parse_decision(line)) is not None]

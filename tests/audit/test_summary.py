@@ -14,7 +14,7 @@ from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.summary import MAX_STEPS, OTHERS, STEPS, Count, RefusalKey, Summary, Trend
 from webhook.durations import read_time
-from webhook.rules.settings import Enforcement
+from webhook.rules.choices import Enforcement
 
 LOG = [decision for line in sample.lines() if (decision := parse_decision(line)) is not None]
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

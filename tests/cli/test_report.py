@@ -11,7 +11,7 @@ from webhook.cli.ci import Reported, scanned
 from webhook.cli.report import COLUMNS, WRITERS
 from webhook.document_review import LocatedFinding
 from webhook.existing import ScanRow, Subject
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 
 HOSTILE = [
     "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</td></table>", "&lt;b&gt;", "'; x='", "\x00\x1b[31m\u202e",

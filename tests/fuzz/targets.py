@@ -32,7 +32,7 @@ from webhook.inputs.objects import ItemStream
 from webhook.inputs.parse import parse_stream
 from webhook.outcome import MAX_WARNING, Outcome
 from webhook.questions import QUESTIONS
-from webhook.rules.settings import ENFORCE
+from webhook.rules.choices import ENFORCE
 from webhook.server.metrics import Metrics
 from webhook.snapshot import Snapshot
 from webhook.texts import visible

@@ -10,8 +10,8 @@ from tests.gpuless.assets import MEMORY_FACTOR
 from tests.reviewing import CONFIG, request, snapshot
 from webhook.outcome import Outcome
 from webhook.review.endpoints import review
+from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.rules.settings import Level
 
 SCENARIOS = life.load()
 READABLE = [scenario for scenario in SCENARIOS if scenario.get("rule") != "queue-missing"]  # which needs the queues

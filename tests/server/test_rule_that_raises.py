@@ -8,8 +8,8 @@ import pytest
 from tests.server.reviews import review
 from tests.test_review import USUAL
 from webhook.policy.policy import default_policy
+from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.rules.settings import Level
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState

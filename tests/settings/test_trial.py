@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import registered, try_out, with_setting

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, StrictBool, StrictInt, TypeAda
 from pydantic.alias_generators import to_camel
 
 from webhook.outcome import OutcomeWord, Violation, outcome_word, soften
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.choices import Enforcement, Level
 
 Endpoint = Literal["mutate", "validate"]
 ENDPOINTS: tuple[str, ...] = get_args(Endpoint)

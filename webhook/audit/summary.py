@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from webhook.audit.decision import Decision, DecisionGroup
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.choices import Enforcement, Level
 
 MINUTE = 60
 _HOUR = 60 * MINUTE

@@ -10,7 +10,7 @@ from webhook.audit.filters import Filter
 from webhook.audit.matching import NO_LEVELS, matching, to_moment
 from webhook.audit.summary import MINUTE, Summary, fitting_step
 from webhook.audit.tables import SECOND, decisions, group_columns
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.choices import Enforcement, Level
 
 
 def summarise(db: Connection, wanted: Filter) -> Summary:

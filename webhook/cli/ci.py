@@ -14,7 +14,7 @@ from webhook.existing import ScanRow, Subject
 from webhook.lenient import text
 from webhook.outcome import Violation
 from webhook.product import documentation, product_version
-from webhook.rules.settings import Enforcement, Level
+from webhook.rules.choices import Enforcement, Level
 from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows
 from webhook.texts import counted, visible
 

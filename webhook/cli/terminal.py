@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from typing import TextIO
 
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.texts import legible, visible
 
 INDENT = "  "

@@ -16,7 +16,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.manifests import match_conditions as when
 from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.policy.policy import Policy
-from webhook.rules.settings import WorkloadUse
+from webhook.rules.choices import WorkloadUse
 
 DOMAIN = f"{names.WEBHOOK}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5

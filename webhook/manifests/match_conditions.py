@@ -15,8 +15,8 @@ from webhook.manifests.cel import any_of, block, exists, exists_or_many, lines, 
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
 from webhook.policy.policy import Policy
+from webhook.rules.choices import DialectUse
 from webhook.rules.isolation import HARMLESS
-from webhook.rules.settings import DialectUse
 
 # How much of a pod an expression looks at.
 MAX_CONTAINERS = 64  # of each kind

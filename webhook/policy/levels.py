@@ -18,7 +18,8 @@ from typing import Generic, TypeVar
 from webhook.devices.requests import DevicePod
 from webhook.policy.exceptions import Excepted
 from webhook.rules.base import Validation, WorkloadCheck
-from webhook.rules.settings import EffectiveSettings, Enforcement, Level
+from webhook.rules.choices import Enforcement, Level
+from webhook.rules.settings import EffectiveSettings
 
 Active = tuple[tuple[Validation, Level], ...]
 Value = TypeVar("Value")

@@ -17,8 +17,9 @@ from webhook.mistakes import mistake_at
 from webhook.policy.exceptions import Excepted
 from webhook.policy.levels import REMEMBERED, Effective, Source, Sourced, layered
 from webhook.policy.schema import Levels, NamespaceEntry, PolicyException, Switches
+from webhook.rules.choices import DialectUse, Enforcement, Level
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import DEFAULT_DIALECTS, DialectUse, Enforcement, Level, LimitsEntry, Settings
+from webhook.rules.settings import DEFAULT_DIALECTS, LimitsEntry, Settings
 from webhook.rules.validate import outside_limits
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, WithJsonSchema
 
 from webhook.mistakes import unknown_rule
+from webhook.rules.choices import Enforcement
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, Enforcement, LimitsEntry, PolicySection
+from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection
 from webhook.texts import matches, shorten
 
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}

@@ -10,8 +10,8 @@ from webhook import names
 from webhook.policy.levels import Source
 from webhook.policy.policy import Policy
 from webhook.policy.schema import NamespaceEntry
+from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
-from webhook.rules.settings import Level
 from webhook.rules.validate import (
     count_missing,
     foreign_dialect,

@@ -9,9 +9,9 @@ from webhook.review.too_large import excess, refuse_unread
 from webhook.review.verdict import decision_id, not_reviewed, verdict
 from webhook.review.violations import Violations, exceptions_of, findings
 from webhook.rules.base import Event
+from webhook.rules.choices import ENFORCE
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import ENFORCE
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

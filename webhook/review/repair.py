@@ -6,9 +6,9 @@ from webhook.outcome import MAX_FINDINGS
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.view import PodView
 from webhook.rules.base import Mutation
+from webhook.rules.choices import Enforcement
 from webhook.rules.context import ANY_FAMILY, EVERY_POD
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Enforcement
 from webhook.texts import COMPACT, shorten_json, visible
 
 SHOWN = 80  # characters of a value

@@ -8,8 +8,8 @@ from webhook.pod.templates import Template
 from webhook.policy.levels import Effective
 from webhook.review.verdict import verdict
 from webhook.review.violations import Violations
+from webhook.rules.choices import DENY
 from webhook.rules.context import Finding
-from webhook.rules.settings import DENY
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

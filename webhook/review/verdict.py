@@ -6,7 +6,7 @@ from webhook import names
 from webhook.outcome import Outcome, PodReview
 from webhook.policy.levels import Effective
 from webhook.review.violations import Violations
-from webhook.rules.settings import ENFORCE
+from webhook.rules.choices import ENFORCE
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

@@ -9,9 +9,9 @@ from webhook.policy.exceptions import Exceptions, exception_name
 from webhook.policy.levels import Active, Effective
 from webhook.policy.schema import PolicyException
 from webhook.rules.base import Validation
+from webhook.rules.choices import DENY, Level
 from webhook.rules.context import Finding
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import DENY, Level
 from webhook.rules.workloads import Workload
 from webhook.wire.models import Request
 

@@ -15,9 +15,9 @@ from webhook.review.repair import Repair
 from webhook.review.too_large import NOT_REVIEWED, refuse_unread, reviewable_templates
 from webhook.review.verdict import not_reviewed, verdict
 from webhook.review.violations import Found, Violations, exceptions_of, findings, workload_findings
+from webhook.rules.choices import ENFORCE, Level, WorkloadUse
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import ENFORCE, Level, WorkloadUse
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request

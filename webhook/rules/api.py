@@ -4,9 +4,9 @@ from webhook.devices.families import Family, Role
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import Edits, Findings, Mutation, Validation
+from webhook.rules.choices import Level
 from webhook.rules.context import ASCEND_ONLY, EVERY_POD, VGPU_ONLY, Context, Finding, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
 from webhook.rules.wording import set_amount
 from webhook.rules.workloads import Workload
 

@@ -7,9 +7,10 @@ from typing import Literal, cast, get_args
 
 from webhook.devices.config import DeviceConfig
 from webhook.pod.patch import Edit
+from webhook.rules.choices import Level
 from webhook.rules.context import ANY_FAMILY, EVERY_POD, Context, Finding, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level, Settings
+from webhook.rules.settings import Settings
 from webhook.rules.workloads import Workload
 
 Findings = Iterable[Finding]

@@ -8,7 +8,8 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families, bind
-from webhook.rules.settings import EffectiveSettings, Level, Settings
+from webhook.rules.choices import Level
+from webhook.rules.settings import EffectiveSettings, Settings
 from webhook.volcano.collections import Collections
 from webhook.volcano.target import Target
 from webhook.wire.models import Request

@@ -17,9 +17,9 @@ from webhook.pod import quantity
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
+from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.misspelt_dialect import misspelt_names
-from webhook.rules.settings import DialectUse
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
 _ALL_CORES = 100

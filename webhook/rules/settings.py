@@ -7,7 +7,6 @@ must not silently be the default.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -29,6 +28,7 @@ from webhook.devices.families import Role
 from webhook.devices.requests import MAX_QUANTITY
 from webhook.pod.tolerations import tolerates
 from webhook.pod.workload_kinds import MAX_LISTS, WORKLOAD_KINDS, WorkloadKinds, with_kinds, workload_kind
+from webhook.rules.choices import DialectUse, Level, MemoryAboveCard, MixedCards, WorkloadUse
 from webhook.texts import shorten
 from webhook.volcano.scheduler import SchedulerConf
 from webhook.volcano.target import (
@@ -60,72 +60,6 @@ DEFAULT_TRUSTED_USERS = tuple(
         "kube-system:ascend-device-plugin-sa-310",
     )
 )
-
-
-class Level(StrEnum):
-    """What follows from a finding."""
-
-    DENY = "deny"
-    WARN = "warn"
-    AUDIT = "audit"
-    OFF = "off"
-
-    def at_most(self, ceiling: "Level") -> "Level":
-        """The milder of two levels."""
-        return max(self, ceiling, key=_SEVEREST_FIRST.index)
-
-
-_SEVEREST_FIRST = tuple(Level)
-
-
-class Enforcement(StrEnum):
-    """Whether the webhook acts on what it finds. What it finds and records is the same with every value."""
-
-    ENFORCE = "enforce"  # refuse and repair
-    WARN = "warn"  # admit unchanged, and warn of what would be refused and repaired
-    AUDIT = "audit"  # admit unchanged, without a message to the author
-
-    def soften(self, level: Level) -> Level:
-        """The level at which a finding takes effect."""
-        if self is Enforcement.ENFORCE or level is Level.AUDIT:
-            return level
-        return Level.AUDIT if self is Enforcement.AUDIT else Level.WARN
-
-
-# Read several times in every review; a member of an enum takes longer.
-DENY = Level.DENY
-ENFORCE = Enforcement.ENFORCE
-
-
-class MixedCards(StrEnum):
-    """Which card a percentage is taken of when the eligible cards differ."""
-
-    SMALLEST = "smallest"
-    LARGEST = "largest"
-    DENY = "deny"
-
-
-class MemoryAboveCard(StrEnum):
-    """What happens to a pod that requests more memory than any eligible card has."""
-
-    CLAMP = "clamp"
-    DENY = "deny"
-
-
-class DialectUse(StrEnum):
-    """What follows from the names of another system in a pod."""
-
-    WARN = "warn"
-    TRANSLATE = "translate"
-    OFF = "off"
-
-
-class WorkloadUse(StrEnum):
-    """What follows for a workload whose pods would be refused."""
-
-    WARN = "warn"
-    DENY = "deny"
-    OFF = "off"
 
 
 class PolicySection(BaseModel):

@@ -15,9 +15,9 @@ from webhook.devices.unknown import offered_roles
 from webhook.pod import quantity
 from webhook.pod.view import Container
 from webhook.rules import wording
+from webhook.rules.choices import Level
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import Level
 
 CLAIMS = "resources.claims"
 MAX_UNJUDGED = 20  # of one pod

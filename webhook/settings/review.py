@@ -19,7 +19,7 @@ from webhook.policy.warnings import warnings_of
 from webhook.results import CheckResult, Status
 from webhook.review.verdict import decision_id, not_reviewed
 from webhook.rules import limits
-from webhook.rules.settings import DENY, Level
+from webhook.rules.choices import DENY, Level
 from webhook.rules.validate import quota_memory
 from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, POLICY, SCHEDULER, DocumentSetting
 from webhook.snapshot import Snapshot

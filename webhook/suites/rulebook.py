@@ -15,8 +15,8 @@ from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.base import Mutation, Validation
+from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.rules.settings import Level
 from webhook.settings.table import MAX_SETTINGS_BYTES
 from webhook.suites.suite import Suite, SuiteCase
 from webhook.wire.codec import MAX_STRUCTURAL_CHARS

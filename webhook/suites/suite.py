@@ -24,8 +24,8 @@ from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.outcome import WORDS, Outcome
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
+from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.rules.settings import Level
 from webhook.settings.files import SAMPLES
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import MAX_SETTINGS_BYTES, SETTINGS, DocumentSetting, ListSetting, Setting

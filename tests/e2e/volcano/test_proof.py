@@ -35,7 +35,7 @@ from tests.e2e.volcano.scheduler import (
 from tests.reviewing import NODES_DECIDE, refusals, request
 from webhook.outcome import Outcome
 from webhook.review.endpoints import review
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.snapshot import Snapshot
 
 PODS = int(os.environ.get("PROOF_PODS", "60"))

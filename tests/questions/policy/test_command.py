@@ -9,8 +9,9 @@ from tests.cli.conftest import shell
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.policy.effective import effective_policy
 from webhook.questions.policy.text import effective_yaml
+from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import Level, Settings
+from webhook.rules.settings import Settings
 
 POLICY = {
     "workloads": "off",

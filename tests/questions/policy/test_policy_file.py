@@ -19,8 +19,8 @@ from webhook.errors import ConfigError
 from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.questions.policy.text import commented_default
+from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import Level
 from webhook.settings.table import POLICY
 
 SCHEMA = json_schema()

@@ -34,7 +34,7 @@ from webhook.questions.replay.answer import (
     rebuild,
 )
 from webhook.review.endpoints import mutate
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.settings.snapshot import default_device_config
 from webhook.snapshot import Snapshot
 from webhook.wire import codec

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.existing import ScanRow, Subject
 from webhook.outcome import Violation
 from webhook.questions.scan.policy_reports import LEFT_OUT, MAX_MESSAGE, MAX_RESULTS, policy_reports, renewed
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -19,6 +19,7 @@ from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, se
 from webhook.manifests.fallback.pod import requests
 from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
 from webhook.pod.paths import MAX_SLASHES
+from webhook.rules.choices import Level
 from webhook.rules.isolation import (
     ABOVE_CARDS,
     CARDS,
@@ -28,7 +29,7 @@ from webhook.rules.isolation import (
     ISOLATED,
     overriding,
 )
-from webhook.rules.settings import Level, Settings
+from webhook.rules.settings import Settings
 from webhook.rules.validate import (
     host_access,
     isolation_env,

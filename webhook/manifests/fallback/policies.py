@@ -38,10 +38,10 @@ from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.levels import Effective
 from webhook.policy.policy import Policy
 from webhook.rules.base import Event, Validation
+from webhook.rules.choices import Enforcement, Level
 from webhook.rules.context import EVERY_POD
 from webhook.rules.isolation import ISOLATED
 from webhook.rules.registry import VALIDATIONS
-from webhook.rules.settings import Enforcement, Level
 
 MAX_MESSAGE = 1_200  # characters; the API server takes 5,120 bytes
 

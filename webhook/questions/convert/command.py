@@ -20,9 +20,9 @@ from webhook.inputs.positions import steps_of
 from webhook.pod.patch import Draft, Edit, field_path
 from webhook.pod.templates import Template, read_templates
 from webhook.pod.view import PodView
+from webhook.rules.choices import DialectUse
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import DialectUse
 from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request

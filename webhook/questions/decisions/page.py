@@ -25,7 +25,7 @@ from webhook.outcome import WORDS
 from webhook.parameters import Parameters
 from webhook.questions.decisions.counts import to_decision_summary
 from webhook.questions.decisions.summary import TOP, decisions_summary, history, sum_up
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.suites.rulebook import rows
 from webhook.texts import shorten
 

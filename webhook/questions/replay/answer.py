@@ -11,7 +11,7 @@ from webhook.outcome import Outcome, OutcomeWord, Violation
 from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review.endpoints import mutate, validate
-from webhook.rules.settings import Enforcement, Level, WorkloadUse
+from webhook.rules.choices import Enforcement, Level, WorkloadUse
 from webhook.settings.table import SETTING_NAMES
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from webhook.audit.summary import OTHERS
 from webhook.questions.replay.answer import Direction, Replayed, ReplayVerdict
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 
 MAX_GROUPS = 500
 MAX_NAMES = 500  # of namespaces and of users in each group

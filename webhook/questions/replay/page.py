@@ -11,7 +11,7 @@ from webhook.emit import ResponseModel
 from webhook.outcome import Violation
 from webhook.questions.decisions.page import MAX_SHOWN, Key, find, patch_rows
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.settings.trial import MAX_SPLIT
 
 SECTION = Section(shows=[AUDIT_LOG])

@@ -14,8 +14,8 @@ from webhook.outcome import OutcomeWord
 from webhook.questions.review import explanation
 from webhook.questions.review.explanation import ObjectExplanation, gang_value, to_value
 from webhook.review.too_large import POD_TOO_LARGE
+from webhook.rules.choices import Enforcement
 from webhook.rules.registry import VALIDATIONS
-from webhook.rules.settings import Enforcement
 from webhook.settings.review import BAD_POLICY
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more, shorten, visible

@@ -10,7 +10,7 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
 from webhook.emit import MarkedLine, ResponseModel, difference
 from webhook.policy.policy import Policy
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.settings.table import POLICY, SETTING_NAMES
 from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
 from webhook.emit import MarkedLine, difference, to_json
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.suites.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
 from webhook.texts import markdown_cell
 

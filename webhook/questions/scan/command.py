@@ -22,7 +22,7 @@ from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.inputs.objects import ObjectFiles, ObjectSource
 from webhook.questions.scan.policy_reports import existing_reports, policy_reports, write_reports
 from webhook.questions.scan.text import json_lines, not_reviewed, show_table, unchecked
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.settings.snapshot import SnapshotInputs
 
 _EPILOG = """

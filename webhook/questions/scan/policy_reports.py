@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.errors import ClusterError
 from webhook.existing import ScanRow, Subject
 from webhook.lenient import text
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.texts import shorten
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.questions.why.obstacles import gate_reasons, queue_reasons
 from webhook.questions.why.subject import WaitingObject, pods_of, unlike
+from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import DialectUse, Level
 from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
 from webhook.rules.validate import status_too_large
 

@@ -8,7 +8,7 @@ Not in an autoscaled fleet, which may get a larger card.
 """
 
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, set_amount, wording
-from webhook.rules.settings import MemoryAboveCard
+from webhook.rules.choices import MemoryAboveCard
 
 
 @Mutation(

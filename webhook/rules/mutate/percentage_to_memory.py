@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from webhook.devices.requests import DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
-from webhook.rules.settings import MixedCards
+from webhook.rules.choices import MixedCards
 from webhook.rules.wording import remove_amount
 
 PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers

@@ -7,8 +7,8 @@ Why:      the pod stays pending, or gets a whole card where it means a share.
 
 from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.choices import DialectUse
 from webhook.rules.dialects import spoken, translatable
-from webhook.rules.settings import DialectUse
 
 SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
 NOT_SENT = (  # it would have been translated before

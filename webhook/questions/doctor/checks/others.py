@@ -12,7 +12,7 @@ from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_co
 from webhook.questions.doctor.volcano import workload_of
 from webhook.results import Results, listed, warning
 from webhook.review.endpoints import mutate
-from webhook.rules.settings import Enforcement
+from webhook.rules.choices import Enforcement
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation

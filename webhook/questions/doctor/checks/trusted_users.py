@@ -7,7 +7,7 @@ from webhook.questions.doctor.facts import place_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import ASSIGNING, account_of, assigning_workloads
 from webhook.results import Results, broken, listed, warning
-from webhook.rules.settings import Level
+from webhook.rules.choices import Level
 from webhook.rules.validate import reserved_annotation
 
 
