@@ -20,11 +20,12 @@ from tests.cluster.faults import hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.cluster.pace import Pace
+from webhook.cluster.sources import ClusterSources
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
 from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
-from webhook.settings.table import COLLECTIONS
+from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG_NAMESPACES
 from webhook.snapshot import Snapshot
 
 QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
@@ -212,6 +213,24 @@ def test_inputs_are_kept_on_request(files: Paths, cluster: ClusterOptions):
     live = watch({}, cluster, keep_inputs=True)
     with running(live):
         until(lambda: [node.name for node in live.inputs.nodes or ()] == ["a"])
+
+
+def test_start_waits_for_a_snapshot_with_what_became_known_while_one_was_built(
+    api: ApiServer, cluster: ClusterOptions, monkeypatch: pytest.MonkeyPatch
+):
+    read = ClusterSources.read
+
+    def read_slowly(sources: ClusterSources) -> Any:
+        # Then device config and policy are known, so reading begins to follow the nodes.
+        until(lambda: all(api.requests_for(config_maps(each), watch=True) for each in (OWN, *DEVICE_CONFIG_NAMESPACES)))
+        found = read(sources)
+        until(lambda: sources.complete)
+        return found
+
+    monkeypatch.setattr(ClusterSources, "read", read_slowly)
+    watcher = watch({}, cluster)
+    with running(watcher, patience=30):
+        assert watcher.snapshot.fleet is not None
 
 
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
