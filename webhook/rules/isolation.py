@@ -5,6 +5,7 @@ A pod's own environment variables override the device plugin's.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from posixpath import normpath
 from typing import Any
 
 from webhook import names
@@ -13,6 +14,8 @@ from webhook.devices.requests import DevicePod
 from webhook.pod.environment import ASCEND_RUNTIME, FORCES_LIMIT, PRELOAD, SHOW_NO_DEVICE, is_assigned, literal
 from webhook.rules import wording
 from webhook.rules.context import Context, Finding
+
+MAX_SLASHES = 64  # of a path that is followed
 
 DISABLING = ("CUDA_DISABLE_CONTROL", "CUDA_DISABLE_CONTROL_DP")  # switch HAMi-core off, whatever their value
 CORE_POLICY = "GPU_CORE_UTILIZATION_POLICY"  # `disable` lifts the limit of cores
@@ -138,3 +141,29 @@ def find_injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for key, value in pod.view.annotations.items():
         if injects(key) and not (key in before and before[key] == value):
             yield Finding(wording.annotation_path(key), INJECTS.format(key=wording.quoted(key)))
+
+
+def clean_path(path: str) -> str | None:
+    """Make a path absolute, then clean it as kubelet and container runtime do, through the links that every Linux system has.
+
+    A `..` behind a link leaves the directory that the link leads to: /var/run/../etc is /etc.
+
+    Returns:
+        The path with a slash behind it; None if it is too long to be followed.
+    """
+    if path.count("/") > MAX_SLASHES:
+        return None
+    if "run" not in path and "root" not in path:  # no link is in it
+        lexical = normpath("/./" + path)
+        return lexical if lexical == "/" else lexical + "/"
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part and part != ".":
+            parts.append(part)
+            if part == "run" and parts == ["var", "run"]:
+                parts = ["run"]
+            elif part == "root" and len(parts) > 2 and parts[0] == "proc":  # of a process: /proc/1/root
+                parts = []
+    return f"/{'/'.join(parts)}/" if parts else "/"

@@ -18,7 +18,6 @@ from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, sentence, text
 from webhook.manifests.fallback.pod import requests
 from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
-from webhook.pod.paths import MAX_SLASHES
 from webhook.rules.choices import Level
 from webhook.rules.isolation import (
     ABOVE_CARDS,
@@ -27,6 +26,7 @@ from webhook.rules.isolation import (
     HARMLESS,
     INJECTS,
     ISOLATED,
+    MAX_SLASHES,
     overriding,
 )
 from webhook.rules.settings import Settings
@@ -42,7 +42,7 @@ from webhook.rules.validate import (
 BETWEEN = ". "  # two sentences; the API server drops a message with a line break
 
 # The API server has no function that cleans a path, and no loop. So every path with a `..`, or through the root directory of
-# a process, is refused. Of all others, patterns match what `webhook.pod.paths.clean` takes out: doubled slashes, `.`, and the
+# a process, is refused. Of all others, patterns match what `clean_path` of the rules takes out: doubled slashes, `.`, and the
 # link /var/run.
 MAX_PATH = 1_000  # characters of a path that is read
 

@@ -11,10 +11,9 @@ without hostPID it reaches the processes of the pod alone.
 
 from itertools import chain
 
-from webhook.pod import paths
 from webhook.pod.view import EPHEMERAL, Container, mapping, sequence
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import ABOVE_CARDS, above
+from webhook.rules.isolation import ABOVE_CARDS, above, clean_path
 
 NAMESPACES = ("hostPID", "hostIPC")
 _POWERS = ("SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "PERFMON", "DAC_READ_SEARCH")
@@ -81,7 +80,7 @@ def _of_the_host(pod: ReviewedPod) -> Findings:
         if pod.view.spec.get(field) is True:
             yield Finding(f"spec.{field}", SHARES.format(field=field))
     for index, name, path in pod.view.host_paths():
-        problem = _problem(paths.clean(path) or "")
+        problem = _problem(clean_path(path) or "")
         if problem:
             shown = {"name": wording.quoted(name), "path": wording.quoted(path)}
             yield Finding(f"spec.volumes[{index}].hostPath.path", BRINGS_IN.format(problem=problem, **shown))

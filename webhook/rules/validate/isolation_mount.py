@@ -8,9 +8,8 @@ On update, only new ephemeral containers are read, and CDI annotations that an u
 """
 
 from webhook import names
-from webhook.pod import paths
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import ABOVE_CARDS, CARDS, find_injections
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, MAX_SLASHES, clean_path, find_injections
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (
@@ -26,7 +25,7 @@ SHADOWS = "where the vGPU isolation keeps its files; mount it elsewhere"
 BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 OPENS_BELOW = "which opens the cards or the isolation's files; mount a narrower path"
 OPENS = "which opens the cards or the isolation's files; remove the volume"
-_TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter one"
+_TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
 
 
 @Validation(
@@ -58,14 +57,14 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 
 def _problem_of_mount(path: str) -> str | None:
-    clean = paths.clean(path)
+    clean = clean_path(path)
     if clean is None:
         return _TOO_LONG
     return SHADOWS if clean.startswith(SHADOWED) else None
 
 
 def _problem_of_host_path(path: str) -> str | None:
-    clean = paths.clean(path)
+    clean = clean_path(path)
     if clean is None:
         return _TOO_LONG
     if clean in ABOVE_CARDS:

@@ -20,11 +20,10 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.requests import requested_families, requests_native_gpu
-from webhook.pod import paths
 from webhook.pod.environment import literal
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import find_injections, shows_npus
+from webhook.rules.isolation import clean_path, find_injections, shows_npus
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
 
@@ -100,7 +99,7 @@ def _mounts(container: Container, pod: ReviewedPod) -> Findings:
     for index, mount in container.entries("volumeMounts"):
         path = mount.get("mountPath")
         if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not requests_native_gpu(container, pod.roles):
-            clean = paths.clean(path)
+            clean = clean_path(path)
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
                 yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)

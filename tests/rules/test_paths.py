@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
-from webhook.pod.paths import MAX_SLASHES, clean
+from webhook.rules.isolation import MAX_SLASHES, clean_path
 
 
 @each_case(
@@ -34,15 +34,15 @@ from webhook.pod.paths import MAX_SLASHES, clean
     ],
 )
 def test_paths_are_made_absolute_and_then_cleaned(path: str, cleaned: str):
-    assert clean(path) == cleaned
+    assert clean_path(path) == cleaned
 
 
 @given(st.lists(st.sampled_from(["", ".", "..", "a", "b", "..."]), max_size=12).map("/".join))
 def test_a_path_without_links_is_cleaned_as_posix_does(path: str):
-    assert clean(path) == posixpath.normpath("/./" + path).rstrip("/") + "/"
+    assert clean_path(path) == posixpath.normpath("/./" + path).rstrip("/") + "/"
 
 
 def test_a_path_that_is_too_long_is_not_cleaned():
-    assert clean("/x" * MAX_SLASHES) == "/x" * MAX_SLASHES + "/"
-    assert clean("/x" * (MAX_SLASHES + 1)) is None
-    assert clean("/" * 1_000_000) is None
+    assert clean_path("/x" * MAX_SLASHES) == "/x" * MAX_SLASHES + "/"
+    assert clean_path("/x" * (MAX_SLASHES + 1)) is None
+    assert clean_path("/" * 1_000_000) is None
