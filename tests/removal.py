@@ -6,6 +6,7 @@ questions that are about it, as the contract in pyproject.toml lists them. Tests
 it. The tests of the documentation are imported and not run: they find what other pages show of the question.
 """
 
+import argparse
 import os
 import re
 import shutil
@@ -36,7 +37,7 @@ CHECKS = (
     ("mypy",),
     ("lint-imports", "--no-cache"),
     ("pytest", "-q", "-p", "no:xdist", "--collect-only"),
-    ("pytest", "-q", *[f"tests/{name}" for name in TESTS]),
+    ("pytest", "-q", "--tb=line", *[f"tests/{name}" for name in TESTS]),
 )
 
 
@@ -62,7 +63,7 @@ def remove(question: str, copy: Path) -> None:
 
 
 def failures(copy: Path, removed: list[str]) -> list[str]:
-    """What fails in a copy without some questions, with the end of what it prints."""
+    """What fails in a copy without some questions, with the end of what each check prints."""
     found = []
     programs = Path(sys.executable).parent
     environment = os.environ | {
@@ -75,7 +76,7 @@ def failures(copy: Path, removed: list[str]) -> list[str]:
         command = [str(programs / name), *options]
         done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
-            found.append(f"{name}:\n" + "\n".join(done.stdout.splitlines()[-20:]))
+            found.append(f"{name}:\n" + "\n".join(done.stdout.splitlines()[-60:]))
     return found
 
 
@@ -98,4 +99,9 @@ def main(questions: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
+    chosen = parser.parse_args().questions
+    if unknown := set(chosen) - set(QUESTIONS):
+        parser.error(f"no such question: {', '.join(sorted(unknown))}")
+    sys.exit(main(chosen))

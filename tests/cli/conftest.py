@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import pytest
 
+from tests.questions import is_removed
 from webhook.cli.main import COMMANDS, main
 
 DATA = Path(__file__).parent.parent / "data"
@@ -43,7 +44,7 @@ class Result:
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Run a command in this process; what it does to logging ends with the test."""
+    """Run a command in this process, or skip the test if it is removed. What it does to logging ends with the test."""
     monkeypatch.setattr(logging.root, "handlers", [])
     before = logging.root.level
     logging.root.setLevel(logging.WARNING)
@@ -51,6 +52,8 @@ def run(capsys, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
     def run(*argv: object, stdin: bytes | None = None) -> Result:
+        if argv and is_removed(str(argv[0])):
+            pytest.skip(f"`{argv[0]}` is removed")
         with ExitStack() as input_given:
             if stdin is not None:
                 monkeypatch.setattr(sys, "stdin", input_given.enter_context(_standard_input(stdin)))

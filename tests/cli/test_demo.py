@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.questions import needs
 from tests.server.program import until
 from webhook.cli.demo import free_port
 
@@ -69,6 +70,8 @@ def running(processes):
     return [number for number in processes if Path(f"/proc/{number}").exists()]
 
 
+@needs("review")
+@needs("rules")
 def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
     shown = read_until(demo, "Press Ctrl-C to stop")
     repaired, warned, refused = re.split(r"\n(?=[123]  webhook/samples)", shown)[1:]

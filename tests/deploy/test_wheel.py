@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.deploy.files import ROOT
+from tests.questions import needs
 
 POD = "webhook/samples/pod-refused.yaml"
 
@@ -77,6 +78,7 @@ def test_it_is_the_wheel_that_runs(home: Path):
     assert run(home, "vgpu-webhook", "--version").stdout.split()[-1] == version("volcano-vgpu-webhook")
 
 
+@needs("review")
 def test_it_reviews_a_manifest(home: Path):
     done = run(home, "kubectl-vgpu", "review", "--sample", "-f", "pod.yaml")
     assert (done.returncode, "cores-range" in done.stdout, done.stderr) == (1, True, ""), done

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.console.audit_lines import HOSTILE, LINES, console_client, get_decisions, get_page, numbers, read, write
+from tests.questions import is_removed
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
@@ -36,16 +37,13 @@ def _hostile(text: str) -> list[Any]:
     ]
 
 
-ADDRESSES = (
-    "/decisions",
-    "/decisions/1",
-    "/decisions/2",
-    "/decisions/3",
+REPLAYS = (
     "/decisions/1/replay?settings=rules.card-count%3Dwarn",
     "/decisions/4/replay?split=4",
     "/decisions/5/replay?split=4",
     "/decisions/6/replay?split=4",
 )
+ADDRESSES = ("/decisions", "/decisions/1", "/decisions/2", "/decisions/3", *(() if is_removed("replay") else REPLAYS))
 
 
 @pytest.fixture(scope="module")
