@@ -30,6 +30,8 @@ TESTS = (
     "deploy",
     "golden",
     "fuzz",
+    "review",
+    "policy",
     *(file.name for file in ROOT.glob("tests/test_*.py")),
 )
 CHECKS = (

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.review.test_review import SNAPSHOTS
 from tests.reviewing import request
-from tests.test_review import SNAPSHOTS
 from webhook.audit.decision import parse_decision
 from webhook.audit.writer import MAX_LINE, Exchange, line
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation

@@ -4,10 +4,10 @@ import asyncio
 import json
 from pathlib import Path
 
+from tests.review.test_review import USUAL
 from tests.server.conftest import SETTINGS, Start
 from tests.server.reviews import admission_response, review
 from tests.server.test_rule_that_raises import AuditLog
-from tests.test_review import USUAL
 from webhook.server.admission import MAX_UNRECORDED, Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState

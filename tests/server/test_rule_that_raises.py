@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.review.test_review import USUAL
 from tests.server.reviews import review
-from tests.test_review import USUAL
 from webhook.policy.policy import default_policy
 from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS

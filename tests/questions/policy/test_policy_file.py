@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.cases import each_case
+from tests.policy.test_levels import NAMESPACES
+from tests.policy.test_policy import CONTRACT, MISSPELT, NOT_DEFAULT, WRONG
 from tests.rules.test_cases import ALL
 from tests.strategies import json_values
-from tests.test_policy import CONTRACT, MISSPELT, NOT_DEFAULT, WRONG
-from tests.test_policy_levels import NAMESPACES
 from webhook.errors import ConfigError
 from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import Policy, default_policy, parse_policy

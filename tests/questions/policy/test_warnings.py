@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.test_repairs_off import SWITCHED_OFF
+from tests.review.test_repairs_off import SWITCHED_OFF
 from tests.timing import within
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import NamespaceEntry

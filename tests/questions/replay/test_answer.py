@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import strategies, test_exceptions, test_pod_groups
+from tests import strategies
 from tests.audit.recording import recorded
 from tests.audit.test_excerpt import rich_pods
 from tests.audit.test_reader import GOOD
 from tests.cases import each_case
 from tests.examples import examples
+from tests.policy import test_exceptions
+from tests.review import test_pod_groups
 from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
 from tests.workloads import KINDS, kind_id, kinds, workload
 from webhook.audit.decision import Decision, parse_decision

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.hostile_bodies import hard_template
+from tests.review.test_review import SNAPSHOTS, USUAL
 from tests.reviewing import RECORDED, request, snapshot
-from tests.test_review import SNAPSHOTS, USUAL
 from tests.timing import within
 from tests.workloads import workload
 from webhook import names

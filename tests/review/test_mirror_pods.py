@@ -8,9 +8,9 @@ from tests.deploy.calling import called
 from tests.deploy.clusters import USUAL as CLUSTER
 from tests.deploy.clusters import outcome_of
 from tests.deploy.clusters import request as admission_request
+from tests.review.test_enforcement import pod
+from tests.review.test_review import USUAL
 from tests.reviewing import request
-from tests.test_enforcement import pod
-from tests.test_review import USUAL
 from webhook import names
 from webhook.review.endpoints import mutate, review, validate
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.cases import each_case
+from tests.review.test_enforcement import pod
 from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
-from tests.test_enforcement import pod
 from tests.workloads import PARTIAL_KINDS, kind_id, workload
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
