@@ -99,6 +99,24 @@ def test_every_command_has_help(name: str, run):
         assert not re.search(r"(?m)^\d  ", each.epilog or ""), "exit codes are indented"
 
 
+@pytest.mark.parametrize(
+    "argv, own, shared",
+    [
+        (["scan"], "--findings-only", ["Files", "Output", "Settings from files", "Cluster"]),
+        (["decisions"], "--summary", ["Files", "Filters", "Output"]),
+        (["certs", "ensure"], "--rotate-ca", ["Cluster"]),
+        (["version"], "--help", []),
+    ],
+    ids=" ".join,
+)
+def test_help_has_the_options_of_the_command_first(argv: list[str], own: str, shared: list[str], run):
+    out = run(*argv, "--help").out
+    assert re.findall(r"(?m)^(\S.*):$", out.partition("exit codes")[0]) == ["Options", *shared]
+    first = out.partition("Options:\n")[2].partition("\n\n")[0]
+    assert own in first
+    assert "--output" not in first
+
+
 def test_help_lists_every_command(run):
     out = run("--help").out
     assert all(f"\n  {name} " in out for name in COMMANDS)

@@ -38,7 +38,7 @@ from certs.show import format_facts, inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
 from webhook import names
 from webhook.cli.options import FILE, LABEL_NAME, OBJECT_NAME, combined, duration, output_option
-from webhook.cli.program import ExitCode, Group, report_error
+from webhook.cli.program import ExitCode, Group, OptionGroup, report_error
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.durations import format_duration
@@ -71,29 +71,35 @@ def _cluster(
 cluster_options = combined(
     "connect",
     _cluster,
-    click.option(
+    OptionGroup.CLUSTER.option(
         "--namespace",
         "--webhook-namespace",
         "namespace",
         type=LABEL_NAME,
         help=f"The namespace of Service and Secrets; default the pod's own, outside a pod {names.WEBHOOK}.",
     ),
-    click.option(
+    OptionGroup.CLUSTER.option(
         "--name",
         type=LABEL_NAME,
         default=names.WEBHOOK,
         help="The name of the Service and of both webhook configurations.",
     ),
-    click.option("--tls-secret", type=OBJECT_NAME, default=names.TLS_SECRET, help="The Secret for the pods."),
-    click.option("--ca-secret", type=OBJECT_NAME, default=names.CA_SECRET, help="The Secret with the CA keys."),
-    click.option(
+    OptionGroup.CLUSTER.option(
+        "--tls-secret", type=OBJECT_NAME, default=names.TLS_SECRET, help="The Secret for the pods."
+    ),
+    OptionGroup.CLUSTER.option(
+        "--ca-secret", type=OBJECT_NAME, default=names.CA_SECRET, help="The Secret with the CA keys."
+    ),
+    OptionGroup.CLUSTER.option(
         "--kubeconfig",
         type=FILE,
         metavar="FILE",
         help="The kubeconfig; default the pod's service account, outside a pod the file that kubectl uses.",
     ),
-    click.option("--context", metavar="NAME", help="The context of the kubeconfig; default its current one."),
-    click.option(
+    OptionGroup.CLUSTER.option(
+        "--context", metavar="NAME", help="The context of the kubeconfig; default its current one."
+    ),
+    OptionGroup.CLUSTER.option(
         "--timeout",
         type=_DURATION,
         default=format_duration(CALL_TIMEOUT),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import click
 
 from webhook.cli.options import Decorator, Parsed, combined, refuse_url
-from webhook.cli.program import bad_usage
+from webhook.cli.program import OptionGroup, bad_usage
 from webhook.inputs.label_selector import parse_label_selector
 from webhook.inputs.manifests import manifest_files
 
@@ -49,15 +49,17 @@ def files_option(what: str, *, required: bool = True) -> Decorator:
         "given",
         make,
         click.argument("paths", nargs=-1, metavar="[FILE]..."),
-        click.option(
+        OptionGroup.FILES.option(
             "-f",
             "--filename",
             multiple=True,
             metavar="FILE",
             help=f"{what} Also a directory, or - for standard input; can be repeated.",
         ),
-        click.option("-R", "--recursive", is_flag=True, help="Read the directories below a directory, too."),
-        click.option(
+        OptionGroup.FILES.option(
+            "-R", "--recursive", is_flag=True, help="Read the directories below a directory, too."
+        ),
+        OptionGroup.FILES.option(
             "--exclude",
             multiple=True,
             metavar="GLOB",

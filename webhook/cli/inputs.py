@@ -9,6 +9,7 @@ import click
 
 from webhook import names
 from webhook.cli.options import FILE, NAMESPACED_NAME, Decorator, combined
+from webhook.cli.program import OptionGroup
 from webhook.errors import ConfigError
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, Paths, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
@@ -36,7 +37,9 @@ FLEET_UNKNOWN = (
 
 def file_option(setting: Setting) -> Decorator:
     """Add the option for the file of a setting; the command gets its path by its part."""
-    return click.option(f"--{setting.option}", setting.part, type=FILE, metavar="FILE", help=setting.help)
+    return OptionGroup.SETTINGS.option(
+        f"--{setting.option}", setting.part, type=FILE, metavar="FILE", help=setting.help
+    )
 
 
 class SettingsOptions(NamedTuple):
@@ -127,14 +130,16 @@ def cluster_option(what: str) -> Decorator:
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in (
-            click.option("--context", metavar="NAME", help="The context of the kubeconfig; implies --cluster."),
-            click.option(
+            OptionGroup.CLUSTER.option(
+                "--context", metavar="NAME", help="The context of the kubeconfig; implies --cluster."
+            ),
+            OptionGroup.CLUSTER.option(
                 "--kubeconfig",
                 type=FILE,
                 metavar="FILE",
                 help="The kubeconfig instead of the one that kubectl uses, or of the pod's service account; implies --cluster.",
             ),
-            click.option("--cluster", is_flag=True, help=what),
+            OptionGroup.CLUSTER.option("--cluster", is_flag=True, help=what),
         ):
             command = option(command)
         return command
@@ -164,20 +169,20 @@ def _places(
 _places_option: Decorator = combined(
     "places",
     _places,
-    click.option(
+    OptionGroup.CLUSTER.option(
         "--device-config-map",
         metavar="NAME",
         show_default=names.DEVICE_CONFIG_MAP,
         help="The ConfigMap of the device config; if it is named here, it must exist.",
     ),
-    click.option(
+    OptionGroup.CLUSTER.option(
         "--device-config-namespace",
         metavar="NAMESPACE",
         multiple=True,
         default=DEVICE_CONFIG_NAMESPACES,
         help="The namespace of that ConfigMap; can be repeated: the first that has it is used.",
     ),
-    click.option(
+    OptionGroup.CLUSTER.option(
         "--policy-map",
         metavar="[NAMESPACE/]NAME",
         type=NAMESPACED_NAME,
@@ -185,7 +190,7 @@ _places_option: Decorator = combined(
         help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; if it is named here, it must exist; without a "
         "namespace, in that of the webhook.",
     ),
-    click.option(
+    OptionGroup.CLUSTER.option(
         "--webhook-namespace",
         metavar="NAMESPACE",
         default="",
@@ -221,7 +226,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         "settings",
         make,
         *map(file_option, SETTINGS),
-        click.option(
+        OptionGroup.SETTINGS.option(
             "--sample",
             is_flag=True,
             help="Use this program's sample fleet, device config, queues and quotas where no file is given.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
 
 import click
 
-from webhook.cli.program import bad_usage
+from webhook.cli.program import OptionGroup, bad_usage
 from webhook.durations import format_duration, parse_duration, read_time
 from webhook.errors import ConfigError
 from webhook.volcano.target import parse_version
@@ -122,7 +122,7 @@ NAMESPACED_NAME = Parsed("[namespace/]name", _namespaced_name)  # a tuple of bot
 
 def output_option(*formats: str, more: str = "") -> Decorator:
     """Add `-o`; the first format is the default."""
-    return click.option(
+    return OptionGroup.OUTPUT.option(
         "-o", "--output", type=click.Choice(formats), default=formats[0], help=f"The format of the report.{more}"
     )
 
@@ -152,7 +152,7 @@ target_option: Decorator = click.option(
 )
 
 
-warnings_as_errors_option: Decorator = click.option(
+warnings_as_errors_option: Decorator = OptionGroup.OUTPUT.option(
     "--warnings-as-errors", is_flag=True, help="Exit with 3 if there are warnings and nothing worse."
 )
 
@@ -166,7 +166,7 @@ def parameter_options(model: "type[Parameters]", *left_out: str, **more: Any) ->
         more: a list of other names of an option, or its type.
     """
     return [
-        click.option(*_names(name, field, more), help=field.description, **_kind(name, field, more))
+        OptionGroup.FILTERS.option(*_names(name, field, more), help=field.description, **_kind(name, field, more))
         for name, field in model.model_fields.items()
         if name not in left_out
     ]

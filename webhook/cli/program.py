@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Mapping
-from enum import IntEnum
+from collections.abc import Callable, Mapping
+from enum import IntEnum, StrEnum
 from importlib import import_module
 from inspect import cleandoc
 from typing import Any
@@ -82,8 +82,29 @@ def bad_usage(text: str) -> click.UsageError:
     return click.UsageError(text, click.get_current_context())
 
 
+class OptionGroup(StrEnum):
+    """A heading of help, in the order of help; options that several commands share are under the others."""
+
+    OWN = "Options"
+    FILES = "Files"
+    FILTERS = "Filters"
+    OUTPUT = "Output"
+    SETTINGS = "Settings from files"
+    CLUSTER = "Cluster"
+
+    def option(self, *names: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add an option under this heading, as click.option does."""
+        return click.option(*names, cls=_GroupedOption, group=self, **attributes)
+
+
+class _GroupedOption(click.Option):
+    def __init__(self, *args: Any, group: OptionGroup, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+
 class Command(click.Command):
-    """A command that takes `-o=json` as kubectl does, and prints its epilog as it is written."""
+    """A command that takes `-o=json` as kubectl does, groups its options, and prints its epilog as it is written."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read `-o=json` as `-ojson`, and let every error name this command."""
@@ -92,6 +113,18 @@ class Command(click.Command):
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options first, then the shared ones under their headings."""
+        groups: dict[str, list[tuple[str, str]]] = {group: [] for group in OptionGroup}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if isinstance(param, click.Option) and record is not None:
+                groups[getattr(param, "group", OptionGroup.OWN)].append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Keep the lines of examples and exit codes."""

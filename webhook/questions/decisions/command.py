@@ -25,7 +25,6 @@ from webhook.audit.tail import POLL, LogTail
 from webhook.cli.options import (
     BYTE_SIZE,
     POINT_IN_TIME,
-    Decorator,
     combined,
     duration,
     output_option,
@@ -34,7 +33,7 @@ from webhook.cli.options import (
     refuse_url,
     store_option,
 )
-from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
+from webhook.cli.program import Command, ExitCode, OptionGroup, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.emit import as_value, emit
@@ -115,19 +114,19 @@ def _log_files(paths: tuple[str, ...], filename: tuple[str, ...]) -> tuple[str, 
     return files or (STANDARD_INPUT,)
 
 
-def log_files_option(*names: str) -> Decorator:
-    """Add FILE… and an option of these names; the command gets `files`."""
-    return combined(
-        "files",
-        _log_files,
-        click.argument("paths", nargs=-1, metavar="[FILE]..."),
-        click.option(
-            *names,
-            multiple=True,
-            metavar="FILE",
-            help="An audit log; - (or none, in a pipe) is standard input; can be repeated.",
-        ),
-    )
+# FILE… and -f; the command gets `files`.
+log_files_option = combined(
+    "files",
+    _log_files,
+    click.argument("paths", nargs=-1, metavar="[FILE]..."),
+    OptionGroup.FILES.option(
+        "-f",
+        "--filename",
+        multiple=True,
+        metavar="FILE",
+        help="An audit log; - (or none, in a pipe) is standard input; can be repeated.",
+    ),
+)
 
 
 def _filter(namespace: tuple[str, ...], all_namespaces: bool, **values: Any) -> Filter:
@@ -141,7 +140,7 @@ filter_option = combined(
     "wanted",
     _filter,
     *parameter_options(Filter, "id", since=POINT_IN_TIME, until=POINT_IN_TIME, rule=RuleGlob(), namespace="-n"),
-    click.option("-A", "--all-namespaces", is_flag=True, help="Every namespace, which is the default."),
+    OptionGroup.FILTERS.option("-A", "--all-namespaces", is_flag=True, help="Every namespace, which is the default."),
     taken=[*(Filter.model_fields.keys() - {"id"}), "all_namespaces"],
 )
 
@@ -301,7 +300,7 @@ class DecisionsCommand(Command):
 
 
 @click.command("decisions", cls=DecisionsCommand, epilog=_EPILOG)
-@log_files_option("-f", "--filename")
+@log_files_option
 @click.option("--summary", is_flag=True, help="Show who is refused for what, and how that changes over time.")
 @click.option(
     "--follow",

@@ -47,7 +47,7 @@ def _split(text: str) -> int:
 
 
 @click.command("replay", cls=Command, epilog=_EPILOG)
-@log_files_option("-f", "--filename")
+@log_files_option
 @settings_option("Replay with the nodes, the device config and the policy of the cluster.")
 @click.option(
     "--set",
