@@ -30,6 +30,7 @@ from webhook.lenient import at, obj, objs, text
 from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import VCJOB_GROUP
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 
@@ -380,9 +381,11 @@ class LiveCluster:
             found.setdefault(node.family, []).append(node)
         return found
 
-    def obstacle(self, node: str, pod: PodView) -> str:
-        """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
-        return self.statuses.get(node, _FREE).obstacle(pod)
+    def obstacle(self, node: int, pod: ReviewedPod) -> str:
+        """What keeps a pod off the fleet's node `node`, whatever its devices are; empty if nothing does."""
+        status = self.statuses.get(self.fleet.index.names[node], _FREE)
+        lacks = (f"it does not offer {name}" for name, nodes in pod.others.items() if not nodes >> node & 1)
+        return status.obstacle(pod.view) or next(lacks, "")
 
     def takes_pods(self, node: str) -> bool:
         """Whether a node is ready and not cordoned."""

@@ -11,7 +11,7 @@ from typing import cast
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
-from webhook.devices.nodes import Index, Node
+from webhook.devices.nodes import Index, Node, bits
 from webhook.devices.registry import Families
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.vgpu.fleet import VgpuFleet
@@ -29,7 +29,7 @@ class Fleet:
         parts: what each family has there.
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
-        other_names: resources of some node that the device config does not name.
+        other_names: resources of some node that the device config does not name, each with the nodes that list it, as bits.
         named: every resource that the device config or some node names, and Kubernetes' own.
         offered: the resources that no family of the device config has, each with the first node that offers some.
         by_family: the shapes of each family.
@@ -41,7 +41,7 @@ class Fleet:
     parts: Mapping[str, AnyPart]
     index: Index
     complete: bool = True
-    other_names: frozenset[str] = frozenset()
+    other_names: Mapping[str, int] = field(default_factory=dict)
     named: frozenset[str] = frozenset()
     offered: Mapping[str, str] = field(default_factory=dict)
     by_family: Mapping[str, tuple[AnyShape, ...]] = field(init=False)
@@ -83,16 +83,18 @@ def build_fleet(
     known = tuple(nodes or ())
     index = Index(known)
     families = registry.bind(config, target)
-    other_names = frozenset(
-        name for node in known for name in (*node.capacity, *node.allocatable) if name not in config.roles
-    )
+    others: dict[str, list[int]] = {}
+    for number, node in enumerate(known):
+        for name in {**node.capacity, **node.allocatable}:
+            if name not in config.roles:
+                others.setdefault(name, []).append(number)
     return Fleet(
         families=families,
         parts={family.id: family.build(known, index, declared.get(family.id, ())) for family in families.values()},
         index=index,
         complete=nodes is not None,
-        other_names=other_names,
-        named=_NATIVE.union(config.roles, other_names),
+        other_names={name: bits(numbers) for name, numbers in others.items()},
+        named=_NATIVE.union(config.roles, others),
         offered={
             name: node.name
             for node in reversed(known)

@@ -52,6 +52,12 @@ class KnownCluster:
         """Whether the real nodes are known."""
         return self.known_fleet is not None
 
+    @property
+    def knows_offers(self) -> bool:
+        """Whether no pod gets what no known node offers: no other nodes come, and all DeviceClasses are known."""
+        classes = self.collections.classes
+        return self.knows_nodes and not self.policy.fleet.autoscaled and (classes is None or classes.complete)
+
 
 class Context(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
     """The input of a rule besides the pod.

@@ -134,9 +134,7 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
             here = f"{prefix}{config.vgpu.role_names[role]}"
             return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", f"write {here}")
     family = config.resources.looks_like_family(resource)
-    if not family and (
-        fleet is None or cluster.policy.fleet.autoscaled or (classes is not None and not classes.complete)
-    ):
+    if not family and not cluster.knows_offers:
         return None
     vgpu = config.vgpu
     usual = ", ".join(f"{prefix}{name}" for name in (vgpu.number_name, vgpu.memory_name, vgpu.cores_name))

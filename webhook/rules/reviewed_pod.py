@@ -1,7 +1,8 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
+from itertools import islice
 from operator import and_
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -24,6 +25,7 @@ from webhook.devices.vgpu.eligibility import (
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import UnseenNodes
+from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS
@@ -31,6 +33,7 @@ from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 from webhook.volcano.queues import DEFAULT, Queue, Queues
 
+MAX_OTHERS = 3  # resources of other device plugins in a sentence
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
 
 Value = TypeVar("Value")
@@ -229,6 +232,23 @@ class ReviewedPod(DevicePod):
         return unknown_names(self, self.cluster.config, self.cluster.fleet, self.cluster.collections.classes)
 
     @computed_once
+    def others(self) -> Mapping[str, int]:
+        """What the pod requests of other device plugins, of what known nodes list, each with these nodes, as bits."""
+        fleet = self.cluster.known_fleet
+        if fleet is None or not fleet.other_names:
+            return {}
+        listed = fleet.other_names
+        found: dict[str, int] = {}
+        for container in self.view.every_container():
+            for part in (container.limits, container.requests):
+                if not listed.keys().isdisjoint(part):
+                    found |= {name: listed[name] for name in part if name in listed and quantity.whole(part[name]) != 0}
+        classes = self.cluster.collections.classes
+        elsewhere = {names.NVIDIA_GPU, *(classes.by_resource if classes is not None else ())}  # the first: family-mixed
+        known = bool(found) and self.cluster.knows_offers
+        return {name: nodes for name, nodes in found.items() if name not in elsewhere} if known else {}
+
+    @computed_once
     def served_elsewhere(self) -> frozenset[str]:
         """The requested families of which a DeviceClass serves a name, or may: the nodes alone do not decide who gets devices.
 
@@ -247,7 +267,8 @@ class ReviewedPod(DevicePod):
     def verdicts(self) -> tuple[JudgedRequest, ...]:
         """The verdict of each requested family, and of each kind of Ascend NPU; empty while the nodes are unknown.
 
-        One node has to satisfy them all. If each of them fits some node, but no node fits all, one more verdict says so.
+        One node has to satisfy them all, and offer what the pod requests of other device plugins. If each of them fits some
+        node, but no node fits all, one more verdict says so.
         """
         fleet = self.cluster.known_fleet
         return () if fleet is None else self._verdicts(fleet, None)
@@ -295,9 +316,13 @@ class ReviewedPod(DevicePod):
         family, request, never = refused
         fleet = self.cluster.known_fleet
         if never.reason is Reason.APART:
-            requested = " and ".join(dict.fromkeys(amount.resource for amount in self.amounts if amount.value))
+            of_families = [amount.resource for amount in self.amounts if amount.value]
+            others, offered = [*islice(self.others, MAX_OTHERS)], fleet.offered if fleet is not None else {}
+            requested = " and ".join(dict.fromkeys([*of_families, *others]))
+            nodes = [f"node {wording.quoted(offered[name])} offers {name}" for name in others if name in offered]
+            where = f" ({', '.join(nodes)})" if nodes else ""
             no_room = f"no node has room for the {requested} of the pod together, even empty"
-            yield "spec.containers", f"{no_room}; make a pod for each kind of device"
+            yield "spec.containers", f"{no_room}; make a pod for each kind of device{where}"
         elif fleet is not None:
             part, selector = fleet.parts[family], self.selector_for(family)
             yield from self.cluster.families[family].describe(
@@ -351,7 +376,10 @@ class ReviewedPod(DevicePod):
     def _verdicts(self, fleet: Fleet, members: int | None) -> tuple[JudgedRequest, ...]:
         """The verdicts on some nodes, given as bits; None for all."""
         found = self._each(fleet, members)
-        if len(found) > 1 and not _nevers(found) and not self._shares_node(fleet, -1 if members is None else members):
+        if not found or (len(found) == 1 and not self.others) or _nevers(found):
+            return found
+        nodes = reduce(and_, self.others.values(), -1 if members is None else members)
+        if not self._shares_node(fleet, nodes):
             return (*found, JudgedRequest(found[0].family, None, Never(Reason.APART)))
         return found
 
@@ -381,11 +409,18 @@ class ReviewedPod(DevicePod):
         without = _nevers(self._each(fleet, 0, selected=False))
         demanding = [refused.family for refused in without if refused.family in nonzero]
         parts = [fleet.parts[family] for family in dict.fromkeys(demanding)]
-        if len(demanding) < 2 or any(shape.declared for part in parts for shape in part.shapes):
+        alone = len(demanding) == 1
+        if (
+            not demanding
+            or (alone and not self.others)
+            or any(shape.declared for part in parts for shape in part.shapes)
+        ):
             return True  # what else a declared node has is not known
         shared = reduce(and_, [part.members for part in parts], members)
         if self.view.selector is not None:
             shared = shared & fleet.index.selected(self.view.selector) or shared
+        if alone:
+            return fits(shared)
         cells = [shared]  # of nodes that are alike in all that the pod requests
         for shape in [shape for part in parts for shape in part.shapes if shape.members & shared]:
             cells = [some for cell in cells for some in (cell & shape.members, cell & ~shape.members) if some]

@@ -57,14 +57,10 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer."""
     if pod.names_known_resources:
         return []
-    context = pod.context
-    fleet = context.cluster.known_fleet
-    if fleet is None:
+    context, fleet = pod.context, pod.cluster.known_fleet
+    if fleet is None or not pod.cluster.knows_offers or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
         return []
-    classes = context.cluster.collections.classes
-    unsure = context.cluster.policy.fleet.autoscaled or (classes is not None and not classes.complete)
-    if unsure or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
-        return []
+    classes = pod.cluster.collections.classes
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
     if pod.requested:
         offered.add(names.NVIDIA_GPU)  # family-mixed

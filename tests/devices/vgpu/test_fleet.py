@@ -129,7 +129,7 @@ def test_too_many_units_of_memory_are_a_doubt_without_end(cards, number, capacit
 def test_other_names_are_those_of_devices_that_are_not_configured():
     others = {"nvidia.com/gpu": "8", "volcano.sh/vgpu-slices": "1", names.VGPU_NUMBER: "4"}
     built = fleet([node_json("a", register([T4]), offers=others)])
-    assert built.other_names == {"nvidia.com/gpu", "volcano.sh/vgpu-slices"}
+    assert built.other_names == {"nvidia.com/gpu": 1, "volcano.sh/vgpu-slices": 1}
 
 
 @pytest.mark.parametrize("missing", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])

@@ -28,6 +28,7 @@ from webhook.volcano.scheduler import parse_scheduler_conf
 CONFIG = parse_device_config({"nvidia": {}}, "test")
 A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
+RDMA = "rdma/hca"
 
 
 def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=None, **limits):
@@ -60,8 +61,8 @@ NAMES = {
 }
 
 
-def gpu_node(name, cards=2, split=10, mode="hami-core"):
-    return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"))
+def gpu_node(name, cards=2, split=10, mode="hami-core", **more):
+    return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"), **more)
 
 
 def state(nodes, pods=(), config=CONFIG, policy=None, **more):
@@ -496,6 +497,24 @@ def test_one_node_takes_all_devices_of_a_pod(others, held, verdict, fitting):
     assert found.verdict is verdict
     assert {reason.node for reason in found.fits} == fitting
     assert found.change is None
+
+
+@pytest.mark.parametrize(
+    "also, held, verdict, fitting",
+    [
+        ([], [], WaitVerdict.NEVER, set()),
+        ([gpu_node("both", offers={RDMA: "8"})], [], WaitVerdict.FITS_NOW, {"both"}),
+        ([gpu_node("both", offers={RDMA: "8"})], ["both"], WaitVerdict.NOT_NOW, set()),
+    ],
+)
+def test_one_node_takes_what_a_pod_requests_of_other_device_plugins(also, held, verdict, fitting):
+    rdma = {"metadata": {"name": "ib"}, "status": {"allocatable": {RDMA: "8"}}}
+    waiting = pod(number=2)
+    waiting["spec"]["containers"].append({"name": "mpi", "resources": {"limits": {RDMA: "1"}}})
+    holders = [pod("old", node=name, ids=f"GPU-{name}-0,NVIDIA,81920,0:", number=1) for name in held]
+    found = why(waiting, [gpu_node("gpu"), rdma, *also], holders)
+    assert found.verdict is verdict
+    assert {reason.node for reason in found.fits} == fitting
 
 
 def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():

@@ -273,8 +273,9 @@ class _Judged:
 
     def _unserved(self, live: LiveCluster) -> Iterator[_Try]:
         for nodes, left in self._pod.unseen_nodes:
-            for name in map(live.fleet.index.names.__getitem__, numbers_of(left)):
-                if not live.obstacle(name, self._pod.view):
+            for number in numbers_of(left):
+                if not live.obstacle(number, self._pod):
+                    name = live.fleet.index.names[number]
                     reason = (
                         f"the scheduler may bind it to {name} without giving it cards: {wording.unseen(nodes.lacks)}"
                     )
@@ -324,7 +325,7 @@ class _Judged:
                     found.setdefault(node.number, []).append(node)
         for nodes in found.values():
             complete = len({node.family for node in nodes}) == len(self.families)
-            if complete and not live.obstacle(nodes[0].name, self._pod.view):
+            if complete and not live.obstacle(nodes[0].number, self._pod):
                 yield nodes
 
     def _judge(self, live: LiveCluster, nodes: Sequence[OccupiedNode]) -> Verdict | None:

@@ -120,8 +120,10 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
         RoleRequest(requested, min(max(needed - every + role.pods, 0), role.pods), role.pods, role.answer.pod.spreads)
         for role, requested in requests
     ]
-    view = roles[0].answer.pod.view
-    able = [node for node in live.occupied.get(vgpu.id, ()) if not (node.shape.doubt or live.obstacle(node.name, view))]
+    pod = roles[0].answer.pod
+    able = [
+        node for node in live.occupied.get(vgpu.id, ()) if not (node.shape.doubt or live.obstacle(node.number, pod))
+    ]
     left = live.remaining(vgpu, able)
     for part, verdict, when in (
         (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),

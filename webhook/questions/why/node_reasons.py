@@ -121,7 +121,7 @@ class PodAnswer:
             if pod.requests_family(family.id)
         ]
         parts = [reasons for answer in answers for reasons in answer.reasons()]
-        if len(parts) > 1:
+        if len(parts) > 1 or any(never.reason is Reason.APART for _, _, never in pod.never):
             parts = _on_one_node(answers, parts, pod)
         self.reasons = [reason for reasons in parts for reason in reasons]
         # A part of the pod is as good as its best node, the pod as bad as its worst part.
@@ -200,7 +200,7 @@ class _FamilyAnswer:
         """The nodes that take pods now, by their numbers; one with several kinds of devices is listed for each of them."""
         found: dict[int, list[OccupiedNode]] = {}
         for node in self._nodes():
-            if not node.shape.doubt and not self._live.obstacle(node.name, self._pod.view):
+            if not node.shape.doubt and not self._live.obstacle(node.number, self._pod):
                 found.setdefault(node.number, []).append(node)
         return found
 
@@ -247,7 +247,7 @@ class _FamilyAnswer:
 
     def _change(self, nodes: Sequence[OccupiedNode], share: int) -> LowerAmount | Removal | None:
         """The nearest change with which one of some nodes takes the pod now."""
-        able = [node for node in nodes if not self._live.obstacle(node.name, self._pod.view)]
+        able = [node for node in nodes if not self._live.obstacle(node.number, self._pod)]
         if self._live.remaining(self._family, able) is None:
             return None
         found = self._explained(sorted(able, key=free_of, reverse=True)[:share])
@@ -276,7 +276,7 @@ class _FamilyAnswer:
         obstacles: Counter[str] = Counter()
         able = []
         for node in nodes:
-            if obstacle := self._live.obstacle(node.name, self._pod.view):
+            if obstacle := self._live.obstacle(node.number, self._pod):
                 obstacles[obstacle] += 1
             else:
                 able.append(node)

@@ -1,8 +1,9 @@
 """No assignment of all containers exists on any node.
 
-Reads:    the requests of the regular containers; the fleet
+Reads:    the requests of the regular containers, and those of other device plugins; the fleet
 Refuses:  a pod that no node can take even when it is empty, for a reason that no other rule names
-Why:      memory, cores, exclusive cards or node totals rule out every placement, and the pod stays pending.
+Why:      memory, cores, exclusive cards, node totals or devices of several kinds rule out every placement, and the pod stays
+          pending.
 """
 
 from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
@@ -10,7 +11,7 @@ from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
 
 @Validation(
     Level.DENY,
-    "no assignment of all containers exists on any node (memory, cores, exclusivity, node totals)",
+    "no assignment of all containers exists on any node (memory, cores, exclusivity, node totals, devices of several kinds)",
     fleet=True,
     verdict=True,
 )
