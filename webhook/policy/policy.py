@@ -30,18 +30,18 @@ class Policy(Settings):
 
     enforcement: Enforcement = Field(
         Enforcement.ENFORCE,
-        description="Whether the webhook acts on what it finds: enforce refuses and repairs; warn admits pods unchanged and "
-        "warns their author of what would be refused and repaired; audit admits them unchanged and only records that.",
+        description="Whether the webhook acts: enforce refuses and repairs; warn admits pods unchanged and only warns their "
+        "author; audit admits them unchanged and only records.",
     )
     repairs: Switches = Field(
         {},
-        description="Repairs to leave out, by rule id, in every namespace: on or off. A pod that then could not "
-        "run is refused with a sentence that says what to write.",
+        description="Repairs to leave out, by rule id, in every namespace: on or off. The refusal of a pod that needs one "
+        "says what to write.",
     )
     rules: Levels = Field(
         {},
-        description="Levels of checks, by rule id, in every namespace: deny refuses, warn admits and warns the author, audit "
-        "admits and only records, off skips the check. What is not listed keeps its default.",
+        description="Levels of checks, by rule id, in every namespace: deny; warn, which admits and warns; audit, which admits "
+        "and records; off. Others keep their default.",
     )
     namespaces: tuple[NamespaceEntry, ...] = Field(
         (),

@@ -72,8 +72,8 @@ class NamespaceEntry(PolicySection):
     dialects: Dialects = Field({}, description="As in `dialects` above, which they override.")
     limits: LimitsEntry | None = Field(
         None,
-        description="The least and the most `memory` (MiB of each card), `cores` (per cent of it) and `number` that one "
-        "container may request, such as `memory: {min: 1024, max: 40960}`; null: any.",
+        description="The least and most `memory` (MiB of a card), `cores` (per cent) and `number` of a container: "
+        "`memory: {min: 1024, max: 40960}`; null: any.",
     )
     exempt: StrictBool = Field(
         False, description="Whether pods and workloads pass without a review: not repaired, not checked."

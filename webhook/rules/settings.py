@@ -191,8 +191,7 @@ class Percentage(PolicySection):
 
     mixed_cards: MixedCards = Field(
         MixedCards.SMALLEST,
-        description="Which card a memory percentage is taken of where the cards that the pod may use differ; deny refuses "
-        "such a pod.",
+        description="Of which card a memory percentage is taken where the cards for a pod differ; deny refuses the pod.",
     )
 
 
@@ -270,8 +269,8 @@ class WorkloadKindEntry(PolicySection):
         description="The name of the resource, as in the path of the API; null: the kind in lower case, with an s.",
     )
     templates: Annotated[list[_TemplatePath], Field(min_length=1, max_length=20)] = Field(
-        description="The paths of its pod templates, objects with the fields metadata and spec. `[*]` means every item of a "
-        "list, and a step `*` every value of a map."
+        description="The paths of its pod templates, objects with metadata and spec. `[*]` means every item of a list, `*` "
+        "every value of a map."
     )
 
 
@@ -301,8 +300,8 @@ class IsolationEnv(PolicySection):
 
     whole_cards: AnyLevel = Field(
         Level.WARN,
-        description="CUDA_DISABLE_CONTROL, which switches HAMi-core off, in a container that holds whole cards alone: with "
-        "100 cores and all memory, as all other containers of the pod that request vGPUs.",
+        description="CUDA_DISABLE_CONTROL, which switches HAMi-core off, in a pod whose vGPUs are all whole cards (100 "
+        "cores, all memory).",
     )
     allocators: AnyLevel = Field(
         Level.WARN,
@@ -367,8 +366,8 @@ class Settings(PolicySection):
     percentage: Percentage = Field(Percentage(), description="How a memory percentage becomes memory.")
     memory_above_card: MemoryAboveCard = Field(
         MemoryAboveCard.CLAMP,
-        description="What happens to a pod that requests more memory than any card which it may use has: clamp lowers it "
-        "to the largest, with a warning; deny refuses the pod.",
+        description="If a pod requests more memory than the largest card for it has: clamp lowers it to that, with a warning; "
+        "deny refuses the pod.",
     )
     help_url: _Link | None = Field(
         None,
@@ -378,13 +377,13 @@ class Settings(PolicySection):
     )
     dialects: Dialects = Field(
         {},
-        description="What happens with pods that ask for a GPU in the names of another system: hami, aliyun or kai. warn, the "
-        "default, tells their author what to write here; translate writes it; off reads no such names.",
+        description="For names of another system (hami, aliyun, cce, tencent, kai): warn, the default, tells the author what "
+        "to write; translate writes it; off ignores them.",
     )
     workloads: Annotated[WorkloadUse, OFF_IS_A_WORD, WithJsonSchema({"enum": [*WorkloadUse, False]})] = Field(
         WorkloadUse.WARN,
-        description="What happens if the pods of a workload (Deployment, Job, RayCluster, ...) would be refused: warn its "
-        "author, deny the workload, or off: review pods only.",
+        description="If the pods of a workload (Deployment, RayCluster, ...) would be refused: warn its author, deny the "
+        "workload, or off: review pods only.",
     )
     more_kinds: Annotated[tuple[WorkloadKindEntry, ...], Field(max_length=100)] = Field(
         (),

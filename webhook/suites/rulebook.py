@@ -161,10 +161,9 @@ ENGINE_FINDINGS = (
     EngineFinding(
         POD_TOO_LARGE,
         Level.DENY,
-        f"a pod with more than {MAX_CONTAINERS:,} containers, more than {MAX_ENTRIES:,} variables, mounts, volumes, "
-        f"resources, annotations and the like, or more than {MAX_STRUCTURAL_CHARS:,} commas, colons and brackets of JSON",
-        "Reviewing it would take too long, and what is not reviewed could go around a rule. Make several pods of it. The "
-        "level cannot be changed; under `enforcement: warn` or `audit` the pod is admitted and the finding recorded.",
+        f"a pod with more than {MAX_CONTAINERS:,} containers, {MAX_ENTRIES:,} variables, mounts, volumes, resources, "
+        f"annotations and the like, or {MAX_STRUCTURAL_CHARS:,} commas, colons and brackets of JSON",
+        "Reviewing it would take too long, and what is not reviewed could go around a rule. Make several pods of it.",
     ),
     EngineFinding(
         NOT_REVIEWED,
@@ -176,8 +175,8 @@ ENGINE_FINDINGS = (
         "policy",
         Level.DENY,
         "the ConfigMap `vgpu-webhook-policy`, written with a policy that cannot be used",
-        "The replicas would keep the last policy, and one that starts would not become ready. The messages are those of "
-        "`vgpu-webhook policy check`, whose warnings are warnings here, too.",
+        "The replicas would keep the last policy, and new ones would not become ready. Errors and warnings are those of "
+        "`vgpu-webhook policy check`.",
     ),
     EngineFinding(
         "device-config",
@@ -196,8 +195,8 @@ ENGINE_FINDINGS = (
         "quota-limits",
         Level.WARN,
         "a ResourceQuota on devices that limits nothing, or no pod can keep",
-        "Kubernetes counts `requests.` of extended resources and no other form, as they are written: a pod that requests no "
-        "memory takes whole cards and counts as no memory.",
+        "Kubernetes counts only `requests.` of extended resources, as written: a pod that requests no memory takes whole "
+        "cards and counts as no memory.",
     ),
     EngineFinding(
         "queue-limits",

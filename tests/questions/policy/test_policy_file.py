@@ -83,7 +83,7 @@ def test_every_key_has_its_description():
     assert "# The version of Volcano's scheduler, 1.13 or newer.\n  volcano: '1.15.1'\n" in text
     assert "review pods only.\nworkloads: warn\n" in text
     assert "One of: smallest, largest, deny.\n  mixedCards: smallest\n" in text
-    assert "\n# to the largest, with a warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
+    assert "\n# warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
 
 
 @pytest.mark.parametrize("key", ["rules", "repairs", "dialects", "namespaces", "declared"])
