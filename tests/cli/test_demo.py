@@ -70,6 +70,7 @@ def running(processes):
     return [number for number in processes if Path(f"/proc/{number}").exists()]
 
 
+@needs("decisions")
 @needs("review")
 @needs("rules")
 def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):

@@ -63,6 +63,7 @@ def test_commands_without_a_cluster(command: str, environment: dict[str, str]):
     assert (done.returncode in (0, 1), done.stderr) == (True, ""), done
 
 
+@needs("doctor")
 def test_commands_with_a_cluster(environment: dict[str, str], tmp_path: Path):
     with ApiServer(Authority(tmp_path)) as api:
         kubeconfig = str(api.kubeconfig(tmp_path / "kubeconfig"))

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from tests.console.audit_lines import API, HOSTILE, LINES, console_client, get_decisions, get_page, numbers, write
+from tests.questions import needs
 from tests.timing import within
 from webhook.audit.follower import LogFollower
 from webhook.parameters import parameters_of
@@ -91,6 +92,7 @@ def test_a_decision_by_its_id(client: Any, tmp_path: Path):
     assert "decision 1" in get_page(decimal, "/decisions/001234567890").text
 
 
+@needs("rules")
 def test_a_decision_in_full(client: Any):
     page = get_page(client, "/decisions/2")
     assert '"HAMi-core", which equals no node\'s mode' in page.text

@@ -8,6 +8,7 @@ import pytest
 
 from tests.console.audit_lines import LINES, get_page, write
 from tests.console.conftest import Fixed, sample_parts
+from tests.questions import needs
 from webhook.audit import store as stores
 from webhook.audit.database import Database
 from webhook.audit.decision import parse_decision
@@ -36,6 +37,8 @@ def store(tmp_path: Path):
     database.close()
 
 
+@needs("decisions")
+@needs("doctor")
 def test_a_decision_leads_to_its_policy_and_to_when_it_changed(store: DecisionStore):
     store.add([made_with(OLD, 1), made_with("<script>", 2), made_with(None, 2)])
     store.add([made_with(NEW.digest, 3), made_with(OLD, 0), made_with(OLD, 2)])
@@ -72,6 +75,7 @@ def test_the_latest_policies_are_kept(store: DecisionStore, monkeypatch: pytest.
     assert [use.digest for use in store.policies()] == [f"{4:012x}", f"{3:012x}"]
 
 
+@needs("doctor")
 def test_without_decisions_the_policy_in_use_is_shown(tmp_path: Path):
     client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
     (link,) = get_page(client, "/health").links("/policies/")

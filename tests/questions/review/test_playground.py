@@ -11,6 +11,7 @@ import pytest
 import webhook.console
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
+from tests.questions import needs
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.outcome import WORDS
@@ -104,6 +105,7 @@ def test_an_unknown_example_is_not_found(client):
     assert "nonsense&lt;b&gt;" in answer.text
 
 
+@needs("rules")
 def test_a_refusal_is_marked_at_its_line(client):
     page = post(client, POD)
     assert "Refused" in words(page.one("section", "verdict bad"))
@@ -251,6 +253,7 @@ def test_other_kinds_are_not_reviewed(client):
     assert "Nothing to review: neither a pod nor a workload." in words(page.one("section", "verdict"))
 
 
+@needs("rules")
 def test_every_rule_page_leads_here(client):
     page = shown(client.get("/rules/cores-range"))
     (hidden,) = [each for each in page.all("input") if each.get("type") == "hidden"]

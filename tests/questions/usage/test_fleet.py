@@ -8,6 +8,7 @@ import pytest
 
 from tests.console.conftest import Fixed
 from tests.console.nodes import GATES, vgpu_node
+from tests.questions import needs
 from tests.timing import within
 from webhook import names
 from webhook.console.app import create_app
@@ -180,6 +181,7 @@ def test_a_fleet_of_declared_nodes_only_is_incomplete():
     assert "3 declared nodes" in page
 
 
+@needs("doctor")
 def test_the_page_of_a_fleet_without_devices_links_the_doctor():
     page = console([]).get("/fleet").text
     assert "No node has devices" in page
