@@ -34,7 +34,7 @@ from webhook.settings.files import SAMPLES
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
 MAX_SAMPLE = 1 << 16  # bytes
 MAX_LOG = 1000  # characters of a log that are shown, the last ones
-READY_SECONDS = 15.0
+READY_SECONDS = 60.0  # of a machine that does much else; only a hang takes longer
 STOP_SECONDS = 10.0
 LOOK_SECONDS = 0.2  # between two looks whether both still run
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # each ends it and its two processes
