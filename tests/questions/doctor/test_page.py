@@ -302,6 +302,8 @@ def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
     assert found["message"].startswith("a sample cluster: ")
     assert "Sample data</strong>, not that of a cluster: device config, fleet, list of" in client.get("/fleet").text
     assert "list of quotas, cluster." in client.get("/health").text
+    assert "Sample data: your cluster is not checked" in client.get("/health").text
+    assert "No problem found" not in client.get("/health").text
     assert "Sample data" not in client.get("/rules").text + client.get("/decisions").text
     log = LogFollower(str(SAMPLES / "audit.jsonl"))
     assert "not that of a cluster: audit log." in console(decisions=log).get("/decisions").text

@@ -74,12 +74,14 @@ HEADLINES = {
     Status.UNCHECKED: "No problem found, but not everything could be checked",
     Status.OK: "All is well",
 }
+OF_A_SAMPLE = "Sample data: your cluster is not checked"
 
 
 def drawn(state: ConsoleState, _: Parameters, found: Health) -> Mapping[str, Any]:
     """What the page shows besides the value."""
     samples = [*state.samples, *["cluster"] * followed(state).is_sample]
-    return {"samples": samples, "signs": SIGNS, "headline": HEADLINES[found.status], "ago": ago, "elapsed": elapsed}
+    headline = OF_A_SAMPLE if "cluster" in samples and found.status is Status.UNCHECKED else HEADLINES[found.status]
+    return {"samples": samples, "signs": SIGNS, "headline": headline, "ago": ago, "elapsed": elapsed}
 
 
 @SECTION.page("/health", "health.html", more=drawn)
