@@ -1,6 +1,8 @@
 """The page and the operations about waiting pods, with the sample pods."""
 
 import json
+import re
+from html import unescape
 
 import pytest
 import yaml
@@ -55,11 +57,13 @@ def test_the_operation_has_the_verdict_its_reasons_and_the_group(client):
 
 
 @pytest.mark.parametrize("address", ["/why?pod=team-c/finetune-0", "/why?namespace=team-c&pod=finetune-0"])
-def test_the_page_of_a_pod_explains_why_it_waits(client, address):
+def test_the_page_of_a_pod_explains_why_it_waits(client, run, address):
     page = client.get(address).get_data(as_text=True)
     assert "Does not fit now" in page
     assert "team-b/train-1" in page
     assert page.count('class="drawing"') == 4
+    hints = re.findall(r"→ (.*?)\.</p>", unescape(page))
+    assert hints == re.findall(r"→ (.*)", run("why", "--sample", "-n", "team-c", WAITING).out)
     assert 'href="/why?namespace=team-c&amp;pod=finetune-0#result" aria-current="true"' in page
 
 

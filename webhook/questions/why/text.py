@@ -81,10 +81,8 @@ def _show_reason(reason: WaitReason, summary: str, terminal: Terminal) -> None:
         terminal.paragraph(inner, ((Style.DIM, "held by "),), holder_words(holder))
     if reason.more_holders:
         terminal.line(inner, (Style.DIM, f"and by {reason.more_holders} more pods"))
-    if reason.ends:
-        terminal.paragraph(inner, ((Style.GOOD, "→ "),), f"once {reason.ends} has ended it fits on {reason.node}")
-    if reason.change is not None:
-        terminal.paragraph(inner, ((Style.GOOD, "→ "),), f"{change_words(reason.change)} it fits on {reason.node} now")
+    for hint in hints(reason):
+        terminal.paragraph(inner, ((Style.GOOD, "→ "),), hint)
 
 
 def _show_group(answer: WaitAnswer, terminal: Terminal) -> None:
@@ -118,6 +116,15 @@ def show_waiting(found: WaitingPods, terminal: Terminal, now: datetime) -> None:
         terminal.line("no pod waits for devices")
     if found.more:
         terminal.line((Style.WARNING, f"and {found.more:,} younger pods"))
+
+
+def hints(reason: WaitReason) -> list[str]:
+    """What would let the pod start on nodes that could take it, and do not now."""
+    if reason.verdict is not WaitVerdict.NOT_NOW:
+        return []
+    ends = [f"once {reason.ends} has ended it fits on {reason.node}"] if reason.ends else []
+    change = reason.change
+    return ends + ([f"{change_words(change)} it fits on {reason.node} now"] if change is not None else [])
 
 
 def waiting_words(pod: WaitingPod) -> str:
