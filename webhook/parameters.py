@@ -30,6 +30,16 @@ class Parameters(BaseModel):
             raise RequestError(_first_mistake(error, cls)) from error
 
     @classmethod
+    def mistakes(cls, values: Mapping[str, Any]) -> dict[str, str]:
+        """What is wrong with values of known parameters, by key; empty if all can be used."""
+        try:
+            cls.model_validate(values)
+        except ValidationError as error:
+            found = error.errors(include_url=False)
+            return {str(each["loc"][0]): mistake_in_value(each) for each in found if each["type"] != "extra_forbidden"}
+        return {}
+
+    @classmethod
     def values(cls, lists: Iterable[tuple[str, Sequence[str]]], parts: Mapping[str, Any]) -> dict[str, Any]:
         """The values in a query string or a form, in which an empty field means nothing.
 

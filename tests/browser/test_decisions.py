@@ -34,11 +34,17 @@ def test_typing_into_a_filter_shows_the_decisions_that_match(user: User):
 
 
 def test_a_malformed_time_is_reported_and_the_form_stays(user: User):
-    user.open("/decisions")
+    user.open("/decisions?outcome=refused")
+    shown = user.texts(ROWS)
     user.write("input[name=since]", "yesterdayish")
-    user.sees("yesterdayish")
+    user.sees("neither an age", "#mistake-since")
+    assert user.find("input[name=since]").get_attribute("aria-invalid") == "true"
+    assert user.texts(ROWS) == shown
     user.write("input[name=since]", "2000-01-01")
-    user.until(lambda: len(user.all(ROWS)) > 5)
+    user.until(lambda: not user.text("#mistake-since"))
+    assert user.texts(ROWS) == shown
+    user.driver.refresh()
+    assert user.find("input[name=since]").get_attribute("value") == "2000-01-01"
     user.allow_error_statuses(400, 422)
 
 
@@ -65,7 +71,7 @@ def test_times_are_local_after_a_click_on_the_switch(user: User):
     try:
         user.open("/decisions")
         assert user.text("[data-time-switch]") == "Time: UTC"
-        assert len(user.all("svg.times")) == 2  # an axis for each chart
+        assert len(user.all("svg.times")) == 3  # an axis for each chart
         times = user.texts(f"{ROWS} time")
         ticks = "return [...document.querySelectorAll('[data-tick]')].map((each) => each.textContent)"
         utc = user.js(ticks)

@@ -137,6 +137,7 @@ class Summary:
         namespaces, users: of each, all its decisions; more than `MAX_KEYS` are put together as `OTHERS`.
         refused: decisions by rule, namespace, user, and whether the refusal was enforced.
         outcomes: over time, by outcome word.
+        validated: the same of `/validate` alone, which reviews each object once.
         refusals_of: over time, by rule.
         refusals_in: over time, by namespace.
     """
@@ -152,13 +153,14 @@ class Summary:
     users: dict[str, Count] = field(default_factory=dict)
     refused: Counter[RefusalKey] = field(default_factory=Counter)
     outcomes: Trend = field(default_factory=Trend)
+    validated: Trend = field(default_factory=Trend)
     refusals_of: Trend = field(default_factory=Trend)
     refusals_in: Trend = field(default_factory=Trend)
 
     @classmethod
     def every(cls, step: int) -> "Summary":
         """A summary whose trends begin with this step, in seconds."""
-        return cls(outcomes=Trend(step), refusals_of=Trend(step), refusals_in=Trend(step))
+        return cls(outcomes=Trend(step), validated=Trend(step), refusals_of=Trend(step), refusals_in=Trend(step))
 
     def add(self, decision: Decision) -> None:
         """Add a decision."""
@@ -166,6 +168,8 @@ class Summary:
         group = decision.group
         self.count(group)
         self.outcomes.add(group.word, decision.time)
+        if group.endpoint == "validate":
+            self.validated.add(group.word, decision.time)
         if not group.allowed:
             self.refusals_in.add(group.namespace, decision.time)
             for rule, level in group.levels:

@@ -35,15 +35,19 @@ def _count_over_time(db: Connection, wanted: Filter, summary: Summary) -> None:
     each, length = decisions.c, summary.outcomes.step * SECOND
     columns = {
         "step": each.at // length,
+        "endpoint": each.endpoint,
         "word": each.word,
         "allowed": each.allowed,
         "namespace": case((each.allowed, ""), else_=each.namespace),
         "levels": case((each.allowed, NO_LEVELS), else_=each.levels),
     }
     found = select(*[column.label(name) for name, column in columns.items()]).where(matching(db, wanted)).subquery()
-    for step, word, allowed, namespace, levels, count in db.execute(select(found, func.count()).group_by(*found.c)):
+    rows = db.execute(select(found, func.count()).group_by(*found.c))
+    for step, endpoint, word, allowed, namespace, levels, count in rows:
         at = to_moment(step * length)
         summary.outcomes.add(word, at, count)
+        if endpoint == "validate":
+            summary.validated.add(word, at, count)
         if not allowed:
             summary.refusals_in.add(namespace, at, count)
             for rule, level in _levels(levels):

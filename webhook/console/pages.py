@@ -125,22 +125,33 @@ class ConsolePage:
         return Response(to_json(parts, self.whole), mimetype=MEDIA_TYPE)
 
     def show(self, state: ConsoleState, **parts: Any) -> Response:
-        """The value in its template."""
+        """The value in its template. A filter that cannot be used is left out, and its field shows why.
+
+        Raises:
+            HTTPException, WebhookError: as `run`, and if no field shows a mistake.
+        """
         wanted: Any = parts
         found, problem, status = None, "", 200
+        given: Mapping[str, Any] = parts
+        mistakes: Mapping[str, str] = {}
         try:
-            wanted = self.parameters.values(_sent(), parts)
-            wanted = self.parameters.checked(wanted)
+            given = wanted = self.parameters.values(_sent(), parts)
+            found_wrong = {} if self.form else self.parameters.mistakes(given)
+            mistakes = {key: why for key, why in found_wrong.items() if key not in parts}
+            wanted = self.parameters.checked({key: each for key, each in given.items() if key not in mistakes})
             found = self.run(state, wanted)
         except (HTTPException, WebhookError) as error:
             if not self.form:
                 raise
             status, problem = describe_error(error)
-        shown = {"found": found, "wanted": wanted, "problem": problem}
+        shown = {"found": found, "wanted": wanted, "problem": problem, "given": given, "mistakes": mistakes}
         shown["samples"] = [name for name in state.samples if name in self.shows]
         if "GET" in self.methods and isinstance(wanted, Parameters):
             shown["as_json"] = link(f"api.{self.name}", Parameters.query(wanted), *parts)
-        return Response(render_template(self.template, **shown | dict(self.more(state, wanted, found))), status)
+        page = render_template(self.template, **shown | dict(self.more(state, wanted, found)))
+        if hidden := [key for key in mistakes if f'id="mistake-{key}"' not in page]:
+            self.parameters.checked({**parts, **{key: given[key] for key in hidden}})
+        return Response(page, RequestError.status if mistakes else status)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,38 @@ def client(tmp_path: Path):
 
 def test_a_filter_that_is_not_given_is_empty_in_the_form(client: Any):
     form = client.get("/decisions").text.partition("</form>")[0]
-    assert re.findall(r'<input name="(?:since|until)" value="(.*?)"', form) == ["", ""]
+    assert re.findall(r'name="(?:since|until)" value="(.*?)"', form) == ["", ""]
+
+
+def test_a_time_stays_in_its_field_as_it_was_written(client: Any):
+    form = client.get("/decisions?since=2026-11-20&until=5m").text.partition("</form>")[0]
+    assert re.findall(r'name="(?:since|until)" value="(.*?)"', form) == ["2026-11-20", "5m"]
+
+
+def test_the_charts_count_each_pod_once(client: Any):
+    legends = [" ".join(each["text"].split()) for each in get_page(client, "/decisions").all("ul", "legend")]
+    assert legends[:2] == ["refused 4 warned 1 allowed 3", "repaired 8"]  # of 8 pods
+    repairs = get_page(client, "/decisions?endpoint=mutate&outcome=repaired").all("h2")
+    assert [each["text"] for each in repairs][1:] == ["Repairs"]
+
+
+def test_a_mistaken_filter_is_explained_at_its_field_and_the_page_stays(client: Any):
+    page = get_page(client, "/decisions?since=yesterdayish&outcome=refused&rule=x&rule=" + "y" * 301, 400)
+    fields = {(each["name"], each["value"]): each.get("aria-invalid") for each in page.all("input") if each["value"]}
+    assert fields == {("since", "yesterdayish"): "true", ("rule", "x"): "true", ("rule", "y" * 301): "true"}
+    assert [each["text"].partition(" such as")[0] for each in page.all("span", "mistake") if each["text"]] == [
+        "'yesterdayish' is neither an age",
+        f"it must be at most 300 characters long, not '{'y' * 59}…'",
+    ]
+    assert "4 rows, 4 decisions that match" in page.text
+    assert get_decisions(client, "?since=yesterdayish&outcome=refused", 400)["message"].startswith("since: ")
+
+
+@pytest.mark.parametrize("query", ["before=x", "limit=0&since=yesterdayish", "sicne=2h"])
+def test_a_mistake_that_no_field_shows_has_a_page_of_its_own(client: Any, query: str):
+    page = get_page(client, f"/decisions?{query}", 400)
+    assert "This cannot be shown" in page.text
+    assert query.partition("=")[0] in page.text
 
 
 def test_the_list(client: Any):
@@ -35,7 +66,7 @@ def test_the_list(client: Any):
     assert "2 rows on this page, 16 decisions" in get_page(client, "/decisions?limit=4").text
     assert "/decisions?outcome=refused" in page.links("/decisions?")
     assert "/decisions?rule=card-count" in page.links("/decisions?")
-    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 refused, 3 repaired" in page.text
+    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 refused" in page.text
     others = set(page.links("/decisions")) - {*by_id, "/decisions/0"}
     assert all(get_page(client, link).text for link in others)
     found = [client.get(f"/api/v1{link}").json["number"] for link in by_id]

@@ -17,7 +17,8 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       const answer = await fetch(...request(form, mine.signal));
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("result");
-      if (fresh) document.getElementById("result").replaceWith(fresh);
+      const mistaken = form.method === "get" && page.querySelector(".mistake:not(:empty)"); // then what is shown stays
+      if (fresh && !mistaken) document.getElementById("result").replaceWith(fresh);
       for (const part of form.querySelectorAll("[data-fresh]")) renew(form, part, page.getElementById(part.id));
       dispatchEvent(new CustomEvent("result"));
     } catch (error) {
@@ -47,7 +48,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
 function renew(form, part, fresh) {
   if (!fresh) return;
   part.replaceWith(fresh);
-  const field = form.elements[fresh.dataset.field];
+  const field = form.querySelector(`[name="${fresh.dataset.field}"]`);
   if (!field) return;
   const mistaken = fresh.textContent.trim() !== "";
   field.setAttribute("aria-invalid", mistaken);

@@ -1,17 +1,18 @@
 """Decisions summed up: how many were refused, for whom and by which rule, and the charts of that over time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from webhook.audit.filters import Filter, exactly
-from webhook.audit.summary import Summary
-from webhook.console.pictures.charts import Chart, Series, axis, chart
+from webhook.audit.summary import Summary, Trend
+from webhook.console.pictures.charts import Axis, Chart, Series, axis, chart
 from webhook.console.state import ConsoleState
-from webhook.outcome import WORDS
+from webhook.outcome import WORDS, OutcomeWord
 from webhook.questions.decisions.counts import DecisionSummary, refused_names, to_decision_summary
 
 TOP = 100  # entries of each table
 TOP_RULES = 6  # of the chart
+REPAIRS = (OutcomeWord.REPAIRED, OutcomeWord.WOULD_BE_REPAIRED)
 OTHER_RULES = "other rules"
 
 
@@ -51,19 +52,16 @@ class TitledChart(NamedTuple):
 
 
 def history(found: Summary, wanted: Filter) -> list[TitledChart]:
-    """The charts of the page, outcomes and refusals over the same time; none if no decision matched."""
+    """The charts of the page over the same time, each with an object once: outcomes, repairs and refusals."""
     outcomes, refusals = found.outcomes, found.refusals_of
     times = [int(at.timestamp()) for at in outcomes.times()]
     if not times:
         return []
     time = axis(times[0], times[-1], max(outcomes.step, refusals.step))
-    words = [word for word in WORDS if word in found.words]
-    first = chart([Series(word, outcomes.cells(word)) for word in words], time)
-    by_word = [
-        LegendEntry(f"s-{word}", word, count, wanted.query(outcome=[word]), wanted.outcome == (word,))
-        for word, count in zip(words, first.totals, strict=True)
+    titled = [
+        *_by_word("Outcomes", found.validated, WORDS, time, wanted),
+        *_by_word("Repairs", outcomes, REPAIRS, time, wanted),
     ]
-    titled = [_titled("Outcomes", first, by_word, wanted)]
     rules = sorted(refused_names(found.rules, TOP), key=lambda rule: (-sum(refusals.counts(rule)), rule))
     if not rules:
         return titled
@@ -77,6 +75,19 @@ def history(found: Summary, wanted: Filter) -> list[TitledChart]:
     if len(rules) > TOP_RULES:
         by_rule.append(LegendEntry("r-others", OTHER_RULES, second.totals[-1], None, chosen=False))
     return [*titled, _titled("Refusals by rule", second, by_rule, wanted)]
+
+
+def _by_word(title: str, trend: Trend, words: Sequence[str], time: Axis, wanted: Filter) -> Iterator[TitledChart]:
+    """The chart of these outcomes; none if there are none."""
+    series = [Series(word, cells) for word in words if (cells := trend.cells(word))]
+    if not series:
+        return
+    made = chart(series, time)
+    legend = [
+        LegendEntry(f"s-{word}", word, count, wanted.query(outcome=[word]), wanted.outcome == (word,))
+        for word, count in zip(made.names, made.totals, strict=True)
+    ]
+    yield _titled(title, made, legend, wanted)
 
 
 def _titled(title: str, made: Chart, legend: list[LegendEntry], wanted: Filter) -> TitledChart:
