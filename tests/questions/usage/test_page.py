@@ -1,5 +1,6 @@
 """The usage of cards by pods: the operation, the page, and their updates."""
 
+import json
 import re
 from collections.abc import Sequence
 from html import unescape
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts, sample_sources
+from tests.console.pages import Page
+from tests.questions import needs
 from tests.server.program import until
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -90,8 +93,8 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
         ({"name": "GPU-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
         ({"namespace": "team-c"}, ["npu-a", "share-a"]),
         ({"pod": "train-*", "family": "vgpu"}, ["gpu-b"]),
-        ({"sort": "fullest", "limit": 2}, ["gpu-b", "gpu-a"]),
-        ({"sort": "fullest", "limit": 1, "offset": 1}, ["gpu-a"]),
+        ({"sort": "fullest", "limit": 2}, ["gpu-b", "share-a"]),
+        ({"sort": "fullest", "limit": 1, "offset": 1}, ["share-a"]),
         ({"type": "*a100*", "sort": "emptiest"}, ["gpu-mig", "gpu-b"]),
         ({"findings": "true"}, ["gpu-a"]),
         ({"name": "no-such-pod"}, []),
@@ -99,6 +102,46 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
 )
 def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], expected: list[str]):
     assert names(client, **query) == expected
+
+
+def test_the_page_counts_as_the_command_does(client: Any, run: Any):
+    result = run("usage", "--sample", "-o", "json")
+    told = json.loads(result.out)
+    by_family = {total["family"]: total for total in told["totals"]}
+    for total in usage(client)["totals"]:
+        same = by_family[total["family"]]
+        assert same | total == same
+    shown = Page(client.get("/usage").text).text
+    for node in told["nodes"]:
+        slices = [sum(card["accounted"]["slices"] for card in node["cards"])]
+        slices.append(sum(card["split"] or 1 for card in node["cards"]))
+        assert re.search(rf"{node['name']}(?s:.*?)\b{slices[0]}/{slices[1]} ", shown), node["name"]
+    (total,) = [one for one in told["totals"] if one["accounted"] != one["assigned"]]
+    assert f"live pods hold {total['assigned']['slices']} slices, {total['assigned']['memory']} MiB" in shown
+
+
+@needs("why")
+@needs("decisions")
+def test_a_pod_links_to_why_it_waits_and_to_its_decisions(client: Any):
+    shown = Page(client.get("/usage").text)
+    for name in ("team-b/train-1", "team-c/unassigned"):  # one holds a card, and the other is a finding
+        namespace, pod = name.split("/")
+        assert f"/why?namespace={namespace}&pod={pod}#result" in shown.links("/why")
+        assert f"/decisions?namespace={namespace}&name={pod}" in shown.links("/decisions?")
+
+
+def test_the_pale_colour_has_a_legend(client: Any, pods: Pods):
+    assert "pale: of a pod that is being deleted" in page(client)
+    assert "pale: " not in page(client, name="gpu-b")
+
+
+@pytest.mark.parametrize("path", ["/usage", "/fleet"])
+def test_a_mistaken_filter_leaves_the_other_filters_in_force(client: Any, path: str):
+    response = client.get(path, query_string={"family": "nonsense", "name": "gpu-a", "type": "x" * 254})
+    assert response.status_code == 400
+    shown = unescape(response.text)
+    assert re.findall(r'class="mistake" id="mistake-([a-z]+)"[^>]*>it must be', shown) == ["type", "family"]
+    assert ("gpu-a" in shown, "gpu-b" in shown) == (True, False)
 
 
 def test_links_keep_the_filters_and_start_at_the_first_node(client: Any):

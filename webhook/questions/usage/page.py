@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from werkzeug.routing import RequestRedirect
 
+from webhook.audit.filters import exactly
 from webhook.console.pages import Section, link
 from webhook.console.parameters import wider
 from webhook.console.pictures.node import COLOURS
@@ -15,11 +16,12 @@ from webhook.console.texts import mebibytes
 from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import JsonAmounts
-from webhook.devices.usage import total
+from webhook.devices.usage import holders, total
 from webhook.emit import ResponseModel
 from webhook.questions.usage import fleet
 from webhook.questions.usage.fleet import FamilyId, NodeFilter, glob_field, matcher
 from webhook.questions.usage.metrics import exposition
+from webhook.questions.usage.text import uncounted
 from webhook.questions.usage.watcher import CurrentUsage, NodeUsage, follow_usage, usage_of
 
 NODES = 30  # of a page
@@ -53,18 +55,20 @@ class UsageRequest(NodeFilter):
 
 
 class HeldTotal(ResponseModel):
-    """What is held of all matching nodes of a family.
+    """What is accounted and held of all matching nodes of a family.
 
     Attributes:
         family: of devices.
         nodes, devices: how many.
-        capacity, assigned: of all devices together: what they have, 0 if unknown, and what live pods hold.
+        capacity, accounted, assigned: of all devices together: what they have, 0 if unknown; what the scheduler counts; and
+            what live pods hold.
     """
 
     family: FamilyId
     nodes: int
     devices: int
     capacity: JsonAmounts
+    accounted: JsonAmounts
     assigned: JsonAmounts
 
 
@@ -117,6 +121,9 @@ def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mappin
         "families": {family.id: family for family in registry.FAMILIES},
         "colours": colours(found) if found is not None else {},
         "most": MAX_HOLDERS,
+        "leaving": any(holder.terminating for _, _, holder in holders(each.node for each in matching)),
+        "exactly": exactly,
+        "uncounted": uncounted,
         "mebibytes": mebibytes,
     }
 
@@ -184,7 +191,8 @@ def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
             nodes=len(own),
             devices=sum(len(each.node.cards) for each in own),
             capacity=total(each.capacity for each in own),
-            assigned=total(each.assigned for each in own),
+            accounted=total(each.accounted for each in own),
+            assigned=total(card.assigned for each in own for card in each.node.cards),
         )
 
 

@@ -181,9 +181,8 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
         parts.append(f"{one.accounted.cores} of {one.capacity.cores} cores")
     counts = f"{counted(one.nodes, 'node', 'nodes')}, {counted(one.devices, family.device, family.devices)}"
     terminal.line((Style.BOLD, one.family), f": {counts}; accounted {', '.join(parts)}")
-    if one.assigned != one.accounted:
-        held = f"{one.assigned.slices} slices, {one.assigned.memory}{unit}, {one.assigned.cores} cores"
-        terminal.line(f"  live pods hold {held}; the scheduler does not count all of it")
+    if note := uncounted(one.accounted, one.assigned, unit):
+        terminal.line(f"  {note}")
     fits = [
         f"{big.number} × {f'{big.memory}{unit}' if big.memory else f'{big.cores} cores'} on {terminal.cell(big.node, MAX_CELL)}"
         for big in one.largest
@@ -194,3 +193,9 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
         terminal.line(
             f"  free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
         )
+
+
+def uncounted(accounted: Amounts, assigned: Amounts, unit: str) -> str:
+    """What live pods hold, as a sentence, if the scheduler counts something else; `unit` begins with a space."""
+    held = f"{assigned.slices} slices, {assigned.memory}{unit}, {assigned.cores} cores"
+    return "" if assigned == accounted else f"live pods hold {held}; the scheduler does not count all of it"

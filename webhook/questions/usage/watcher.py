@@ -36,11 +36,11 @@ def usage_of(state: ConsoleState) -> "UsageWatcher | None":
 
 
 class NodeUsage(NamedTuple):
-    """A node with what is held of the devices of one family, in sum.
+    """A node with what the scheduler accounts of the devices of one family, in sum.
 
     Attributes:
         node: the node.
-        capacity, assigned: of all its devices; a device that is not cut counts as one slice, 0 is unknown.
+        capacity, accounted: of all its devices; a device that is not cut counts as one slice, 0 is unknown.
         pods: how many pods hold something.
         namespaces: theirs.
         findings: what is wrong with assignments there.
@@ -48,7 +48,7 @@ class NodeUsage(NamedTuple):
 
     node: OccupiedNode
     capacity: JsonAmounts
-    assigned: JsonAmounts
+    accounted: JsonAmounts
     pods: int
     namespaces: frozenset[str]
     findings: tuple[LedgerFinding, ...]
@@ -58,7 +58,7 @@ class NodeUsage(NamedTuple):
         """How full it is: of memory, or of cores or slices where no memory is known."""
         for name in ("memory", "cores", "slices"):
             if most := getattr(self.capacity, name):
-                return float(getattr(self.assigned, name) / most)
+                return float(getattr(self.accounted, name) / most)
         return 0.0
 
 
@@ -185,7 +185,7 @@ def _summed(node: OccupiedNode, findings: tuple[LedgerFinding, ...]) -> NodeUsag
     return NodeUsage(
         node=node,
         capacity=total(map(capacity, node.cards)),
-        assigned=total(card.assigned for card in node.cards),
+        accounted=total(card.accounted for card in node.cards),
         pods=len(pods),
         namespaces=frozenset(namespace for namespace, _ in pods),
         findings=findings,
