@@ -12,6 +12,7 @@ from tests.browser.user import User
 
 MENU = {
     "Playground": "/review",
+    "Existing workloads": "/scan",
     "Fleet": "/usage",
     "Why pods wait": "/why",
     "Decisions": "/decisions",

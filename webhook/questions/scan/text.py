@@ -1,4 +1,4 @@
-"""The result of a scan: a table for people, JSON lines for programs."""
+"""The result of a scan as a table."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
 from webhook.document_review import only_pods_reviewed
-from webhook.emit import to_json
 from webhook.existing import ScanRow, Tally
 from webhook.texts import counted
 
@@ -46,25 +45,6 @@ def not_reviewed(tally: Tally) -> list[str]:
 def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
     """A line for what could not be checked of the objects that were reviewed."""
     return [] if nodes_known or not tally.requesting else [FLEET_UNKNOWN]
-
-
-def json_lines(tally: Tally) -> Iterator[str]:
-    """A line for each row."""
-    for row in tally.rows():
-        subject, finding = row.subject, row.finding
-        line: dict[str, Any] = {
-            "namespace": subject.namespace,
-            "apiVersion": subject.api_version,
-            "kind": subject.kind,
-            "name": subject.name,
-            "pods": row.pods,
-            "pod": row.example,
-            "rule": finding.rule if finding else None,
-            "level": finding.level if finding else None,
-            "path": finding.path if finding else None,
-            "message": finding.message if finding else None,
-        }
-        yield to_json(line)
 
 
 def _cells(row: ScanRow, good: Piece, terminal: Terminal) -> Row:

@@ -1,0 +1,91 @@
+"""The page of existing workloads, and its JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.conftest import Fixed, sample_parts, sample_sources
+from tests.console.pages import Page
+from tests.questions import needs
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState, Sources
+from webhook.questions.scan.page import follow
+from webhook.settings.files import SAMPLE_PODS
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def console(*files: Path) -> Any:
+    sources = sample_sources(Fixed(sample_parts()))
+    followed = {"scan": follow(Sources(sources.settings, sources.live, files, sources.nodes))}
+    return create_app(ConsoleState(sources.settings, followed=followed)).test_client()
+
+
+def scan(client: Any, **query: object) -> dict[str, Any]:
+    response = client.get("/api/v1/scan", query_string={"wait": 30} | query)
+    assert response.status_code == 200, response.text
+    return response.json
+
+
+def test_the_lines_are_those_of_the_command_and_the_worst_comes_first(run: Any):
+    lines = scan(console(SAMPLE_PODS))["lines"]
+    command = run("scan", "--sample", "-o", "json", SAMPLE_PODS).out.splitlines()
+    assert sorted(map(json.dumps, map(json.loads, command))) == sorted(map(json.dumps, lines))
+    levels = [line["level"] for line in lines]
+    assert levels == sorted(levels, key=["deny", "warn", "audit", None].index)
+    assert {"deny", "warn", None} == set(levels)
+
+
+def test_a_namespace_limits_the_lines():
+    client = console(SAMPLE_PODS)
+    assert {line["namespace"] for line in scan(client, namespace="team-a")["lines"]} == {"team-a"}
+    page = Page(client.get("/scan?namespace=team-a&wait=30").text)
+    assert "team-b" not in page.text
+    assert "No object that requests devices in this namespace" in client.get("/scan?namespace=none").text
+
+
+@needs("rules")
+def test_a_rule_has_a_link_and_a_finding_about_an_assignment_has_none():
+    page = Page(console(SAMPLE_PODS).get("/scan?wait=30").text)
+    assert page.links("/rules/") == ["/rules/node-name-set", "/rules/toleration"]
+    assert "bound-without-assignment" in page.text
+
+
+def test_without_pods_the_page_says_how_to_read_them():
+    client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
+    assert "the console reads no pods" in scan(client)["problem"]
+    assert "Existing workloads are not known." in client.get("/scan").text
+
+
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
+    found = scan(console(tmp_path / "missing.json"))
+    assert found["lines"] == []
+    assert "missing.json" in found["complaints"][0]
+
+
+@pytest.mark.parametrize("key", ["name", "namespace"])
+def test_names_are_escaped(tmp_path: Path, key: str):
+    limits = {"volcano.sh/vgpu-number": "99"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b", key: HOSTILE}}
+    pod["spec"] = {"containers": [{"name": HOSTILE, "resources": {"limits": limits}}]}
+    (tmp_path / "pods.json").write_text(json.dumps(pod))
+    page = console(tmp_path / "pods.json").get("/scan?wait=30").text
+    assert "deny" in page
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+
+
+def test_a_refresh_finds_what_has_changed(tmp_path: Path):
+    file = tmp_path / "pods.json"
+    file.write_bytes(b"")
+    sources = sample_sources(Fixed(sample_parts()))
+    work = follow(Sources(sources.settings, sources.live, (file,), sources.nodes))
+    client = create_app(ConsoleState(sources.settings, followed={"scan": work})).test_client()
+    assert scan(client)["pods"] == 0
+    file.write_text(SAMPLE_PODS.read_text())
+    assert scan(client, refresh="true")["pods"] == 0  # the last scan has only just ended
+    work.ended -= 11
+    assert scan(client)["pods"] == 0
+    assert scan(client, refresh="true")["pods"] > 0
