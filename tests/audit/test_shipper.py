@@ -171,6 +171,7 @@ FULL_DISK = """
 import atexit, logging, re, sys, tempfile, threading
 from pathlib import Path
 from tests.audit.test_shipper import KEEP, line, stored
+from tests.audit.test_store import file_of
 from tests.postgres import BINARIES, start_postgres
 from tests.server.program import until
 from webhook.audit import shipper
@@ -205,7 +206,7 @@ stop, shipping = threading.Event(), shipper.Shipper(str(log), "here", Database.a
 thread = threading.Thread(target=shipping.run, args=[stop], daemon=True)
 tempfile.tempdir = str(disk)
 follower = LogFollower(str(log), Retention(bytes=16 << 20))  # so that it grows each time
-assert follower.store._database._engine.pool.size() > 1, "it is on the disk"
+assert file_of(follower.store), "it is in memory"
 write(50)
 fill()
 thread.start()

@@ -113,6 +113,9 @@ class DecisionStore:
     """Holds the latest decisions.
 
     One thread adds; any thread may read meanwhile. Each answer is of one moment.
+
+    Attributes:
+        database: where they are.
     """
 
     def __init__(self, keep: Retention | None = None, database: Database | None = None) -> None:
@@ -123,13 +126,13 @@ class DecisionStore:
             database: where; None for a new one that is gone when this program ends.
         """
         self._keep = keep or Retention()
-        self._database = database or Database.new(self._keep.bytes)
+        self.database = database or Database.new(self._keep.bytes)
         self._summaries: dict[tuple[Condition, ...], tuple[Extent, Summary]] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close the database. Nothing remains of a temporary one."""
-        self._database.close()
+        self.database.close()
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -145,7 +148,7 @@ class DecisionStore:
         Raises:
             StoreError: the database cannot be used, or another program ships the same log.
         """
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             last = db.scalar(select(meta.c.last).with_for_update()) or 0
             if shipped is not None:
                 _move(db, shipped)
@@ -160,7 +163,7 @@ class DecisionStore:
                 db.execute(update(meta).values(last=last + len(batch), bytes=size))
                 for digest, at in _policies(batch).items():
                     _keep_policy(db, digest, at)
-        while self._database.temporary and self.forget():
+        while self.database.temporary and self.forget():
             pass
 
     def keep_policy(self, digest: str, at: datetime, text: str) -> None:
@@ -169,7 +172,7 @@ class DecisionStore:
         Raises:
             StoreError: the database cannot be used, or only be read.
         """
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             db.scalar(select(meta.c.last).with_for_update())
             _keep_policy(db, digest, at, text)
 
@@ -179,12 +182,12 @@ class DecisionStore:
         Raises:
             StoreError: the database cannot be used.
         """
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             return db.scalar(select(sources.c.position).where(sources.c.name == source)) or ""
 
     def forget(self) -> bool:
         """Delete some of the oldest decisions if there are too many, or too old ones; False if all that remain may stay."""
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             size = db.scalar(select(meta.c.bytes).with_for_update()) or 0
             extent = _extent(db)
             end = min(self._least_to_keep(db, extent, size), extent.first + STEP)
@@ -213,12 +216,12 @@ class DecisionStore:
 
     def size(self) -> int:
         """How many bytes of the database are in use, about."""
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             return db.scalar(select(meta.c.bytes)) or 0
 
     def extent(self) -> Extent:
         """What the store holds."""
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             return _extent(db)
 
     def page(
@@ -236,7 +239,7 @@ class DecisionStore:
             RequestError: the filter takes too long.
         """
         number = decisions.c.number
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             matches = matching(db, wanted)
             bounds = matches, number > (after or 0), number < (before or 1 << 62)
             numbers = db.scalars(_numbers(*bounds).order_by(number.desc()).limit(limit + 1)).all()
@@ -258,14 +261,14 @@ class DecisionStore:
         Raises:
             RequestError: the filter takes too long.
         """
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             number = decisions.c.number
             found = _numbers(matching(db, wanted), number > after).order_by(number).limit(limit)
             return list(_in_full(db, db.scalars(found).all()))
 
     def decision(self, number: int) -> Decision | None:
         """One decision; None if the store does not hold it, or not yet."""
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             return next((found.decision for found in _in_full(db, [number])), None)
 
     def decisions(self, wanted: Filter = EVERY) -> Iterator[Decision]:
@@ -283,13 +286,13 @@ class DecisionStore:
 
     def policies(self) -> list[PolicyUse]:
         """The policies of the decisions, the latest first."""
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             found = db.execute(select(policies.c.digest, policies.c.at).order_by(policies.c.at.desc()))
             return [PolicyUse(row.digest, to_moment(row.at)) for row in found]
 
     def policy_text(self, digest: str) -> str:
         """The content of a policy; empty if it is not known."""
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             return db.scalar(select(policies.c.text).where(policies.c.digest == digest)) or ""
 
     def summary(self, wanted: Filter = EVERY) -> Summary:
@@ -298,7 +301,7 @@ class DecisionStore:
         Raises:
             RequestError: the filter takes too long.
         """
-        with self._database.reading() as db:
+        with self.database.reading() as db:
             extent = _extent(db)
             with self._lock:
                 kept = self._summaries.pop(wanted.conditions, None)

@@ -10,6 +10,7 @@ import yaml
 import webhook.review.too_large
 import webhook.settings.review
 from tests.cases import each_case
+from tests.cli.conftest import there
 from webhook.cli.completion import kubectl_complete
 from webhook.rules.isolation import ISOLATED, examples
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
@@ -138,11 +139,13 @@ def test_a_cell_escapes_bars_and_brackets(text, escaped):
 
 @each_case(
     "words,found",
-    [
-        (["rules", "mode-"], ["mode-invalid"]),
-        (["rules", "pod-too"], ["pod-too-large"]),
-        (["decisions", "--rule", "mode-"], ["mode-invalid"]),
-    ],
+    there(
+        [
+            (["rules", "mode-"], ["mode-invalid"]),
+            (["rules", "pod-too"], ["pod-too-large"]),
+            (["decisions", "--rule", "mode-"], ["mode-invalid"]),
+        ]
+    ),
 )
 def test_tab_completes_the_id_of_a_rule(words, found, capsys):
     assert kubectl_complete(words) == 0
