@@ -1,6 +1,6 @@
 """Reviews a document as the webhook would."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,9 +9,11 @@ from webhook.errors import RequestError
 from webhook.inputs.documents import Document, shown_name, to_review
 from webhook.lenient import at
 from webhook.outcome import Outcome, Violation
-from webhook.pod.templates import Template, find_templates, holds_pods, named_at
-from webhook.pod.workload_kinds import POD_GROUP
+from webhook.pod.templates import Template, find_templates, holds_pods, named_at, read_templates
+from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.review.endpoints import review
+from webhook.rules import wording
 from webhook.rules.choices import Level, WorkloadUse
 from webhook.rules.misplaced import MAX_FOUND, misplaced
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
@@ -26,6 +28,8 @@ _WITHOUT_PODS = (
     "kueue.x-k8s.io",
 )  # groups of kinds that name devices
 MISPLACED = "device-misplaced"
+PATCH = "looks-like-patch"
+RENDER = "render it first: `kustomize build . | vgpu-webhook review -`"
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
 
@@ -175,6 +179,8 @@ def review_document(
     snapshot: Snapshot,
     namespace: str = "",
     exempt: Collection[str] = names.EXEMPT_NAMESPACES,
+    *,
+    abridged: bool = False,
 ) -> Reviewed:
     """Review a document.
 
@@ -183,6 +189,7 @@ def review_document(
         snapshot: the settings.
         namespace: of an object that names none.
         exempt: the namespaces that the webhook configurations leave out, unless an API server sent the request.
+        abridged: the object may lack what no rule reads.
 
     Raises:
         RequestError: it is no object of Kubernetes, or a review that cannot be answered.
@@ -205,7 +212,41 @@ def review_document(
         outcome = Outcome("", object=request.object or {}, reviewed=False)
     else:
         outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
+        if not (sent or abridged) and (lacking := _left_out(request, snapshot)) is not None:
+            outcome = outcome._replace(violations=(*outcome.violations, lacking), reviewed=True)
     return Reviewed(document, shown_name(request), request, with_misplaced(outcome, request, snapshot), why, known)
+
+
+def _left_out(request: Request, snapshot: Snapshot) -> Violation | None:
+    """What the API server wants of a workload and a strategic merge patch leaves out; None if it is all there.
+
+    Only of Kubernetes' own kinds: a patch of another kind replaces lists as a whole, so its containers have images.
+    """
+    if request.group not in KUBERNETES_GROUPS or (request.group, request.kind) not in snapshot.policy.workload_kinds:
+        return None
+    found = next(_missing(request, snapshot), None)
+    if found is None:
+        return None
+    path, what = found
+    return Violation(
+        PATCH, Level.WARN, path, f"{what}, so this looks like a patch and no whole {request.kind}; {RENDER}"
+    )
+
+
+def _missing(request: Request, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    raw = request.object or {}
+    if request.group == "apps" and not at(raw, "spec", "selector"):
+        yield "spec.selector", "it has no selector"
+    templates = list(read_templates(snapshot.policy.workload_kinds[request.group, request.kind], raw))
+    if not templates:
+        yield "spec", "it has no pod template"
+    for template in templates:
+        containers = PodView(template.pod).every_container()
+        for container in containers:
+            if not container.raw.get("image"):
+                yield template.field(f"{container.where}.image"), f"{wording.container(container)} has no image"
+        if not containers:
+            yield template.field("spec.containers"), "its pods have no container"
 
 
 def with_misplaced(outcome: Outcome, request: Request, snapshot: Snapshot) -> Outcome:

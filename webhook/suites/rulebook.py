@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from webhook.document_review import PATCH
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import Outcome
@@ -170,6 +171,12 @@ ENGINE_FINDINGS = (
         Level.WARN,
         f"a workload with more than {MAX_TEMPLATES:,} pod templates, or with a template that is too large",
         "The warning names the templates that are not reviewed. Their pods are reviewed when they are created.",
+    ),
+    EngineFinding(
+        PATCH,
+        Level.WARN,
+        "a file with a Deployment, StatefulSet, Job or the like that has no selector, or a container without image",
+        "It is a patch of kustomize, or the API server refuses it. What is found in a patch may not hold for the whole object.",
     ),
     EngineFinding(
         "policy",

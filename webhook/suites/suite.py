@@ -216,7 +216,8 @@ class Suite:
         index = next(index for index, each in enumerate(self.cases) if each.name == case.name)
         position = self._text.position(1, ["cases", str(index)])
         try:
-            reviewed = review_document(self._manifest(case, index), self._snapshot(case), case.namespace)
+            manifest, snapshot = self._manifest(case, index), self._snapshot(case)
+            reviewed = review_document(manifest, snapshot, case.namespace, abridged=True)
         except (ConfigError, RequestError) as error:
             raise ConfigError(f"{self.file}: case {case.name!r}: {error}") from error
         expected = case.expect.model_dump(mode="json", by_alias=True, exclude_none=True) if case.expect else {}

@@ -151,7 +151,8 @@ def template(cores: int = 101) -> dict[str, Any]:
 def workload(
     kind: str, version: str = "apps/v1", spec: dict[str, Any] | None = None, **metadata: str
 ) -> dict[str, Any]:
-    spec = spec or {"template": template()}
+    selector = {"selector": {"matchLabels": {"app": "d"}}} if version == "apps/v1" else {}
+    spec = selector | (spec or {"template": template()})
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "d"} | metadata, "spec": spec}
 
 
@@ -194,7 +195,7 @@ def test_refused_pods_take_precedence_over_warnings(run, write):
 def test_refused_pods_are_reported_among_many_findings(run, write):
     mounts = [{"name": "v", "mountPath": f"/tmp/vgpulock/{n}"} for n in range(200)]
     spec = pod(limits=vgpus(1, 1000, 101))["spec"]
-    spec["containers"].insert(0, {"name": "first", "volumeMounts": mounts})
+    spec["containers"].insert(0, {"name": "first", "image": "cuda", "volumeMounts": mounts})
     raw = workload("Deployment", spec={"template": {"spec": spec}})
     policy = write("p.yaml", {"rules": {"isolation-mount": "audit"}})
     (line,) = run("review", "-o", "json", "--policy", policy, write("d.yaml", raw)).lines
@@ -545,3 +546,65 @@ def test_files_and_directories(run, write, tmp_path: Path):
         result.err
         == "error: https://example.org/pod.yaml: URLs are not read; download it first: curl -LO https://example.org/pod.yaml\n"
     )
+
+
+# --- patches --------------------------------------------------------------------------------------------------------
+
+PATCHED = {"containers": [{"name": "train", "resources": {"limits": {"volcano.sh/vgpu-memory": 4096}}}]}
+
+
+def written(api_version: str, kind: str, **spec: Any) -> dict[str, Any]:
+    """A whole workload, but for what the spec replaces."""
+    raw = workload(kind, api_version, {"template": template(50)})
+    return raw | {"spec": raw["spec"] | spec}
+
+
+@each_case(
+    ("manifest", "path", "why"),
+    [
+        (written("apps/v1", "Deployment", selector=None), "spec.selector", "it has no selector"),
+        (written("apps/v1", "StatefulSet", selector=None, template=None), "spec.selector", "it has no selector"),
+        (
+            written("apps/v1", "Deployment", template={"spec": PATCHED}),
+            "spec.template.spec.containers[0].image",
+            'container "train" has no image',
+        ),
+        (
+            written("batch/v1", "Job", template={"spec": PATCHED}),
+            "spec.template.spec.containers[0].image",
+            'container "train" has no image',
+        ),
+        (
+            written("batch/v1", "Job", template={"spec": {"schedulerName": "volcano"}}),
+            "spec.template.spec.containers",
+            "its pods have no container",
+        ),
+        (written("batch/v1", "Job", template=None, parallelism=4), "spec", "it has no pod template"),
+    ],
+)
+def test_a_patch_is_not_a_whole_workload(run, write, manifest, path, why):
+    file = write("patch.yaml", manifest)
+    (line,) = run("review", "-o", "json", file).lines
+    finding = line["findings"][-1]
+    assert (finding["rule"], finding["level"], finding["path"]) == ("looks-like-patch", "warn", path)
+    render = "render it first: `kustomize build . | vgpu-webhook review -`"
+    assert finding["message"] == f"{why}, so this looks like a patch and no whole {manifest['kind']}; {render}"
+    assert run("review", "--warnings-as-errors", file).code == ExitCode.WARNED
+    assert "looks-like-patch" in run("review", "-o", "sarif", file).out
+    text = run("review", file).out
+    assert f"  next  {render}\n" in text
+    assert "unchanged" not in text
+
+
+@each_case(
+    ("manifest",),
+    [
+        (written("apps/v1", "Deployment"),),
+        (written("batch/v1", "Job"),),
+        (written("kubeflow.org/v1", "Notebook", template={"spec": PATCHED}),),  # its patches replace the containers
+        (pod(limits=vgpus(1, 4096)),),
+        ({"kind": "Deployment", "apiVersion": "apps.example.com/v1", "metadata": {"name": "other"}},),
+    ],
+)
+def test_a_whole_object_is_no_patch(run, write, manifest):
+    assert "looks-like-patch" not in run("review", "-o", "json", write("whole.yaml", manifest)).out

@@ -29,7 +29,12 @@ POD = {
     "metadata": {"name": "train"},
     "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-memory": 3000}}}]},
 }
-BAD = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]}}
+BAD = {
+    **POD,
+    "spec": {
+        "containers": [{"name": "main", "image": "cuda", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]
+    },
+}
 
 
 def post(client, manifest: object, **fields: object):

@@ -8,7 +8,7 @@ from webhook.cli.ci import Writer, reported
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
-from webhook.document_review import LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
+from webhook.document_review import PATCH, RENDER, LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
 from webhook.emit import as_value, difference, to_json, to_yaml
 from webhook.outcome import OutcomeWord
 from webhook.questions.review import explanation
@@ -190,11 +190,17 @@ def _word(reviewed: Reviewed) -> str:
     return word.replace("-", " ").replace("refused", "REFUSED")
 
 
+_FIRST = {  # what to do before all else
+    POD_TOO_LARGE: "make several pods of it: a pod of this size is not reviewed, and so not admitted",
+    PATCH: RENDER,
+}
+
+
 def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
     """What to do next."""
     outcome = reviewed.outcome
-    if POD_TOO_LARGE in [violation.rule for violation in outcome.denials]:
-        yield "make several pods of it: a pod of this size is not reviewed, and so not admitted"
+    if first := next((_FIRST[found.rule] for found in outcome.violations if found.rule in _FIRST), ""):
+        yield first
     elif not outcome.allowed:
         rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
         about = "policy schema` lists the keys" if rules == [BAD_POLICY] else f"rules {rules[0]}` explains it"
