@@ -27,9 +27,10 @@ from webhook.errors import ConfigError, Malformed
 from webhook.existing import controller_of, subject_of
 from webhook.inputs.objects import ObjectFiles
 from webhook.lenient import at, obj, objs, text
+from webhook.pod.gangs import TOGETHER
 from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
-from webhook.pod.workload_kinds import VCJOB_GROUP
+from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
@@ -38,6 +39,8 @@ MAX_WAITING = 20_000  # pods that are kept; each takes some 10 KiB
 MAX_CONDITIONS = 10  # of a PodGroup
 
 MAX_OWNERS = 5  # above one another
+
+_WORKS = (names.JOBSET,), (names.LEADER_WORKER_SET, names.LEADER_WORKER_SET_REPLICA)  # labels
 
 Key = tuple[str, str]  # namespace and name
 ObjectKey = tuple[str, str, str, str]  # group, kind, namespace and name
@@ -496,6 +499,20 @@ def _group(api_version: str) -> str:
 def group_of(raw: Mapping[str, Any]) -> str:
     """The name of a pod's PodGroup; empty if it has none."""
     return _annotation(raw, names.GROUP_NAME)
+
+
+def work_of(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """What pods have in common that must all run, as `webhook.pod.gangs.read_group` reads workloads; empty of other pods.
+
+    Those are the pods of a JobSet, of a replica of a LeaderWorkerSet, of a distributed job, a Ray cluster and an indexed Job.
+    """
+    for labels in _WORKS:
+        values = [text(raw, "metadata", "labels", label) for label in labels]
+        if all(values):
+            return key_of(raw)[0], *labels, *values
+    owner = controller_key(raw)
+    indexed = owner is not None and owner[:2] == JOB and bool(_annotation(raw, names.JOB_INDEX))
+    return owner if owner is not None and (indexed or owner[:2] in TOGETHER) else ()
 
 
 def job_of(raw: Mapping[str, Any]) -> str:

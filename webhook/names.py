@@ -158,6 +158,13 @@ VNPU_DVPP = "vnpu-dvpp"
 
 MINDCLUSTER_LABELS = frozenset({RING_CONTROLLER, VNPU_LEVEL, VNPU_DVPP})
 
+# --- labels and annotations of pods that other controllers write ----------------------------------------------------
+
+JOBSET = "jobset.sigs.k8s.io/jobset-name"
+LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
+LEADER_WORKER_SET_REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
+JOB_INDEX = "batch.kubernetes.io/job-completion-index"  # an annotation of the pods of indexed Jobs
+
 # --- nodes ----------------------------------------------------------------------------------------------------------
 
 NODE_VGPU_REGISTER = "volcano.sh/node-vgpu-register"

@@ -17,7 +17,7 @@ from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
 _OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})
 # The kinds whose pods work together: none gets on before all run. One replica of a LeaderWorkerSet is such a group.
-_TOGETHER = frozenset(
+TOGETHER = frozenset(
     {
         ("jobset.x-k8s.io", "JobSet"),
         ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
@@ -147,7 +147,7 @@ def read_group(group: str, kind: str, raw: Mapping[str, Any], templates: Iterabl
         All pods, as a gang at the field that counts them; None for other kinds, a single pod, and malformed numbers.
     """
     indexed = (group, kind) == JOB and at(raw, "spec", "completionMode") == "Indexed"
-    if not indexed and (group, kind) not in _TOGETHER:
+    if not indexed and (group, kind) not in TOGETHER:
         return None
     roles = []
     for template in templates:

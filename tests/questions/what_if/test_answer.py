@@ -3,15 +3,21 @@
 import copy
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.questions.why.test_answer import CONFIG, blind_node, gpu_node, pod
+from tests.reviewing import DATA
 from tests.strategies import gpushare_node
 from webhook import names
 from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
+from webhook.lenient import obj
 from webhook.live import LiveCluster, LiveObjects, read_node_status
+from webhook.pod.gangs import read_group
+from webhook.pod.templates import read_templates
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
@@ -122,6 +128,90 @@ def test_pods_beyond_the_minimum_come_after_others_of_the_priority():
         "g-0": "starts",
         "rival": "starts",
         "g-1": "waits",
+    }
+
+
+WORKS = {
+    raw["kind"]: raw
+    for path in sorted((DATA / "workloads").glob("*.yaml"))
+    for raw in yaml.safe_load_all(path.read_text())
+    if raw["kind"] in ("PyTorchJob", "TFJob", "MPIJob", "RayCluster", "JobSet", "LeaderWorkerSet")
+}
+INDEXED = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "indexed"}}
+WORKS["Job"] = INDEXED | {
+    "spec": {
+        "completionMode": "Indexed",
+        "parallelism": 2,
+        "completions": 4,
+        "template": WORKS["PyTorchJob"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"],
+    }
+}
+
+
+def created(raw):
+    """The pods that the controller of a workload creates, each with a whole card if it requests vGPUs."""
+    kind, name, key = raw["kind"], raw["metadata"]["name"], (raw["apiVersion"].partition("/")[0], raw["kind"])
+    templates = {one.path: one.pod for one in read_templates(WORKLOAD_KINDS[key], raw)}
+    owner = {"apiVersion": raw["apiVersion"], "kind": kind, "name": name, "controller": True}
+    labels, annotations = {}, {}
+    if kind == "JobSet":
+        owner |= {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-workers-0"}
+        labels[names.JOBSET] = name
+    elif kind == "LeaderWorkerSet":
+        owner |= {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+        labels |= {names.LEADER_WORKER_SET: name, names.LEADER_WORKER_SET_REPLICA: "0"}
+    elif kind == "Job":
+        annotations[names.JOB_INDEX] = "0"
+    for number, role in enumerate(read_group(*key, raw, templates).roles):
+        for index in range(role.replicas):
+            found = copy.deepcopy(templates[role.template])
+            of_pod = {"namespace": "default", "name": f"{name}-{number}-{index}", "ownerReferences": [owner]}
+            found["metadata"] = of_pod | {"labels": labels, "annotations": annotations}
+            found["spec"]["schedulerName"] = "volcano"
+            for container in found["spec"]["containers"]:
+                if names.VGPU_NUMBER in container.get("resources", {}).get("limits", {}):
+                    container["resources"] = {"limits": {names.VGPU_NUMBER: "1"}}
+            yield {"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Pending"}, **found}
+
+
+def takes_card(raw):
+    return any(names.VGPU_NUMBER in obj(each, "resources", "limits") for each in raw["spec"]["containers"])
+
+
+@pytest.mark.parametrize("grouped", [False, True])  # Volcano makes a PodGroup for one pod where nobody else makes one
+@pytest.mark.parametrize("kind", WORKS)
+def test_the_pods_of_a_distributed_job_work_together_or_hold_cards_idly(kind, grouped):
+    pods = [raw for raw in created(WORKS[kind]) if takes_card(raw)]
+    if grouped:
+        for raw in pods:
+            raw["metadata"]["annotations"] = raw["metadata"]["annotations"] | {names.GROUP_NAME: "podgroup-1"}
+    others = {"groups": [group("podgroup-1", 1)] if grouped else []}
+    assert len(pods) > 1
+    few = look([gpu_node("a", cards=len(pods) - 1)], pods, split=10, **others)
+    assert sorted(fates(few).values()) == ["idles"] * (len(pods) - 1) + ["waits"]
+    (reason,) = {one.reason for one in few.waiting if one.after is Fate.IDLES}
+    assert reason == f"{len(pods)} pods work together, but only {len(pods) - 1} of them get devices, and hold them"
+    enough = look([gpu_node("a", cards=len(pods) - 1)], pods, add=(parse_addition("a"),), **others)
+    assert set(fates(enough).values()) == {"starts"}
+    assert {one.before for one in enough.waiting} == {Fate.IDLES, Fate.WAITS}
+
+
+def test_pods_that_run_count_for_those_that_work_with_them():
+    pods = [*created(WORKS["TFJob"])]
+    running = [raw for raw in pods if takes_card(raw)]
+    last, *first = running
+    for at, raw in enumerate(first):
+        raw["spec"]["nodeName"] = "a"
+        raw["status"]["phase"] = "Running"
+        raw["metadata"]["annotations"] = {names.VGPU_IDS: f"GPU-a-{at},NVIDIA,{MEMORY},0:", names.VGPU_NODE: "a"}
+    nodes = [gpu_node("a", cards=3), gpu_node("b", cards=2)]
+    kept = look(nodes, running, split=10)
+    assert fates(kept) == {last["metadata"]["name"]: "starts"}
+    lost = look(nodes, running, drain=("a",))
+    assert sorted(fates(lost).values()) == ["idles", "idles", "waits", "waits"]
+    assert lost.loses
+    assert {one.reason for one in (*lost.moved, *lost.waiting) if one.after is Fate.IDLES} == {
+        "4 pods work together, but only 2 of them get devices, and hold them"
     }
 
 

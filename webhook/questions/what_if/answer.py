@@ -10,7 +10,7 @@ from webhook.devices.node_changes import NodeChange, node_changes
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
 from webhook.live import LiveCluster
 from webhook.questions.what_if.changes import FleetChange
-from webhook.questions.what_if.search import Fate, PodFate, displaced, search
+from webhook.questions.what_if.search import PodFate, displaced, search
 from webhook.questions.why.waiting import WaitingState
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
@@ -79,7 +79,7 @@ class WhatIf:
     @property
     def loses(self) -> bool:
         """Whether running pods would not fit again."""
-        return bool(self.displaced) or any(pod.after is not Fate.STARTS for pod in self.moved)
+        return bool(self.displaced) or not all(pod.after.placed for pod in self.moved)
 
 
 def what_if(state: WaitingState, inputs: SnapshotInputs, change: FleetChange) -> WhatIf:

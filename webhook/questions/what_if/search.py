@@ -7,6 +7,7 @@ twice: on the emptiest node that takes them, and on the fullest. What starts eit
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,10 +23,11 @@ from webhook.devices.verdict import Fits, Unknown, Verdict
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs, text
-from webhook.live import Key, LiveCluster, LiveObjects, PodGroup, group_of, key_of
+from webhook.live import Key, LiveCluster, LiveObjects, PodGroup, group_of, key_of, work_of
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import kind_and_name
 from webhook.questions.what_if.changes import FleetChange
+from webhook.questions.why.gang import WaitingGang
 from webhook.questions.why.node_reasons import MAX_COMMON, free_of
 from webhook.questions.why.obstacles import gate_reasons, queue_reasons
 from webhook.questions.why.subject import WaitingObject, request_content
@@ -46,9 +48,15 @@ class Fate(StrEnum):
     STARTS = "starts"
     DEPENDS = "depends"
     UNKNOWN = "unknown"
+    IDLES = "idles"
     WAITS = "waits"
     NEVER = "never"
     ENDS = "ends"
+
+    @property
+    def placed(self) -> bool:
+        """Whether the pod gets a node; if it idles, it holds its devices there and waits for pods that it works with."""
+        return self in (Fate.STARTS, Fate.IDLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +111,9 @@ def search(state: WaitingState, after: WaitingState, drained: Sequence[str]) -> 
     """
     moved = [_Pod(raw) for raw in state.objects.running.values() if _leaves(raw, drained)]
     units, more = _units(state.objects, moved, state.live.snapshot)
-    now = _Outcome(state.live, [unit.without_moved() for unit in units])
-    then = _Outcome(after.live, units)
+    run = Counter(map(work_of, state.objects.running.values()))
+    now = _Outcome(state.live, [unit.without_moved() for unit in units], run)
+    then = _Outcome(after.live, units, run - Counter(pod.work for pod in moved))
     fates = [
         pod.fate(now.of(pod) if not pod.held else _Try(Fate.STARTS), then.of(pod))
         for unit in units
@@ -132,6 +141,7 @@ class _Pod:
         self.owner = kind_and_name(*[text(owner, key) for key in ("apiVersion", "kind", "name")]) if owner else ""
         self.priority = priority if isinstance(priority, int) else 0
         self.created = YOUNGEST if self.held else text(raw, "metadata", "creationTimestamp")
+        self.work = work_of(raw)
 
     @property
     def order(self) -> tuple[object, ...]:
@@ -169,12 +179,14 @@ class _Unit(NamedTuple):
         missing: so many of them have to start together.
         moved: so many of those only because others leave their node.
         group: their PodGroup; None if it is not known.
+        at_once: whether none of them starts alone.
     """
 
     pods: Sequence[_Pod]
     missing: int
     moved: int
     group: PodGroup | None
+    at_once: bool
 
     @property
     def order(self) -> tuple[object, ...]:
@@ -212,9 +224,8 @@ def _units(objects: LiveObjects, moved: Sequence[_Pod], snapshot: Snapshot) -> t
         started = objects.started[key] + (known.succeeded if known is not None else 0) if grouped else 0
         left = sum((pod.key[0], group_of(pod.raw)) == key for pod in moved) if grouped else 0
         missing = max(minimum - started + left, 0)
-        units.append(
-            _Unit(sorted(pods, key=lambda pod: pod.order), missing, missing - max(minimum - started, 0), known)
-        )
+        moved_only = missing - max(minimum - started, 0)
+        units.append(_Unit(sorted(pods, key=lambda pod: pod.order), missing, moved_only, known, minimum > 1))
     units.sort(key=lambda unit: unit.order)
     places = list(accumulate(len(unit.pods) for unit in units))
     kept = bisect_right(places, MAX_PLACED)
@@ -377,8 +388,9 @@ class _Outcome:
         live: the cluster once those that start have started, each on the emptiest node.
     """
 
-    def __init__(self, live: LiveCluster, units: Sequence[_Unit]) -> None:
+    def __init__(self, live: LiveCluster, units: Sequence[_Unit], run: Mapping[tuple[str, ...], int]) -> None:
         self.judged: dict[Key, _Judged | None] = {}
+        self._run_already = run
         for unit in units:
             for pod in unit.pods:
                 self._read(pod, unit.group, live)
@@ -434,7 +446,22 @@ class _Outcome:
                 )
                 tries = {key: gang if each.fate is Fate.STARTS else each for key, each in tries.items()}
             found |= tries
-        return live, found
+        return live, found | dict(self._idle(units, found))
+
+    def _idle(self, units: Sequence[_Unit], found: Mapping[Key, _Try]) -> Iterator[tuple[Key, _Try]]:
+        """The pods that get a node, while others that they work with get none."""
+        works: dict[tuple[str, ...], list[Key]] = {}
+        for pod in (pod for unit in units if not unit.at_once for pod in unit.pods):
+            if pod.work and pod.key in self.judged:
+                works.setdefault(pod.work, []).append(pod.key)
+        for work, keys in works.items():
+            started = [key for key in keys if found[key].fate is Fate.STARTS]
+            if all(found[key].fate not in (Fate.WAITS, Fate.NEVER) for key in keys):
+                continue
+            run = self._run_already.get(work, 0)
+            gang = WaitingGang(len(keys) + run, run, len(keys), at_once=False)
+            reason = f"{gang.sentence}, but only {len(started) + run} of them get devices, and hold them"
+            yield from [(key, found[key]._replace(fate=Fate.IDLES, reason=reason)) for key in started]
 
     def _try(self, pod: _Pod, live: LiveCluster, full: set[object], *, emptiest: bool) -> tuple[LiveCluster, _Try]:
         judged = self.judged.get(pod.key)

@@ -17,6 +17,7 @@ STYLES = {
     Fate.STARTS: Style.GOOD,
     Fate.DEPENDS: Style.WARNING,
     Fate.UNKNOWN: Style.WARNING,
+    Fate.IDLES: Style.WARNING,
     Fate.WAITS: Style.PLAIN,
     Fate.NEVER: Style.BAD,
     Fate.ENDS: Style.BAD,
@@ -32,7 +33,7 @@ def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
         wide: list also what does not change.
     """
     starting = [pod for pod in found.waiting if pod.after is Fate.STARTS is not pod.before]
-    lost = [pod for pod in (*found.moved, *found.displaced) if pod.after is not Fate.STARTS]
+    lost = [pod for pod in (*found.moved, *found.displaced) if not pod.after.placed]
     terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} only with the change")
     _table([pod for pod in found.waiting if wide or pod.before is not pod.after], terminal)
     if found.moved:
@@ -66,6 +67,7 @@ WORDS = {  # of one pod, and of several
     Fate.STARTS: ("starts", "start"),
     Fate.DEPENDS: ("depends on the nodes of others", "depend on the nodes of others"),
     Fate.UNKNOWN: ("is not decided", "are not decided"),
+    Fate.IDLES: ("idles, as others of its job wait", "idle, as others of their job wait"),
     Fate.WAITS: ("waits", "wait"),
     Fate.NEVER: ("never fits", "never fit"),
     Fate.ENDS: ("ends", "end"),
