@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ PAST = "past"  # the webhook
 REVIEWED = "reviewed"
 MOVING = "moving"  # the same, with HAMi's names translated
 STRICT = "strict"  # the same, with the repairs off that a scenario needs
+GROUPS = {"Job": "batch/v1", "Deployment": "apps/v1"}
 STARTS = 12.0  # seconds; most pods need two
 MAX_SHOWN = 600  # characters of a difference
 NEVER = 5.0  # a pod that is pending after 25 cycles of the scheduler stays pending
@@ -81,8 +83,24 @@ def load() -> list[dict[str, Any]]:
 
 
 def manifest(scenario: dict[str, Any]) -> Object:
-    """The pod of a scenario."""
-    pod = scenario["pod"]
+    """The pod of a scenario, or the workload that makes several of it."""
+    pod = _pod(scenario["pod"])
+    if "workload" not in scenario:
+        return pod
+    kind, spec, labels = scenario["kind"], scenario["workload"], {"app": "life"}
+    template = {"metadata": pod["metadata"] | {"labels": labels}, "spec": pod["spec"]}
+    if kind == "Deployment":
+        spec = {"selector": {"matchLabels": labels}} | spec
+        template["spec"] = template["spec"] | {"restartPolicy": "Always"}
+    return {
+        "apiVersion": GROUPS[kind],
+        "kind": kind,
+        "metadata": {"name": "life"},
+        "spec": spec | {"template": template},
+    }
+
+
+def _pod(pod: dict[str, Any]) -> Object:
     main = _container("main", pod.get("limits"), pod.get("requests")) | pod.get("container", {})
     main["env"] = [{"name": name, "value": value} for name, value in pod.get("env", {}).items()]
     containers = [main, *(_container(f"more{at}", limits) for at, limits in enumerate(pod.get("more", ())))]
@@ -140,6 +158,51 @@ def observe(api: Api, namespace: str, pod: Object, expected: str) -> Seen:
         _delete(api, namespace)
 
 
+def observe_workload(api: Api, namespace: str, workload: Object, expected: str, update: str) -> Seen:
+    """Create a workload, and wait until so many of its pods run and wait as expected; then delete it.
+
+    Args:
+        api: a connection.
+        namespace: where to create it.
+        workload: a Job or Deployment.
+        expected: `2 Running, 1 Pending`.
+        update: its pods before an update of the template, likewise; empty if it is not updated.
+    """
+    path = f"/apis/{workload['apiVersion']}/namespaces/{namespace}/{workload['kind'].lower()}s"
+    created = api.post(path, workload)
+    if created.status != 201:
+        return Seen("Refused", created.message, warnings=created.warnings)
+    try:
+        if update:
+            seen = _settled(api, namespace, update)
+            if seen != update:
+                return Seen(f"before the update: {seen}", warnings=created.warnings)
+            changed = {"spec": {"template": {"metadata": {"annotations": {"updated": "true"}}}}}
+            assert api.merge(f"{path}/life", changed).status == 200
+        return Seen(_settled(api, namespace, expected), warnings=created.warnings)
+    finally:
+        now = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        api.send("DELETE", f"{path}/life", now)
+        while _counted(api, namespace):
+            time.sleep(0.1)
+
+
+def _settled(api: Api, namespace: str, expected: str) -> str:
+    """How many pods are in which phase: as expected, and still so when pending pods stay pending; or what else there is."""
+    began = since = time.monotonic()
+    while True:
+        seen, now = _counted(api, namespace), time.monotonic()
+        since = since if seen == expected else now
+        if now - since > NEVER or now - began > STARTS + NEVER:
+            return seen
+        time.sleep(0.1)
+
+
+def _counted(api: Api, namespace: str) -> str:
+    phases = [each["status"].get("phase", "Pending") for each in api.get(pods(namespace)).body["items"]]
+    return ", ".join(f"{count} {phase}" for phase, count in sorted(Counter(phases).items(), reverse=True))
+
+
 def _why_pending(api: Api, namespace: str, pod: Object) -> str:
     """What Kubernetes says of a pod that waits: its condition, then the events of it and of its group."""
     said = [each.get("message", "") for each in pod["status"].get("conditions", ())]
@@ -195,8 +258,15 @@ def play(api: Api, scenario: dict[str, Any]) -> tuple[Seen, Seen, list[str]]:
         what was seen without and with the webhook, and what differs from the scenario.
     """
     pod, then = manifest(scenario), scenario.get("then", {})
-    without = observe(api, PAST, pod, scenario["without"].get("phase", ""))
-    with_webhook = observe(api, scenario.get("namespace", REVIEWED), pod, then.get("phase", ""))
+    without, with_webhook = (
+        observe_workload(api, namespace, pod, phase, scenario.get("update", ""))
+        if "workload" in scenario
+        else observe(api, namespace, pod, phase)
+        for namespace, phase in (
+            (PAST, scenario["without"].get("phase", "")),
+            (scenario.get("namespace", REVIEWED), then.get("phase", "")),
+        )
+    )
     found = [differs(without, scenario["without"]), answer_differs(with_webhook, scenario["webhook"])]
     if then:
         found.append(differs(with_webhook, then))
@@ -211,8 +281,11 @@ def namespaces() -> list[Object]:
 def row(scenario: dict[str, Any], without: Seen, with_webhook: Seen) -> str:
     """A row of the table."""
     answer = scenario["webhook"]
-    verbs = (("refuses", "refused by"), ("repairs", "repaired by"), ("warns", "warned by"))
+    verbs = (("refuses", "refused by"), ("repairs", "repaired by"), ("warns", "warned by"), ("records", "recorded by"))
     said = [f"{verb} {', '.join(f'`{rule}`' for rule in answer[key])}" for key, verb in verbs if answer.get(key)]
+    said += [f"`review` of the file warns by {', '.join(f'`{rule}`' for rule in scenario['file'])}"] * (
+        "file" in scenario
+    )
     what = "; ".join(said) or ("refused by the API server" if "refused" in answer else "admitted")
     then = _cell(scenario.get("then"), with_webhook)
     return f"| {scenario['title']} | {_cell(scenario['without'], without)} | {what} | {then} |"

@@ -8,10 +8,13 @@ import pytest
 from tests.gpuless import life
 from tests.gpuless.assets import MEMORY_FACTOR
 from tests.reviewing import CONFIG, request, snapshot
+from webhook.document_review import review_document
+from webhook.inputs.documents import Document
 from webhook.outcome import Outcome
 from webhook.review.endpoints import review
 from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.snapshot import Snapshot
 
 SCENARIOS = life.load()
 READABLE = [scenario for scenario in SCENARIOS if scenario.get("rule") != "queue-missing"]  # which needs the queues
@@ -34,14 +37,27 @@ WITHOUT = {
 
 def answer(scenario: dict[str, Any]) -> Outcome:
     """What the webhook of the cluster decides."""
+    return review(request(life.manifest(scenario), namespace=namespace_of(scenario)), settings_of(scenario))
+
+
+def in_a_file(scenario: dict[str, Any]) -> Outcome:
+    """What `review` finds in a file with the pod, which nobody has dropped fields of."""
+    return review_document(
+        Document("life", life.manifest(scenario)), settings_of(scenario), namespace_of(scenario)
+    ).outcome
+
+
+def namespace_of(scenario: dict[str, Any]) -> str:
+    name: str = scenario.get("namespace", life.REVIEWED)
+    return name
+
+
+def settings_of(scenario: dict[str, Any]) -> Snapshot:
+    """The settings of the webhook of the cluster."""
     vgpu = replace(CONFIG.vgpu, memory_factor=MEMORY_FACTOR, overwrite_env=True)
     settings = scenario.get("config", {})
     vgpu = replace(vgpu, default_memory=settings.get("defaultMemory", 0), default_cores=settings.get("defaultCores", 0))
-    config = replace(CONFIG, vgpu=vgpu)
-    namespace = scenario.get("namespace", life.REVIEWED)
-    return review(
-        request(life.manifest(scenario), namespace=namespace), snapshot("mock-a100", config=config, **life.POLICY)
-    )
+    return snapshot("mock-a100", config=replace(CONFIG, vgpu=vgpu), **life.POLICY)
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=lambda scenario: scenario["title"])
@@ -57,6 +73,10 @@ def test_the_engine_answers_as_on_the_cluster(scenario: dict[str, Any]):
         assert set(denied) == set(expected.get("refuses", ()))
     assert set(expected.get("repairs", ())) <= set(outcome.mutations)
     assert set(expected.get("warns", ())) <= set(told)
+    recorded = {each.rule for each in outcome.violations if each.level is Level.AUDIT}
+    assert set(expected.get("records", ())) <= recorded
+    in_file = {each.rule for each in in_a_file(scenario).violations}
+    assert set(scenario.get("file", ())) <= in_file
 
 
 def test_every_repair_and_every_rule_that_refuses_has_a_scenario():
