@@ -198,7 +198,7 @@ def test_a_page(user: User, path: str, subtests: pytest.Subtests):
     user.allow_error_statuses(*[404] * (path == NOWHERE))
 
 
-@pytest.mark.parametrize("path", ["/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"])
+@pytest.mark.parametrize("path", ["/decisions/999999999", "/rules/nothing", "/decisions?before=yesterday"])
 def test_an_error_page_explains_the_error_and_has_links(user: User, path: str):
     user.open(path)
     an_error_is_explained(user)
