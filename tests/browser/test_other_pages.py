@@ -47,6 +47,24 @@ def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
     assert user.all(".drawing")
 
 
+def test_a_table_is_sorted_by_its_heads(user: User):
+    user.open("/fleet")
+    table = ".family:first-of-type [data-sortable]:not(.types)"
+    memory = f"{table} th:nth-child(5) button"
+    cells = f"{table} td:nth-child(5)"
+    user.find(memory).send_keys(Keys.ENTER)
+    found = [float(text.split()[0]) for text in user.texts(cells)]
+    assert len(found) == 4
+    assert found == sorted(found)
+    assert user.find(f"{table} th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    user.click(memory)
+    assert [float(text.split()[0]) for text in user.texts(cells)] == found[::-1]
+    assert user.find(f"{table} th[aria-sort]").get_attribute("aria-sort") == "descending"
+    user.write("input[name=name]", "gpu-*")
+    user.until(lambda: not user.all("#family-ascend"))
+    assert user.all(memory)  # also in the fresh result
+
+
 def test_rules_show_their_levels_by_namespace(policy_user: User):
     policy_user.open("/rules")
     assert len(policy_user.all(RULES)) > 20

@@ -8,6 +8,7 @@ for (let left = TRIES; left > 0; left--) {
   const fresh = await result(address);
   if (!fresh) break;
   document.getElementById("result").replaceWith(fresh);
+  dispatchEvent(new CustomEvent("result"));
 }
 
 async function result(address) {
