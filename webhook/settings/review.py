@@ -15,11 +15,13 @@ from webhook.devices.families import Family
 from webhook.errors import ConfigError, Mistakes
 from webhook.lenient import obj, text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
+from webhook.policy.levels import Effective
 from webhook.policy.warnings import warnings_of
 from webhook.results import CheckResult, Status
 from webhook.review.verdict import decision_id, not_reviewed
 from webhook.rules import limits
 from webhook.rules.choices import DENY, Level
+from webhook.rules.context import KnownCluster
 from webhook.rules.validate import quota_memory
 from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, POLICY, SCHEDULER, DocumentSetting
 from webhook.snapshot import Snapshot
@@ -189,11 +191,16 @@ _CONFIG_MAPS: Mapping[str, Callable[[Request, Snapshot], Found | None]] = {
 
 
 def _quota(request: Request, snapshot: Snapshot) -> Found | None:
-    policy, raw = snapshot.policy.of(request.namespace), request.object or {}
-    if policy.exempt or _unchanged(request) or not limits.names_devices(obj(raw, "spec", "hard"), snapshot):
+    effective, raw = snapshot.policy.of(request.namespace), request.object or {}
+    if effective.exempt or _unchanged(request) or not limits.names_devices(obj(raw, "spec", "hard"), snapshot):
         return None
-    compared = policy.levels[quota_memory.check.id] in (DENY, Level.WARN)
-    return _limits(DOUBTFUL_QUOTA, limits.of_quota(raw, snapshot, compared=compared))
+    return _limits(DOUBTFUL_QUOTA, limits_of_quota(raw, effective, snapshot))
+
+
+def limits_of_quota(raw: Mapping[str, Any], effective: Effective, cluster: KnownCluster) -> limits.Found:
+    """What a ResourceQuota does not limit, under the policy of its namespace; nothing in an exempt one."""
+    compared = effective.levels[quota_memory.check.id] in (DENY, Level.WARN)
+    return iter(()) if effective.exempt else limits.of_quota(raw, cluster, compared=compared)
 
 
 def _queue(request: Request, snapshot: Snapshot) -> Found | None:

@@ -50,6 +50,7 @@ def test_files_with_one_object_are_read_from_folders(read, tmp_path):
     for check in (
         "queues",
         "queue-limits",
+        "quota-limits",
         "device-classes",
         "other-webhooks",
         "volcano-admission",

@@ -24,7 +24,7 @@ _EPILOG = """
 Without files it reads the cluster: in a pod as the pod's service account, elsewhere as kubectl would. It changes nothing.
 What it may not read is listed as not checked. The files hold what kubectl printed:
   kubectl get nodes,configmaps,daemonsets,deployments,services,endpointslices -A -o yaml > DIR/objects.yaml
-  kubectl get queues,podgroups -A -o yaml > DIR/queues.yaml
+  kubectl get queues,podgroups,resourcequotas -A -o yaml > DIR/queues.yaml
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > DIR/configurations.yaml
   kubectl get deviceclasses -o yaml > DIR/classes.yaml
   kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml > DIR/fallback.yaml

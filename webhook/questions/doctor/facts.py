@@ -57,6 +57,7 @@ class ObjectKind(StrEnum):
     QUEUE = "Queue"
     POD_GROUP = "PodGroup"
     DEVICE_CLASS = "DeviceClass"
+    RESOURCE_QUOTA = "ResourceQuota"
     VALIDATING_POLICY = "ValidatingAdmissionPolicy"
     VALIDATING_POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
 

@@ -71,6 +71,7 @@ _FIRST = (
     ObjectKind.DEPLOYMENT,
     ObjectKind.DAEMON_SET,
     ObjectKind.POD_GROUP,
+    ObjectKind.RESOURCE_QUOTA,
 )
 _ALL: Mapping[str, str] = MappingProxyType({})
 _PENDING = {"fieldSelector": "status.phase=Pending"}

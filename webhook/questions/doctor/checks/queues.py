@@ -3,19 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.devices.fleet import build_fleet
 from webhook.lenient import objs, text
 from webhook.questions.doctor.check import known, need
-from webhook.questions.doctor.facts import Object, ObjectKind, name_of, place_of
+from webhook.questions.doctor.facts import Object, ObjectKind, place_of
 from webhook.questions.doctor.setup import Setup
 from webhook.results import CheckResult, Results, broken, listed, warning
-from webhook.rules import limits
-from webhook.rules.context import KnownCluster
-from webhook.settings.snapshot import read_nodes
-from webhook.settings.table import DEVICE_CLASSES, QUEUES
+from webhook.settings.table import QUEUES
 from webhook.texts import counted
-from webhook.volcano.collections import Collections
-from webhook.volcano.device_classes import DeviceClasses
 from webhook.volcano.queues import DEFAULT, ROOT, Queue, Queues
 from webhook.volcano.target import Target
 
@@ -27,7 +21,7 @@ def queues(setup: Setup) -> Results:
     conf = known(setup.conf).conf
     if not conf.limits_queues:
         return "no plugin of the scheduler limits queues"
-    every = _queues(setup)
+    every = read_queues(setup)
     number = setup.config.vgpu.number_name
     target = replace(setup.target, scheduler=conf)
     why = {name: _obstacle(queue, every, number, target) for name, queue in every.by_name.items()}
@@ -62,30 +56,11 @@ def hierarchy(setup: Setup) -> Results:
     conf = known(setup.conf)
     if not conf.conf.nests_queues:
         return f"{conf.place}: queues are not hierarchical"
-    every = _queues(setup)
+    every = read_queues(setup)
     yield from _detached(every)
     yield from _in_parents(setup, every)
     need(setup.facts.gap(ObjectKind.POD_GROUP))
     return "all queues hang below the queue root, and no PodGroup is in a queue with children"
-
-
-def queue_limits(setup: Setup) -> Results:
-    """What queues limit of devices is counted, and enough for a pod."""
-    every, conf = _queues(setup), known(setup.conf).conf
-    need(setup.facts.gap(ObjectKind.NODE))
-    target = replace(setup.target, scheduler=conf)
-    nodes = read_nodes(setup.facts.all(ObjectKind.NODE), setup.config)
-    fleet = build_fleet(nodes, setup.config, target)
-    collections = Collections(
-        every, classes=DeviceClasses(DEVICE_CLASSES.kept(setup.facts.all(ObjectKind.DEVICE_CLASS)))
-    )
-    cluster = KnownCluster(
-        config=setup.config, policy=setup.policy, target=target, fleet=fleet, collections=collections
-    )
-    for raw in sorted(setup.facts.all(ObjectKind.QUEUE), key=name_of):
-        for _, found in limits.of_queue(raw, cluster):
-            yield replace(found, message=f"queue {name_of(raw)}: {found.message}")
-    return "what queues limit of devices is counted"
 
 
 def _detached(every: Queues) -> Iterator[CheckResult]:
@@ -134,6 +109,7 @@ def _owner(group: Object) -> str:
     return f"{kind} {text(group, 'metadata', 'namespace')}/{name}" if kind and name else f"PodGroup {place_of(group)}"
 
 
-def _queues(setup: Setup) -> Queues:
+def read_queues(setup: Setup) -> Queues:
+    """All queues, or the check ends."""
     need(setup.facts.gap(ObjectKind.QUEUE))
     return Queues(QUEUES.kept(setup.facts.all(ObjectKind.QUEUE)))
