@@ -117,7 +117,7 @@ def test_the_page_counts_as_the_command_does(client: Any, run: Any):
         slices.append(sum(card["split"] or 1 for card in node["cards"]))
         assert re.search(rf"{node['name']}(?s:.*?)\b{slices[0]}/{slices[1]} ", shown), node["name"]
     (total,) = [one for one in told["totals"] if one["accounted"] != one["assigned"]]
-    assert f"live pods hold {total['assigned']['slices']} slices, {total['assigned']['memory']} MiB" in shown
+    assert f"Live pods hold {total['assigned']['slices']} slices, {total['assigned']['memory']} MiB" in shown
 
 
 @needs("why")
