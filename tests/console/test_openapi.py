@@ -45,8 +45,8 @@ def client():
     follower = LogFollower(str(SAMPLES / "audit.jsonl"))
     follower.look()
     settings = Fixed(sample_parts())
-    given = {"doctor_from": SAMPLES / "cluster", "tls_cert": SAMPLES / "fleet.yaml"}  # the latter is no certificate
-    state = ConsoleState(settings, follower, followed(replace(sample_sources(settings), given=given)))
+    files = {"certificate": SAMPLES / "fleet.yaml", "given": {"doctor_from": SAMPLES / "cluster"}}  # the first is none
+    state = ConsoleState(settings, follower, followed(replace(sample_sources(settings), **files)))
     yield create_app(state).test_client()
     follower.stop()
 

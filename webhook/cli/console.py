@@ -16,7 +16,7 @@ from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
-from webhook.cli.options import File, store_option
+from webhook.cli.options import FILE, File, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import exposition, sections
@@ -76,6 +76,9 @@ def section_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
     "cluster, with --cluster; can be repeated."
 )
+@click.option(
+    "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
+)
 @section_options
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
@@ -86,6 +89,7 @@ def command(
     audit_log: str | None,
     store: str | None,
     pod_files: tuple[Path, ...],
+    tls_cert: Path | None,
     settings: SettingsOptions,
     **given: Any,
 ) -> None:
@@ -113,6 +117,7 @@ def command(
             settings.raw_nodes,
             cluster,
             settings.client if cluster else None,
+            tls_cert,
             given,
         )
         followed = {question: section.follow(sources) for question, section in sections().items()}

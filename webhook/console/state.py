@@ -39,6 +39,7 @@ class Sources:
         nodes: the nodes as they are.
         cluster: how to reach the cluster; None if none is read.
         connect: makes a client of it.
+        certificate: the serving certificate of the webhook, a PEM file; None if the console does not see it.
         given: the values of the options that the questions add to the command.
     """
 
@@ -48,6 +49,7 @@ class Sources:
     nodes: Callable[[], Iterable[Any]] = tuple
     cluster: ClusterOptions | None = None
     connect: "Callable[[], Client] | None" = None
+    certificate: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
 
 

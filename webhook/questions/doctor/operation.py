@@ -46,9 +46,6 @@ class Examined(NamedTuple):
 
 OPTIONS = (
     click.option(
-        "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
-    ),
-    click.option(
         "--doctor-from",
         type=FILE,
         metavar="DIR",
@@ -65,7 +62,7 @@ def follow(sources: Sources) -> Examined:
         examiner = Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))
     elif connect is not None:
         examiner = Examiner("the cluster", lambda: (facts_from_cluster(connect(), datetime.now(UTC), None), []))
-    return Examined(examiner, sources.given.get("tls_cert"))
+    return Examined(examiner, sources.certificate)
 
 
 def followed(state: ConsoleState) -> Examined:
