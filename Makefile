@@ -67,7 +67,7 @@ fuzz: $(READY) ## look for inputs that break an invariant of tests/fuzz; KIND is
 
 docs: $(READY) ## update the generated parts of the documentation, and build its site in site/
 	@$(BIN)/python -m tests.docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@$(BIN)/zensical build --strict
 
 releases: $(READY) ## compare the verdicts with the allocation code of releases of Volcano; ORACLES is the folder of the programs
 	@$(BIN)/python -m tests.releases $(ORACLES)
@@ -92,7 +92,7 @@ screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium a
 	@$(BIN)/python -m tests.browser.screenshots
 
 lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
-	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fast,fuzz]'
+	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fuzz]'
 	@$(BIN)/pip freeze --exclude-editable --exclude pip --exclude setuptools --exclude uv > constraints.txt
 	@$(MAKE) --no-print-directory image-lock
 
@@ -102,7 +102,7 @@ image-lock: $(READY) ## lock by hash what the image installs: deploy/requirement
 		--constraints constraints.txt pyproject.toml -o deploy/requirements.txt
 
 clean: ## remove the virtual environment and all caches
-	rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache build site *.egg-info .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): EXTRA := [dev]
