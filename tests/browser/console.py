@@ -12,7 +12,7 @@ from tests.server.program import COMMAND, free_port, until
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "webhook" / "samples"
-SAMPLE = ("--sample", "--doctor-from", str(SAMPLES / "cluster"))
+SAMPLE = ("--sample",)
 DIRECT = build_opener(ProxyHandler({}))
 
 

@@ -62,7 +62,6 @@ def _run(directory: Path, port: int, console_port: int, terminal: Terminal, *, o
     audit, ca, certificate = directory / "audit.jsonl", directory / store.CA, directory / store.CERTIFICATE
     serve = ["serve", "--standalone", "--bind", f"127.0.0.1:{port}", "--state-dir", str(directory)]
     console = ["console", "--sample", "--bind", f"127.0.0.1:{console_port}", "--tls-cert", str(certificate)]
-    console += ["--doctor-from", str(SAMPLES / "cluster")]  # a sample cluster with some faults
     for each in (serve, console):
         each += ["--audit-log", str(audit)]
 

@@ -11,7 +11,7 @@ from webhook.cluster.watcher import SettingsWatcher
 from webhook.inputs.files import parse_document
 from webhook.live import LiveSource
 from webhook.policy.policy import parse_policy
-from webhook.settings.files import is_sample
+from webhook.settings.files import SAMPLE_PODS, is_sample
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.trial import try_out
@@ -51,6 +51,11 @@ class Sources:
     connect: "Callable[[], Client] | None" = None
     certificate: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the pods are this program's sample pods, and so the nodes are its sample fleet."""
+        return self.pod_files == (SAMPLE_PODS,)
 
 
 @dataclass(frozen=True, slots=True)

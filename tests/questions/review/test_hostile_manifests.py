@@ -153,7 +153,7 @@ EVIL = (
     "a\u2028b\u2029c\u0085d",
     "--><!--]]>",
 )
-OURS = {f"/static/{name}.js" for name in ("theme", "live", "times", "playground", "share")}
+OURS = {f"/static/{name}.js" for name in ("theme", "live", "times", "playground", "share", "sort")}
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
 

@@ -14,7 +14,7 @@ from webhook.emit import ResponseModel
 from webhook.questions.doctor.examiner import Examination, Examiner
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.results import CheckResult, Status
-from webhook.settings.files import is_sample
+from webhook.settings.files import SAMPLES, is_sample
 
 MAX_WAIT_SECONDS = 30.0
 MAX_RESULTS = 500
@@ -49,7 +49,8 @@ OPTIONS = (
         "--doctor-from",
         type=FILE,
         metavar="DIR",
-        help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster.",
+        help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster, or a "
+        "sample cluster, with --sample.",
     ),
 )
 
@@ -57,6 +58,8 @@ OPTIONS = (
 def follow(sources: Sources) -> Examined:
     """Take what there is to examine."""
     directory, connect = sources.given.get("doctor_from"), sources.connect
+    if directory is None and connect is None and sources.is_sample:
+        directory = SAMPLES / "cluster"  # it has some faults
     examiner = None
     if directory is not None:
         examiner = Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))
