@@ -221,8 +221,10 @@ def test_start_waits_for_a_snapshot_with_what_became_known_while_one_was_built(
     read = ClusterSources.read
 
     def read_slowly(sources: ClusterSources) -> Any:
-        # Then device config and policy are known, so reading begins to follow the nodes.
-        until(lambda: all(api.requests_for(config_maps(each), watch=True) for each in (OWN, *DEVICE_CONFIG_NAMESPACES)))
+        # Then all four ConfigMaps are listed: device config (two), policy and scheduler. So reading knows them, and begins to
+        # follow the nodes.
+        places = (OWN, *DEVICE_CONFIG_NAMESPACES)
+        until(lambda: sum(len(api.requests_for(config_maps(each), watch=True)) for each in places) >= 4)
         found = read(sources)
         until(lambda: sources.complete)
         return found
