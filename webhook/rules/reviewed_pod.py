@@ -243,10 +243,11 @@ class ReviewedPod(DevicePod):
             for part in (container.limits, container.requests):
                 if not listed.keys().isdisjoint(part):
                     found |= {name: listed[name] for name in part if name in listed and quantity.whole(part[name]) != 0}
+        if not found or not self.cluster.knows_offers:
+            return {}
         classes = self.cluster.collections.classes
         elsewhere = {names.NVIDIA_GPU, *(classes.by_resource if classes is not None else ())}  # the first: family-mixed
-        known = bool(found) and self.cluster.knows_offers
-        return {name: nodes for name, nodes in found.items() if name not in elsewhere} if known else {}
+        return {name: nodes for name, nodes in found.items() if name not in elsewhere}
 
     @computed_once
     def served_elsewhere(self) -> frozenset[str]:
