@@ -117,11 +117,16 @@ def scan(state: ConsoleState, namespace: Namespace = "", refresh: Refresh = Fals
 
 def _scanned(inputs: SnapshotInputs, read: Read) -> Scanned:
     at, complaints = datetime.now(UTC), list[str]()
-    done = Scan(inputs, complaints.append, ScanScope())
+
+    def complain(text: str) -> None:
+        if len(complaints) < MAX_COMPLAINTS:
+            complaints.append(text)
+
+    done = Scan(inputs, complain, ScanScope())
     try:
-        done.read(read(inputs, complaints.append))
+        done.read(read(inputs, complain))
     except WebhookError as error:
-        complaints.append(str(error))
+        complain(str(error))
     tally = done.tally
     order = [Level.DENY, Level.WARN, Level.AUDIT, None]
     return Scanned(
@@ -133,6 +138,6 @@ def _scanned(inputs: SnapshotInputs, read: Read) -> Scanned:
             "requesting": tally.requesting,
             "findings": {level: tally.findings[level] for level in Level if tally.findings[level]},
             "notes": (*not_reviewed(tally), *unchecked(tally, nodes_known=done.nodes_known)),
-            "complaints": tuple(complaints[:MAX_COMPLAINTS]),
+            "complaints": tuple(complaints),
         },
     )
