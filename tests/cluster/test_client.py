@@ -95,8 +95,11 @@ def test_a_watch_yields_every_change_and_ends_at_its_timeout(api: ApiServer, cli
 
 
 def test_events_come_while_the_watch_is_open(api: ApiServer, client: Client):
-    events = client.watch(NODES, "", 30)
-    threading.Timer(0.1, api.put, (NODES, node("later"))).start()
+    (page,) = client.pages(NODES)
+    api.put(NODES, node("before"))
+    events = client.watch(NODES, page.resource_version, 30)
+    assert next(events)[1]["metadata"]["name"] == "before"
+    api.put(NODES, node("later"))
     assert next(events)[1]["metadata"]["name"] == "later"
     events.close()
 
