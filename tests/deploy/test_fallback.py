@@ -118,14 +118,14 @@ def of_case(settings: str) -> list[Both]:
     case = json.loads(settings)
     policy = case.get("policy") or {}
     policies = [policy] if policy.get("rules") else [policy, policy | STRICT]
-    snapshot = rule_cases._snapshot(case)
+    snapshot = rule_cases.snapshot_of(case)
     return [Both(snapshot, parse_policy(each, "policy")) for each in policies]
 
 
 @each_case("rule,case", OF_PODS, ids=lambda one: one[1]["name"])
 def test_cases(rule: str, case: dict[str, Any]):
     """Those of other rules, whose settings matter to no fallback policy, all with the same settings."""
-    admission_request = rule_cases._request(case)
+    admission_request = rule_cases.request_of(case)
     document = request(
         admission_request.object,
         admission_request.operation,

@@ -45,12 +45,11 @@ class Explaining:
         """Whether all requests of a pod fit."""
         return all(isinstance(verdict, Fits) for verdict in self.verdicts(raw))
 
-    def explain(self, raw):
+    def explain(self, raw, search=None):
         """The explanations of a pod, one for each kind of device."""
         view = PodView(raw)
-        nodes = view.selector
-        pod = DevicePod(view, self.family.config)
-        return list(PlacementRequest("", pod, self.family, nodes, nodes, self.denies).explain(self.part))
+        pod, nodes = DevicePod(view, self.family.config), view.selector
+        return list(PlacementRequest("", pod, self.family, nodes, nodes, self.denies, search).explain(self.part))
 
     def shapes(self, raw):
         """The explanation of each shape for a pod with one kind of device."""

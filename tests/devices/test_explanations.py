@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.devices.explaining import Explaining, apply_change, format_change, is_cut_short, requesting
 from webhook import names
-from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.explanation import MAX_SHAPES
+from webhook.devices.nearest import ChangeSearch
 from webhook.devices.nodes import Node
 from webhook.devices.verdict import Reason
 
@@ -159,11 +159,10 @@ def test_too_many_kinds_of_npus_are_unknown():
     assert [sentence.text for sentence in explanation.sentences] == ["a node registers too many kinds of NPUs"]
 
 
-def test_an_interrupted_search_is_reported(monkeypatch):
-    monkeypatch.setattr(nearest, "MAX_STEPS", 2)
-    (explanation,) = shapes_of("gpushare", gpushare((None, 90), (None, 30)), FOUR)
-    assert explanation.change is None
-    assert is_cut_short(explanation)
+def test_an_interrupted_search_is_reported():
+    (explained,) = Explaining("gpushare", [FOUR], CONFIG).explain(gpushare((None, 90), (None, 30)), ChangeSearch(2))
+    assert explained.shapes[0].change is None
+    assert is_cut_short(explained.shapes[0])
 
 
 def test_the_number_of_explained_shapes_is_bounded():

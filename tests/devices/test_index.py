@@ -12,32 +12,23 @@ from tests.devices import reference
 from tests.examples import examples
 from tests.pod.test_selectors import MALFORMED
 from tests.timing import within
-from webhook.devices import nodes
-from webhook.devices.nodes import Index, Node
-from webhook.pod import selectors
+from webhook.devices.nodes import MAX_COMPARED, Index, Node
 from webhook.pod.selectors import (
     COMPARISON_COST,
     MAX_REQUIREMENTS,
     NodeSelector,
     Operator,
     Requirement,
+    read_selector,
 )
-from webhook.pod.view import PodView
 
 thorough = examples(100)
 fleets = st.lists(st.builds(Node, st.sampled_from(strategies.NODE_NAMES), strategies.labels), max_size=12)
 
 
-@pytest.fixture(params=[nodes.MAX_LISTED, 1], ids=["listed", "bits"])
-def storage(request, monkeypatch):
-    """The index stores the nodes with a value of a label as lists, or as bits; no selector is too long."""
-    monkeypatch.setattr(nodes, "MAX_LISTED", request.param)
-    monkeypatch.setattr(selectors, "MAX_REQUIREMENTS", 10**6)
-
-
-def matched(spec, index):
+def matched(spec, index, most=MAX_REQUIREMENTS):
     """The numbers of the nodes that a pod's spec matches."""
-    selector = PodView({"spec": spec}).selector
+    selector = read_selector(spec, most)
     all_numbers = set(range(len(index.names)))
     return all_numbers if selector is None else members(index.selected(selector), all_numbers)
 
@@ -52,13 +43,12 @@ def term(*expressions):
 
 
 @thorough
-@pytest.mark.usefixtures("storage")
 @given(fleets, st.lists(strategies.selectors, min_size=1, max_size=3))
 def test_a_selector_matches_the_nodes_that_kubernetes_matches(fleet, specs):
-    index = Index(fleet)
+    indexes = [Index(fleet), Index(fleet, listed=1)]  # the nodes with a value of a label as lists, and as bits
     for spec in specs + specs:  # the second result comes from the cache
         expected = {i for i, node in enumerate(fleet) if reference.matches(spec, node.name, node.labels)}
-        assert matched(spec, index) == expected
+        assert [matched(spec, index, 10**6) for index in indexes] == [expected] * 2
 
 
 @thorough
@@ -93,9 +83,8 @@ def test_a_malformed_selector_matches_every_node(spec):
     assert matched(spec, Index([Node("n0", {"zone": "a"}), Node("n1")])) == {0, 1}
 
 
-def test_values_with_many_nodes_are_joined(monkeypatch):
-    monkeypatch.setattr(nodes, "MAX_LISTED", 1)
-    index = Index([Node(f"n{i}", {"zone": zone}) for i, zone in enumerate("aabbccd")])
+def test_values_with_many_nodes_are_joined():
+    index = Index([Node(f"n{i}", {"zone": zone}) for i, zone in enumerate("aabbccd")], listed=1)
     assert matched(term({"key": "zone", "operator": "In", "values": ["a", "b", "d"]}), index) == {0, 1, 2, 3, 6}
     assert matched(term({"key": "zone", "operator": "Exists"}), index) == set(range(7))
 
@@ -107,20 +96,21 @@ def test_a_duplicate_node_in_a_file_is_found_twice():
 
 
 @pytest.mark.parametrize("operator, expected", [("Gt", {1, 2}), ("Lt", {0})])
-def test_gt_and_lt_match_every_value_of_a_label_with_too_many_values(operator, expected, monkeypatch):
-    sizes = {"n0": "1", "n1": "5", "n2": "7", "n3": "4"}
-    index = Index([*(Node(name, {"size": size}) for name, size in sizes.items()), Node("n4")])
+def test_gt_and_lt_match_every_value_of_a_label_with_too_many_values(operator, expected):
+    fleet = [*(Node(f"n{number}", {"size": size}) for number, size in enumerate("1574")), Node("n4")]
     spec = term({"key": "size", "operator": operator, "values": ["4"]})
-    assert matched(spec, index) == expected
-    monkeypatch.setattr(nodes, "MAX_COMPARED", 2)
-    assert matched(spec, Index([Node(name, {"size": name}) for name in "123"] + [Node("4")])) == {0, 1, 2}
+    assert matched(spec, Index(fleet, compared=4)) == expected
+    assert matched(spec, Index(fleet, compared=3)) == {0, 1, 2, 3}
 
 
-def test_the_cache_of_selectors_is_bounded():
-    index = Index([Node("n0", {"zone": "a"})])
-    for number in range(3 * nodes.MAX_REMEMBERED):
-        index.selected(NodeSelector((Requirement("zone", Operator.IN, (str(number),)),)))
-    assert len(index._known) <= nodes.MAX_REMEMBERED
+def test_a_few_selectors_are_remembered():
+    index = Index([Node(f"n{number}", {"zone": "a"}) for number in range(100)], remembered=2)
+    first, second, third = (NodeSelector((Requirement("zone", Operator.NOT_IN, (word,)),)) for word in "bcd")
+    bits = index.selected(first)
+    index.selected(second)
+    assert index.selected(first) is bits
+    index.selected(third)
+    assert index.selected(first) is not bits
 
 
 # --- cost -----------------------------------------------------------------------------------------------------------
@@ -132,11 +122,12 @@ NODES, LABELS = 50_000, 20
 def large():
     """A large fleet, with labels of few and of many values."""
     order = random.Random(7)
-    values = [98 if label % 2 else nodes.MAX_COMPARED for label in range(LABELS)]
-    return Index(
+    values = [98 if label % 2 else MAX_COMPARED for label in range(LABELS)]
+    fleet = (
         Node(f"n{i}", {f"label-{label}": str(order.randrange(most)) for label, most in enumerate(values)})
         for i in range(NODES)
     )
+    return Index(fleet, remembered=1)
 
 
 def costly():
@@ -154,11 +145,11 @@ def costly():
 def test_the_most_expensive_selectors_are_fast(large, requirements):
     selector = NodeSelector(terms=(tuple(Requirement(*each) for each in requirements),))
     written = [{"key": key, "operator": operator, "values": list(values)} for key, operator, values in requirements]
-    assert PodView({"spec": term(*written)}).selector == selector
+    assert read_selector(term(*written)) == selector
     large.selected(selector)  # some data of a label is computed once
 
     def selected() -> None:
-        large._known.clear()
+        large.selected(NodeSelector())  # takes the place of the other one
         large.selected(selector)
 
     within(0.1, selected)

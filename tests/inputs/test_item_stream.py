@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from webhook.errors import ConfigError
-from webhook.inputs import objects as item_stream
 from webhook.inputs.objects import ItemStream
 
 
@@ -96,10 +95,7 @@ def test_objects_before_an_error_are_read():
         next(stream)
 
 
-def test_an_endless_object_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(item_stream, "CHUNK", 100)
-    monkeypatch.setattr(item_stream, "MAX_OBJECT", 1000)
-
+def test_an_endless_object_is_refused_before_it_fills_the_memory():
     class Endless(io.RawIOBase):
         returned = 0
 
@@ -109,17 +105,15 @@ def test_an_endless_object_is_refused_before_it_fills_the_memory(monkeypatch: py
             return b'{"a":"'.ljust(size, b"x") if size == self.returned else b"x" * size
 
     with pytest.raises(ConfigError, match="a value cannot be read near"):
-        list(ItemStream(Endless(), "file"))  # type: ignore[arg-type]
+        list(ItemStream(Endless(), "file", chunk=100, largest=1000))  # type: ignore[arg-type]
 
 
-def test_the_buffer_does_not_grow_with_the_file():
-    """The buffer has a few chunks at most."""
-    item = to_text({"kind": "Pod", "text": "x" * 10_000}, None)
-    text = '{"items":[' + ",".join([item] * 500) + "]}"
-    stream = ItemStream(io.BytesIO(text.encode()), "file")
-    buffered = [len(stream._text) for _ in stream]
-    assert len(buffered) == 500
-    assert max(buffered) < 3 * item_stream.CHUNK
+def test_a_few_chunks_are_read_ahead():
+    item = to_text({"kind": "Pod", "text": "x" * 100}, None)
+    file = io.BytesIO(('{"items":[' + ",".join([item] * 500) + "]}").encode())
+    ahead = [file.tell() - number * len(item) for number, _ in enumerate(ItemStream(file, "file", chunk=1000))]
+    assert len(ahead) == 500
+    assert max(ahead) < 3000
 
 
 def test_a_number_across_two_chunks_is_one_number():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.reviewing import request, snapshot
-from webhook.policy.levels import Source, Sourced
+from webhook.policy.levels import REMEMBERED, Source, Sourced
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
 from webhook.rules.choices import Level
@@ -51,19 +51,21 @@ def test_the_last_matching_entry_decides(namespace, card_count, number_zero, exe
     assert effective.exempt is exempt
 
 
-def test_the_cache_of_namespaces_is_bounded():
-    table = parse({"namespaces": NAMESPACES})
-    for index in range(3000):
+def test_some_namespaces_are_remembered():
+    exception = {"names": ["a"], "rules": ["card-count"], "until": "2026-12-31", "reason": "r", "owner": "o"}
+    table = parse({"namespaces": NAMESPACES, "exceptions": [exception | {"namespace": "team-0"}]})
+    first = table.of("team-0")
+    for index in range(REMEMBERED):
+        assert table.of("team-0") is first
         assert table.of(f"team-{index}").levels["card-count"] is Level.WARN
-    assert len(table._known) <= 1024
+    table.of("team-more")
+    assert table.of("team-0") is not first
 
 
 def test_what_was_asked_before_makes_no_difference():
     asked, fresh = snapshot(), snapshot()
     limits = {"volcano.sh/vgpu-number": "1"}
     review(request({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}), asked)
-    assert asked.policy._known
-    assert asked.policy.of("default")._known
     assert asked.policy == fresh.policy
     assert repr(asked.policy) == repr(fresh.policy)
     assert asked.policy.of("default") == fresh.policy.of("a")

@@ -26,7 +26,8 @@ from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, review, validate
-from webhook.review.repair import Repair, describe
+from webhook.review.repair import describe
+from webhook.review.workloads import validate_workload
 from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs
@@ -229,43 +230,33 @@ def vcjob(*templates: dict[str, Any], operation: str = "CREATE") -> Any:
     return request({"spec": {"tasks": tasks}}, group="batch.volcano.sh", kind="Job", operation=operation)
 
 
-class CountedBudget(SearchBudget):
-    """A budget that adds up the steps of all its instances."""
-
-    spent = 0
-
-    def spend(self, steps: int) -> bool:
-        CountedBudget.spent += steps
-        return super().spend(steps)
+def validated(steps: int, *templates: dict[str, Any]) -> tuple[Outcome, int]:
+    """The outcome of a job with so many steps, and how many it takes."""
+    budget = SearchBudget(steps)
+    return validate_workload(vcjob(*templates), USUAL, USUAL.policy.of("default"), None, budget), steps - budget.left
 
 
-def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyPatch):
+def test_all_templates_of_a_request_share_one_budget():
     """Templates beyond the budget are unknown, so they have no findings."""
     limit = WORK_LIMIT // 3
-    monkeypatch.setattr("webhook.review.workloads.SearchBudget", CountedBudget)
-    monkeypatch.setattr("webhook.review.workloads.WORK_LIMIT", limit)
     templates = [hard_template(variant) for variant in range(400)]
-    alone = [validate(vcjob(template), USUAL) for template in templates[:40]]
-    cost, CountedBudget.spent = CountedBudget.spent, 0
-    assert cost / 40 * 400 > 2 * limit, "the templates are too cheap for this test"
-    outcome = validate(vcjob(*templates), USUAL)
+    alone = [validated(limit, template) for template in templates[:40]]
+    assert sum(spent for _, spent in alone) / 40 * 400 > 2 * limit, "the templates are too cheap for this test"
+    outcome, spent = validated(limit, *templates)
     assert outcome.allowed
-    assert limit < CountedBudget.spent < 2 * limit, "templates beyond the budget cost little"
-    assert {violation.rule for violation in outcome.violations} <= {v.rule for each in alone for v in each.violations}
+    assert limit < spent < 2 * limit, "templates beyond the budget cost little"
+    assert {violation.rule for violation in outcome.violations} <= {
+        v.rule for each, _ in alone for v in each.violations
+    }
 
 
-def test_equal_templates_are_reviewed_once_and_each_has_the_findings(monkeypatch: pytest.MonkeyPatch):
-    judged: list[Any] = []
-
-    def counted(*arguments: Any) -> Any:
-        judged.append(arguments)
-        return Repair(*arguments)
-
-    monkeypatch.setattr("webhook.review.workloads.Repair", counted)
+def test_equal_templates_are_reviewed_once_and_each_has_the_findings():
+    one, other = hard_template(0), hard_template(1)
+    spent = [validated(WORK_LIMIT, *templates)[1] for templates in ([one, other, one, one], [one], [other])]
+    assert spent[0] == spent[1] + spent[2] > 0
     bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
     fine = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "1"}}}]}}
     outcome = validate(vcjob(bad, fine, bad, bad), USUAL)
-    assert len(judged) == 2
     (one,) = validate(vcjob(bad), USUAL).violations
     assert [(violation.rule, violation.path) for violation in outcome.violations] == [
         (one.rule, one.path.replace("tasks[0]", f"tasks[{number}]")) for number in (0, 2, 3)

@@ -62,7 +62,7 @@ def test_rule(rule: str):
 def _check(rule: str, case: dict[str, Any]):
     assert set(case) <= KEYS
     assert {"patch", "finds"} & set(case), "a case that expects nothing cannot fail"
-    request, snapshot = _request(case), _snapshot(case)
+    request, snapshot = request_of(case), snapshot_of(case)
     repaired = mutate(request, snapshot)
     assert repaired.operations == mutate(request, _reading_anew(snapshot)).operations, "a rule marked `unread` is read"
     if "patch" in case:
@@ -90,7 +90,7 @@ def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
     assert outcome.allowed == all(v.level.value != "deny" for v in outcome.violations)
 
 
-def _snapshot(case: dict[str, Any]) -> Snapshot:
+def snapshot_of(case: dict[str, Any]) -> Snapshot:
     document = {**DEVICE_CONFIG, "nvidia": {**DEVICE_CONFIG["nvidia"], **case.get("deviceConfig", {})}}
     document["vnpus"] = {**document["vnpus"], **case.get("vnpus", {})}
     config = parse_device_config(document, "the case's device config")
@@ -124,7 +124,7 @@ def _queue(name: str, state: str = "Open", annotations: Any = None, **spec: Any)
     return queue
 
 
-def _request(case: dict[str, Any]) -> Request:
+def request_of(case: dict[str, Any]) -> Request:
     new = _templates(case["workload"]) if "workload" in case else _pod(case["pod"])
     group = new["apiVersion"].rpartition("/")[0].removesuffix("/v1")
     return Request(

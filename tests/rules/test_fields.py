@@ -1,23 +1,23 @@
 """A rule that is skipped for pods without some fields has no findings in these pods."""
 
-from itertools import product
 from typing import Any
 
 from tests.cases import each_case
-from tests.rules.test_cases import ALL, _request, _snapshot
+from tests.rules.test_cases import ALL, request_of, snapshot_of
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.pod.view import CONTAINER_FIELDS, OPTIONAL_FIELDS, SPEC_FIELDS, PodView
+from webhook.policy.levels import REMEMBERED, Active
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.reviewed_pod import ReviewedPod
 
-CONFIG = _snapshot({}).config
+CONFIG = snapshot_of({}).config
 SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
 
 
 @each_case("case", [case for cases in ALL.values() for case in cases], ids=lambda case: case["name"])
 def test_a_finding_needs_one_of_the_rules_fields(case: dict[str, Any]):
-    request, snapshot = _request(case), _snapshot(case)
+    request, snapshot = request_of(case), snapshot_of(case)
     try:
         context = snapshot.context_of(request)
         pod = ReviewedPod(PodView(request.object or {}), context)
@@ -44,11 +44,17 @@ def test_all_fields_count_as_present_on_update():
     assert DevicePod(view, CONFIG, view).fields == OPTIONAL_FIELDS
 
 
-def test_the_cache_of_rules_for_pods_is_bounded():
-    effective = _snapshot({}).policy.of("default")
-    for present in product((True, False), repeat=len(SPEC_FIELDS)):
-        for field in (*CONTAINER_FIELDS, *(f"{one} {two}" for one, two in product(CONTAINER_FIELDS, repeat=2))):
-            spec = {name: [] for name, is_present in zip(SPEC_FIELDS, present, strict=True) if is_present}
-            pod = DevicePod(PodView({"spec": {**spec, "containers": [{key: [] for key in field.split()}]}}), CONFIG)
-            assert effective.for_pod(pod)
-    assert len(effective._known) <= 1024
+def test_the_rules_for_some_kinds_of_pods_are_remembered():
+    effective, optional = snapshot_of({}).policy.of("default"), sorted(SPEC_FIELDS - {"resources"} | CONTAINER_FIELDS)
+
+    def rules_for(number: int) -> Active:
+        """Of a pod whose fields are the bits of the number."""
+        fields = {field: [] for bit, field in enumerate(optional) if number >> bit & 1}
+        return effective.for_pod(DevicePod(PodView({"spec": {**fields, "containers": [fields]}}), CONFIG))
+
+    first = rules_for(0)
+    for number in range(REMEMBERED):
+        assert rules_for(number)
+        assert rules_for(0) is first
+    rules_for(REMEMBERED)
+    assert rules_for(0) is not first

@@ -70,9 +70,9 @@ class Reducible(Generic[Requested]):
 class ChangeSearch:
     """Searches changes of one pod or of several, for all shapes together; the work of all verdicts is limited."""
 
-    def __init__(self, steps: int | None = None) -> None:
-        """Begin, with so many steps; MAX_STEPS by default."""
-        self._left = MAX_STEPS if steps is None else steps
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        """Begin, with so many steps."""
+        self._left = steps
 
     def spend(self, steps: int) -> None:
         """Take steps."""

@@ -106,10 +106,20 @@ class Index:
         names: of the nodes, in the fleet's order.
     """
 
-    __slots__ = ("_all_nodes", "_by_label", "_by_name", "_known", "_labelled", "names")
+    __slots__ = ("_all_nodes", "_by_label", "_by_name", "_known", "_labelled", "_most_compared", "_remembered", "names")
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        *,
+        remembered: int = MAX_REMEMBERED,
+        listed: int = MAX_LISTED,
+        compared: int = MAX_COMPARED,
+    ) -> None:
+        """Take the nodes, and the limits MAX_REMEMBERED, MAX_LISTED and MAX_COMPARED."""
         found = tuple(nodes)
+        self._remembered = remembered
+        self._most_compared = compared
         self.names = tuple([node.name for node in found])
         self._all_nodes = (1 << len(found)) - 1
         self._by_name: dict[str, list[int]] = {}
@@ -120,7 +130,7 @@ class Index:
             for key, value in node.labels.items():
                 holders.setdefault(key, {}).setdefault(value, []).append(number)
         self._by_label: dict[str, dict[str, Holders]] = {
-            key: {value: numbers if len(numbers) <= MAX_LISTED else bits(numbers) for value, numbers in values.items()}
+            key: {value: numbers if len(numbers) <= listed else bits(numbers) for value, numbers in values.items()}
             for key, values in holders.items()
         }
 
@@ -128,7 +138,7 @@ class Index:
         """The nodes that a selector leaves, as bits."""
         chosen = self._known.get(selector)
         if chosen is None:
-            if len(self._known) >= MAX_REMEMBERED:
+            if len(self._known) >= self._remembered:
                 self._known.clear()
             chosen = self._all(selector.labels)
             if selector.terms:
@@ -163,7 +173,7 @@ class Index:
 
     def _compared(self, requirement: Requirement) -> int:
         by_value = self._by_label.get(requirement.key, {})
-        if len(by_value) > MAX_COMPARED:
+        if len(by_value) > self._most_compared:
             return self._holding(requirement.key)
         limit = int(requirement.values[0])
         holds = limit.__lt__ if requirement.operator is Operator.GREATER else limit.__gt__

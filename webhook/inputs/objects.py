@@ -29,10 +29,12 @@ _SPACE = " \t\n\r"
 class ItemStream:
     """Reads a stream of JSON documents; the items of lists are documents of their own."""
 
-    def __init__(self, stream: BinaryIO, source: str) -> None:
-        """Take a stream, and its name for messages."""
+    def __init__(self, stream: BinaryIO, source: str, *, chunk: int = CHUNK, largest: int = MAX_OBJECT) -> None:
+        """Take a stream and its name for messages, how much is read at once, and how large an object may be."""
         self._stream = stream
         self._source = source
+        self._chunk = chunk
+        self._largest = largest
         self._decoder = json.JSONDecoder()
         self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
@@ -101,7 +103,7 @@ class ItemStream:
             except RecursionError as error:
                 raise self._broken("nested too deeply") from error
             except json.JSONDecodeError as error:
-                if self._ended or len(self._text) - self._at > MAX_OBJECT:
+                if self._ended or len(self._text) - self._at > self._largest:
                     raise self._broken("a value cannot be read") from error
             else:
                 if end < len(self._text) or self._ended:  # a number may go on
@@ -133,7 +135,7 @@ class ItemStream:
 
     def _more(self) -> None:
         # At least doubles the text, so that a large value is parsed a few times, not once for each chunk.
-        fresh = self._stream.read(max(CHUNK, len(self._text) - self._at))
+        fresh = self._stream.read(max(self._chunk, len(self._text) - self._at))
         self._ended = not fresh
         self._text = self._text[self._at :] + self._utf8.decode(fresh, final=self._ended)
         self._at = 0

@@ -118,8 +118,10 @@ _Loader.yaml_constructors = {
 }
 
 
-def parse_stream(data: bytes, source: str) -> list[Any]:
+def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES) -> list[Any]:
     """Parse JSON documents in a row, or a stream of YAML documents without the empty ones. The values are plain JSON.
+
+    A value takes at least one byte; a text with more values than bytes, and than `most_values`, repeats them by aliases.
 
     Raises:
         ConfigError: neither, a key twice in one object, too deep, a value that JSON does not have, or too large once aliases
@@ -137,7 +139,7 @@ def parse_stream(data: bytes, source: str) -> list[Any]:
             except (RecursionError, ValueError) as error:
                 json_error = error  # flow style YAML looks like JSON
         if documents is None:
-            documents = _parse_yaml(data)
+            documents = _parse_yaml(data, max(most_values, len(data)))
     except _ODD_VALUES as error:
         raise ConfigError(f"{source}: not YAML that can be read: a value does not suit its tag (!!…)") from error
     except (yaml.YAMLError, RecursionError, ValueError, RequestError) as error:
@@ -145,7 +147,7 @@ def parse_stream(data: bytes, source: str) -> list[Any]:
         if json_error is None or isinstance(error, RefusedYaml):
             raise ConfigError(f"{source}: not YAML or JSON that can be read: {why_unreadable(data, error)}") from error
         raise ConfigError(f"{source}: not JSON that can be read: {why_unreadable(data, json_error)}") from error
-    if problem := _foreign_value(documents, len(data)):
+    if problem := _foreign_value(documents, max(most_values, len(data)), max(MAX_TEXT, len(data))):
         raise ConfigError(f"{source}: {problem}")
     return documents
 
@@ -176,7 +178,7 @@ def after_space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _parse_yaml(data: bytes) -> list[Any]:
+def _parse_yaml(data: bytes, most_values: int) -> list[Any]:
     depth = 0
     for event in yaml.parse(data, _Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -186,7 +188,7 @@ def _parse_yaml(data: bytes) -> list[Any]:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     loader = _Loader(data)
-    loader.limit = max(MAX_VALUES, len(data))
+    loader.limit = most_values
     try:
         documents = []
         while loader.check_data():
@@ -196,12 +198,8 @@ def _parse_yaml(data: bytes) -> list[Any]:
     return [document for document in documents if document is not None]
 
 
-def _foreign_value(documents: list[Any], size: int) -> str:
-    """Why later code should not meet these values; empty if it may.
-
-    A value or character takes at least one byte; a file with more of them than bytes repeats them by aliases.
-    """
-    values, characters = max(MAX_VALUES, size), max(MAX_TEXT, size)
+def _foreign_value(documents: list[Any], values: int, characters: int) -> str:
+    """Why later code should not meet these documents; empty if it may. At most so many values and characters are fine."""
     stack = [(document, 0) for document in documents]
     while stack:
         value, depth = stack.pop()

@@ -74,11 +74,11 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
         return fields
 
 
-def read_selector(spec: Mapping[str, Any]) -> NodeSelector | None:
-    """What a pod's spec demands of the node; None if it demands nothing, or if that cannot be read."""
+def read_selector(spec: Mapping[str, Any], most: int = MAX_REQUIREMENTS) -> NodeSelector | None:
+    """What a pod's spec demands of the node; None if it demands nothing, or if that cannot be read or is too long."""
     if "nodeSelector" not in spec and "affinity" not in spec:
         return None
-    budget = _Budget()
+    budget = _Budget(most)
     try:
         labels = tuple(_labels(spec.get("nodeSelector"), budget))
         terms = _terms(spec.get("affinity"), budget)
@@ -94,8 +94,8 @@ class _TooLong(Exception):
 class _Budget:
     """Counts every requirement, also those that cannot be read, so that the length alone decides whether a selector is read."""
 
-    def __init__(self) -> None:
-        self._left = MAX_REQUIREMENTS
+    def __init__(self, most: int) -> None:
+        self._left = most
 
     def spend(self, amount: int, words: Iterable[Any] = ()) -> None:
         self._left -= amount

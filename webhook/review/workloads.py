@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from webhook.devices.budget import WORK_LIMIT, SearchBudget
+from webhook.devices.budget import SearchBudget
 from webhook.lenient import at, text
 from webhook.outcome import MAX_FINDINGS, Outcome, PodReview
 from webhook.pod.templates import Template, changed_templates
@@ -24,9 +24,13 @@ from webhook.wire.models import Request
 
 
 def validate_workload(
-    request: Request, snapshot: Snapshot, effective: Effective, templates: Sequence[Template] | None
+    request: Request,
+    snapshot: Snapshot,
+    effective: Effective,
+    templates: Sequence[Template] | None,
+    budget: SearchBudget | None = None,
 ) -> Outcome:
-    """Judge the pods that the templates would give, and the workload as a whole."""
+    """Judge the pods that the templates would give, and the workload as a whole, all within one budget."""
     if request.sub_resource or snapshot.policy.workloads is WorkloadUse.OFF:
         return not_reviewed(request, "validate")
     if templates is None:
@@ -39,13 +43,13 @@ def validate_workload(
         templates = changed_templates(kind, request.new_object, request.old_object)
     if not templates:
         return not_reviewed(request, "validate")
-    return _validate_templates(request, templates, snapshot, effective)
+    return _validate_templates(request, templates, snapshot, effective, budget or SearchBudget())
 
 
 def _validate_templates(
-    request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective
+    request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective, budget: SearchBudget
 ) -> Outcome:
-    context = Context(request, snapshot, effective, SearchBudget(WORK_LIMIT))
+    context = Context(request, snapshot, effective, budget)
     repairs = snapshot.repairs(effective)
     ceiling = None if snapshot.policy.workloads is WorkloadUse.DENY else Level.WARN
     violations = Violations(ceiling, exceptions_of(request, effective) if effective.exceptions else None)

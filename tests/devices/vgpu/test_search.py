@@ -75,7 +75,7 @@ def test_the_bound_is_sound_for_all_weights(cards, wanted, data):
     supply = {each: layouts.count(each) for each in layouts}
     covering = Covering(supply, tuple(group.slices for group in groups), SearchBudget(PLENTY))
     weights = tuple(data.draw(st.lists(st.integers(0, 20), min_size=len(groups), max_size=len(groups))))
-    if covering._refuses(weights)[0]:
+    if covering.refuses(weights)[0]:
         assert not exists(cards, wanted)
 
 

@@ -154,7 +154,7 @@ class Covering:
         try:
             if any([wanted > most for wanted, most in zip(self._wanted, self._most, strict=True)]):
                 return False
-            if any([self._refuses(each)[0] for each in weights]):
+            if any([self.refuses(each)[0] for each in weights]):
                 return False
             self._learned = [max(weight, 1) / max(weights[0]) for weight in weights[0]]
             while sum(self._counts) <= MOST_CARDS:
@@ -170,7 +170,7 @@ class Covering:
 
     # --- the bound ------------------------------------------------------------------------------------------------
 
-    def _refuses(self, weights: Weights) -> tuple[bool, float, list[int]]:
+    def refuses(self, weights: Weights) -> tuple[bool, float, list[int]]:
         """Weigh the slices against the heaviest layouts.
 
         Returns:
@@ -193,7 +193,7 @@ class Covering:
         """Give more weight to what the heaviest layouts hold too little of; the best weights come first."""
         for _ in range(ROUNDS):
             greatest = max(self._learned)
-            refused, ratio, held = self._refuses(tuple([int(HEAVIEST * share / greatest) for share in self._learned]))
+            refused, ratio, held = self.refuses(tuple([int(HEAVIEST * share / greatest) for share in self._learned]))
             if refused:
                 return True
             latest = self._latest = self._bounds.pop()
