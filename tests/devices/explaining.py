@@ -1,5 +1,6 @@
 """Judge and explain one pod on the nodes of one family, as a review does."""
 
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
@@ -7,6 +8,16 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
+
+
+def config_with_chips(*words, hami_core=False, **fields):
+    """A device config with these kinds of NPUs, all with these fields."""
+    chips = [
+        {"commonWord": word, "resourceName": f"huawei.com/{word}", "resourceMemoryName": f"huawei.com/{word}-memory"}
+        for word in words
+    ]
+    section = {"hamiVnpuCore": hami_core, "configs": [chip | fields for chip in chips]}
+    return parse_device_config({"vnpus": section}, "test")
 
 
 class Explaining:

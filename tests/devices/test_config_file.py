@@ -44,14 +44,13 @@ def test_the_minimal_config_is_read():
     assert not any(family is Family.ASCEND for family, _ in config.roles.values())
 
 
-@pytest.mark.parametrize("document", [{}, {"nvidia": None}, {"nvidia": {}}, {"nvidia": {"resourceCountName": ""}}])
-def test_absent_names_get_their_defaults(document):
-    config = parse(document)
-    assert config.vgpu.number_name == "volcano.sh/vgpu-number"
-    assert config.vgpu.memory_name == "volcano.sh/vgpu-memory"
-    assert config.vgpu.cores_name == "volcano.sh/vgpu-cores"
-    assert config.vgpu.percentage_name == "volcano.sh/vgpu-memory-percentage"
-    assert config.vgpu.default_number == 0
+def test_absent_names_get_their_defaults():
+    config = parse({})
+    vgpu = config.vgpu
+    assert (vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name) == (
+        "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-memory-percentage",
+    )  # fmt: skip
+    assert vgpu.default_number == 0
     assert config.roles == {
         "volcano.sh/vgpu-number": (Family.VGPU, Role.NUMBER),
         "volcano.sh/vgpu-memory": (Family.VGPU, Role.MEMORY),
@@ -61,6 +60,21 @@ def test_absent_names_get_their_defaults(document):
         "volcano.sh/gpu-memory": (Family.GPUSHARE, Role.MEMORY),
         "huawei.com/npu-core": (Family.MINDCLUSTER, Role.CORES),
     }
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"nvidia": None},
+        {"nvidia": {"resourceCountName": ""}},
+        {"nvidia": {"deviceSplitCount": 10, "new": {}}, "more": 1},
+        {"vnpus": None},
+        {"vnpus": {"hamiVnpuCore": False, "configs": None}},
+        {"vnpus": [{"chipName": "x"}, {"resourceName": "", "resourceMemoryName": ""}]},
+    ],
+)
+def test_what_is_empty_or_unknown_and_npus_without_names_are_ignored(document):
+    assert parse(document) == parse({})
 
 
 def test_names_and_defaults_are_configurable():
@@ -90,15 +104,6 @@ def test_names_and_defaults_are_configurable():
 @pytest.mark.parametrize("factor, used", [(0, 1), (1, 1), (10, 10)])
 def test_a_memory_factor_below_one_counts_as_one(factor, used):
     assert parse({"nvidia": {"gpuMemoryFactor": factor}}).vgpu.memory_factor == used
-
-
-def test_unknown_keys_are_ignored():
-    assert parse({"nvidia": {"deviceSplitCount": 10, "new": {}}, "more": 1}) == parse({})
-
-
-@pytest.mark.parametrize("vnpus", [[{"resourceName": "n/a", "resourceMemoryName": "n/b"}], None])
-def test_both_forms_of_vnpus_are_equal(vnpus):
-    assert parse({"vnpus": vnpus}) == parse({"vnpus": {"hamiVnpuCore": False, "configs": vnpus}})
 
 
 CHIP = {
@@ -174,58 +179,34 @@ def test_without_a_configmap_there_is_one_chip():
     assert not config.ascend.hami_core
 
 
-@given(mangled(st.just({"vnpus": {"hamiVnpuCore": True, "configs": [CHIP, CHIP]}}) | st.just({"vnpus": [CHIP]})))
-def test_npus_of_any_shape_are_read_or_refused(document):
-    try:
-        chips = parse(document).ascend.chips
-    except ConfigError as error:
-        message = str(error)
-        assert message.startswith("the file: ")
-    else:
-        assert all(chip.accounted(1) >= 0 for chip in chips)
-
-
-def test_npus_without_names_are_ignored():
-    assert parse({"vnpus": [{"chipName": "x"}, {"resourceName": "", "resourceMemoryName": ""}]}) == parse({})
-
-
 @pytest.mark.parametrize(
-    "document, place",
+    "document, message",
     [
-        ({"nvidia": []}, "nvidia"),
-        ({"nvidia": "x"}, "nvidia"),
-        ({"nvidia": {"resourceCountName": 5}}, "nvidia.resourceCountName"),
-        ({"nvidia": {"defaultGPUNum": "1"}}, "nvidia.defaultGPUNum"),
-        ({"nvidia": {"defaultGPUNum": True}}, "nvidia.defaultGPUNum"),
-        ({"nvidia": {"defaultMemory": -1}}, "nvidia.defaultMemory"),
-        ({"nvidia": {"defaultCores": 1.5}}, "nvidia.defaultCores"),
-        ({"nvidia": {"gpuMemoryFactor": 2**31}}, "nvidia.gpuMemoryFactor"),
-        ({"nvidia": {"overwriteEnv": "true"}}, "nvidia.overwriteEnv"),
-        ({"nvidia": {"knownMigGeometries": {}}}, "nvidia.knownMigGeometries"),
-        ({"nvidia": {"knownMigGeometries": [{"models": "A100"}]}}, "nvidia.knownMigGeometries.0.models"),
+        ({"nvidia": []}, "nvidia: "),
+        ({"nvidia": "x"}, "nvidia: "),
+        ({"nvidia": {"resourceCountName": 5}}, "nvidia.resourceCountName: "),
+        ({"nvidia": {"defaultGPUNum": "1"}}, "nvidia.defaultGPUNum: "),
+        ({"nvidia": {"defaultGPUNum": True}}, "nvidia.defaultGPUNum: "),
+        ({"nvidia": {"defaultMemory": -1}}, "nvidia.defaultMemory: "),
+        ({"nvidia": {"defaultCores": 1.5}}, "nvidia.defaultCores: "),
+        ({"nvidia": {"gpuMemoryFactor": 2**31}}, "nvidia.gpuMemoryFactor: "),
+        ({"nvidia": {"overwriteEnv": "true"}}, "nvidia.overwriteEnv: "),
+        ({"nvidia": {"knownMigGeometries": {}}}, "nvidia.knownMigGeometries: "),
+        ({"nvidia": {"knownMigGeometries": [{"models": "A100"}]}}, "nvidia.knownMigGeometries.0.models: "),
         (
             {"nvidia": {"knownMigGeometries": [{"allowedGeometries": [{"geometries": [{"memory": "x"}]}]}]}},
-            "nvidia.knownMigGeometries.0.allowedGeometries.0.geometries.0.memory",
+            "nvidia.knownMigGeometries.0.allowedGeometries.0.geometries.0.memory: ",
         ),
-        ({"vnpus": "x"}, "vnpus"),
-        ({"vnpus": [1]}, "vnpus.configs.0"),
+        ({"vnpus": "x"}, "vnpus: "),
+        ({"vnpus": [1]}, "vnpus.configs.0: "),
+        ({"schedulerName": "volcano"}, "it has neither nvidia: nor vnpus:"),
+        *[(document, "a device config is a mapping") for document in (None, [], "nvidia", 1)],
     ],
 )
-def test_a_field_of_a_wrong_type_is_an_error(document, place):
+def test_what_is_no_device_config_is_refused(document, message):
     with pytest.raises(ConfigError) as caught:
         parse(document)
-    assert str(caught.value).startswith(f"the file: {place}: ")
-
-
-def test_a_file_without_device_sections_is_an_error():
-    with pytest.raises(ConfigError, match="neither nvidia: nor vnpus:"):
-        parse({"schedulerName": "volcano"})
-
-
-@pytest.mark.parametrize("document", [None, [], "nvidia", 1])
-def test_only_a_mapping_is_a_config(document):
-    with pytest.raises(ConfigError, match="the file: a device config is a mapping"):
-        parse(document)
+    assert str(caught.value).startswith(f"the file: {message}")
 
 
 @pytest.mark.parametrize(
@@ -238,9 +219,13 @@ def test_geometries_are_found_by_model(card_type, index):
     assert vgpu.geometries_of(card_type) == expected
 
 
-@given(json_values)
-def test_any_json_is_a_config_or_refused(document):
-    for whole in (document, {"nvidia": document}, {"vnpus": document}, {"nvidia": {"knownMigGeometries": document}}):
+npus = mangled(st.just({"vnpus": {"hamiVnpuCore": True, "configs": [CHIP, CHIP]}}) | st.just({"vnpus": [CHIP]}))
+
+
+@given(npus, json_values)
+def test_any_json_is_a_config_or_refused(listed, document):
+    sections = ({"nvidia": document}, {"vnpus": document}, {"nvidia": {"knownMigGeometries": document}})
+    for whole in (listed, document, *sections):
         try:
             config = parse(whole)
         except ConfigError as error:
@@ -248,3 +233,4 @@ def test_any_json_is_a_config_or_refused(document):
             assert message.startswith("the file: ")
         else:
             assert config.roles
+            assert all(chip.accounted(1) >= 0 for chip in config.ascend.chips)

@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import Explaining, apply_change, format_change, is_cut_short, requesting
+from tests.devices.explaining import (
+    Explaining,
+    apply_change,
+    config_with_chips,
+    format_change,
+    is_cut_short,
+    requesting,
+)
 from webhook import names
-from webhook.devices.config_file import parse_device_config
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.nodes import Node
@@ -17,9 +23,8 @@ from webhook.devices.verdict import Reason
 
 WORD, NPU, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
 AI_CORES = f"{NPU}-core"
-CHIP = {"commonWord": WORD, "resourceName": NPU, "resourceMemoryName": MEMORY}
-CHIP |= {"memoryAllocatable": 100, "memoryCapacity": 120, "templates": [{"memory": 20}, {"memory": 50}]}
-CONFIG = parse_device_config({"vnpus": [CHIP]}, "test")
+TEMPLATES = [{"memory": 20}, {"memory": 50}]
+CONFIG = config_with_chips(WORD, memoryAllocatable=100, memoryCapacity=120, templates=TEMPLATES)
 NUMBER, SHARED = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 CORE = names.NPU_CORE
 SERVED = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests import reviewing
 from tests.cases import each_case
+from tests.devices.explaining import config_with_chips
 from tests.strategies import (
     ascend_node,
     device_node,
@@ -20,7 +21,6 @@ from tests.strategies import (
 )
 from tests.timing import within
 from webhook import names
-from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
 from webhook.devices.model import Device, NodeState
@@ -31,21 +31,7 @@ from webhook.settings.snapshot import default_device_config, read_nodes
 from webhook.volcano.target import Target
 
 CHIPS = ("Ascend910B3", "Ascend310P")
-CONFIG = parse_device_config(
-    {
-        "vnpus": [
-            {
-                "commonWord": word,
-                "resourceName": f"huawei.com/{word}",
-                "resourceMemoryName": f"huawei.com/{word}-memory",
-                "memoryAllocatable": 65536,
-                "memoryCapacity": 65536,
-            }
-            for word in CHIPS
-        ]
-    },
-    "test",
-)
+CONFIG = config_with_chips(*CHIPS, memoryAllocatable=65536, memoryCapacity=65536)
 MASTER = Target(volcano=(1, 16, 0))
 T4 = ("NVIDIA-Tesla T4", 15360)
 ONE_EACH = {

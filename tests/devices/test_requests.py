@@ -69,10 +69,6 @@ def test_an_absent_quantity_is_none():
     assert request.amount(Role.MEMORY) == 0
 
 
-def test_one_unusable_quantity_makes_the_request_unusable():
-    assert not request_of({NUMBER: 1, MEMORY: "8.5"}).usable
-
-
 def test_families_and_the_containers_that_request_them():
     device_pod = DevicePod(
         pod(

@@ -21,15 +21,8 @@ def read_all(view):
     values = [view.name, view.scheduler, view.node_name, view.annotation("a"), list(view.tolerations())]
     values += [*view.volumes(), *view.host_paths()]
     for each in view.every_container():
-        values += [
-            each.name,
-            each.path,
-            each.quantity("cpu"),
-            each.has("cpu"),
-            list(each.entries("env")),
-            list(each.entries("envFrom")),
-        ]
-        values += [list(each.entries("volumeMounts")), list(each.entries("volumeDevices")), each.security_context()]
+        values += [each.name, each.path, each.quantity("cpu"), each.has("cpu"), each.security_context()]
+        values += [list(each.entries(field)) for field in ("env", "envFrom", "volumeMounts", "volumeDevices")]
     return values
 
 
@@ -89,23 +82,15 @@ def test_absent_resources_are_empty(fields):
     "pod, path, expected",
     [
         ({"metadata": []}, "metadata", "an object"),
-        ({"spec": "x"}, "spec", "an object"),
         ({"spec": False}, "spec", "an object"),
         ({"metadata": {"annotations": []}}, "metadata.annotations", "an object"),
         ({"metadata": {"annotations": {"a": 1}}}, "metadata.annotations[a]", "a string in quotes"),
         ({"spec": {"containers": {}}}, "spec.containers", "a list"),
-        ({"spec": {"containers": "c"}}, "spec.containers", "a list"),
         ({"spec": {"containers": [{}, "c"]}}, "spec.containers[1]", "an object"),
         ({"spec": {"containers": [None]}}, "spec.containers[0]", "an object"),
         ({"spec": {"initContainers": [1]}}, "spec.initContainers[0]", "an object"),
         ({"spec": {"ephemeralContainers": 0}}, "spec.ephemeralContainers", "a list"),
-        ({"spec": {"containers": [{"resources": "x"}]}}, "spec.containers[0].resources", "an object"),
         ({"spec": {"containers": [{"resources": []}]}}, "spec.containers[0].resources", "an object"),
-        (
-            {"spec": {"containers": [{"resources": {"limits": [1]}}]}},
-            "spec.containers[0].resources.limits",
-            "an object",
-        ),
         ({"spec": {"containers": [{"resources": {"limits": []}}]}}, "spec.containers[0].resources.limits", "an object"),
         (
             {"spec": {"containers": [{"resources": {"requests": ""}}]}},
@@ -133,13 +118,7 @@ def test_a_malformed_field_is_reported_with_its_path_and_type(pod, path, expecte
 
 @pytest.mark.parametrize(
     "value, word",
-    [
-        ("s", "a string"),
-        (True, "a boolean"),
-        (1, "a number"),
-        (1.5, "a number"),
-        ([], "a list"),
-    ],
+    [("s", "a string"), (True, "a boolean"), (1, "a number"), (1.5, "a number"), ([], "a list")],
 )
 def test_a_malformed_field_is_reported_with_its_json_type(value, word):
     with pytest.raises(Malformed, match=f"spec must be an object, not {word}"):

@@ -12,27 +12,14 @@ from webhook.rules.isolation import MAX_SLASHES, clean_path
 @each_case(
     ("path", "cleaned"),
     [
-        ("", "/"),
-        ("/", "/"),
-        ("..", "/"),
-        ("../etc/x", "/etc/x/"),
-        ("/../etc/x", "/etc/x/"),
-        ("//etc/.//x/", "/etc/x/"),
-        ("/a/../b", "/b/"),
-        ("/var/run", "/run/"),
-        ("/var/run/../etc", "/etc/"),
-        ("/var/./x/../run/y", "/run/y/"),
-        ("/x/var/run/../y", "/x/var/y/"),
-        ("/proc/1/root", "/"),
-        ("/proc/self/root/etc", "/etc/"),
-        ("/proc/self/task/1/root/../proc/1/root/etc", "/etc/"),
-        ("/proc/1/cwd", "/proc/1/cwd/"),
-        ("/proc/root", "/proc/root/"),
-        ("/root/proc/1/root", "/root/proc/1/root/"),
-        (" /etc", "/ /etc/"),
+        ("", "/"), ("/", "/"), ("..", "/"), ("../etc/x", "/etc/x/"), ("/../etc/x", "/etc/x/"), ("//etc/.//x/", "/etc/x/"),
+        ("/a/../b", "/b/"), ("/var/run", "/run/"), ("/var/run/../etc", "/etc/"), ("/var/./x/../run/y", "/run/y/"),
+        ("/x/var/run/../y", "/x/var/y/"), ("/proc/1/root", "/"), ("/proc/self/root/etc", "/etc/"),
+        ("/proc/self/task/1/root/../proc/1/root/etc", "/etc/"), ("/proc/1/cwd", "/proc/1/cwd/"),
+        ("/proc/root", "/proc/root/"), ("/root/proc/1/root", "/root/proc/1/root/"), (" /etc", "/ /etc/"),
         ("/..." + "/etc", "/.../etc/"),
     ],
-)
+)  # fmt: skip
 def test_paths_are_made_absolute_and_then_cleaned(path: str, cleaned: str):
     assert clean_path(path) == cleaned
 

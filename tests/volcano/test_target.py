@@ -8,15 +8,10 @@ from webhook.volcano.target import Target, parse_version
 @pytest.mark.parametrize(
     "text, version",
     [
-        ("1.15.1", (1, 15, 1)),
-        ("v1.16", (1, 16, 0)),
-        ("v1.16.0-alpha.0", (1, 16, 0)),
-        (" 1.9.0 ", (1, 9, 0)),
-        ("1.15.1+build.7", (1, 15, 1)),
-        ("1.15-rc1", (1, 15, 0)),
-        ("0.0.0", (0, 0, 0)),
+        ("1.15.1", (1, 15, 1)), ("v1.16", (1, 16, 0)), ("v1.16.0-alpha.0", (1, 16, 0)), (" 1.9.0 ", (1, 9, 0)),
+        ("1.15.1+build.7", (1, 15, 1)), ("1.15-rc1", (1, 15, 0)), ("0.0.0", (0, 0, 0)),
     ],
-)
+)  # fmt: skip
 def test_a_version_is_parsed(text, version):
     assert parse_version(text) == version
 

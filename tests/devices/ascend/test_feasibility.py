@@ -6,13 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import requesting, selected
+from tests.devices.explaining import config_with_chips, requesting, selected
 from tests.examples import examples
 from tests.strategies import ascend_node
 from tests.timing import within
 from webhook import names
 from webhook.devices.ascend.feasibility import MAX_KINDS, ChipRequest, judge, npu_requests
-from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
@@ -25,21 +24,8 @@ from webhook.volcano.target import Target
 MASTER = Target(volcano=(1, 16, 0))
 CHIP = "huawei.com/Ascend910B3"
 TEMPLATES, ALLOCATABLE, CAPACITY = (3, 6), 10, 12
-CONFIG = parse_device_config(
-    {
-        "vnpus": [
-            {
-                "commonWord": "Ascend910B3",
-                "resourceName": CHIP,
-                "resourceMemoryName": f"{CHIP}-memory",
-                "memoryAllocatable": ALLOCATABLE,
-                "memoryCapacity": CAPACITY,
-                "templates": [{"memory": memory} for memory in TEMPLATES],
-            }
-        ]
-    },
-    "test",
-)
+FIELDS = {"memoryAllocatable": ALLOCATABLE, "memoryCapacity": CAPACITY}
+CONFIG = config_with_chips("Ascend910B3", **FIELDS, templates=[{"memory": memory} for memory in TEMPLATES])
 
 
 def pod(amounts, hami_core=False):
@@ -179,8 +165,7 @@ def test_a_selector_excludes_nodes():
 
 def test_memory_without_a_resource_is_not_a_reason():
     """A chip can have no memory resource; then a pod requests a whole NPU, whose memory is unknown."""
-    section = {"commonWord": "Ascend910B3", "resourceName": CHIP, "memoryAllocatable": 10, "memoryCapacity": 12}
-    config = parse_device_config({"vnpus": [section]}, "test")
+    config = config_with_chips("Ascend910B3", **FIELDS, resourceMemoryName="")
     result = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
     assert (result.reason, result.resource) == (Reason.TOGETHER, CHIP)
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
+from tests.devices.explaining import config_with_chips
 from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
 from webhook import names
 from webhook.devices.ascend.register import npus_by_id
-from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
@@ -32,11 +32,7 @@ def decode_npus(text):
 
 
 def fleet(*items, hami_core=False):
-    section = {
-        "hamiVnpuCore": hami_core,
-        "configs": [{"commonWord": w, "resourceName": f"huawei.com/{w}"} for w in WORDS],
-    }
-    config = parse_device_config({"vnpus": section}, "test")
+    config = config_with_chips(*WORDS, hami_core=hami_core)
     return build_fleet(read_nodes(items, config), config, MASTER)
 
 
@@ -89,18 +85,10 @@ def test_a_number_that_is_not_an_int32_makes_the_node_unusable(key, value):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"id": 0},
-        {"ID": ["a"]},
-        {"index": -1},
-        {"index": "0"},
-        {"type": 5},
-        {"numa": "0"},
-        {"numa": 0.0},
-        {"health": "true"},
-        {"health": 1},
-        {"Health": "true"},
+        {"id": 0}, {"ID": ["a"]}, {"index": -1}, {"index": "0"}, {"type": 5}, {"numa": "0"}, {"numa": 0.0},
+        {"health": "true"}, {"health": 1}, {"Health": "true"},
     ],
-)
+)  # fmt: skip
 def test_a_field_of_another_type_makes_the_node_unusable(changes):
     assert decoded() == ONE
     assert decoded(**changes) == ()

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.devices.explaining import config_with_chips
 from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core, npu_requests
-from webhook.devices.config_file import parse_device_config
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
@@ -12,15 +12,7 @@ from webhook.volcano.target import Target
 MASTER = Target(volcano=(1, 16, 0))
 WORDS = ("Ascend910B3", "Ascend310P")
 B3, P = (f"huawei.com/{word}" for word in WORDS)
-CONFIG = parse_device_config(
-    {
-        "vnpus": [
-            {"commonWord": w, "resourceName": f"huawei.com/{w}", "resourceMemoryName": f"huawei.com/{w}-memory"}
-            for w in WORDS
-        ]
-    },
-    "test",
-)
+CONFIG = config_with_chips(*WORDS)
 
 
 def requested(*limits, **others):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import selected
 from tests.examples import examples
 from tests.strategies import gpushare_node
 from webhook import names
@@ -37,11 +36,9 @@ def pod(containers, init=()):
     return DevicePod(PodView({"spec": spec}), CONFIG)
 
 
-def verdict(device_pod, *nodes, selector=None):
-    known = read_nodes(nodes, CONFIG)
-    fleet = build_fleet(known, CONFIG, Target())
-    part = fleet.parts["gpushare"]
-    return fleet.families["gpushare"].judge(device_pod, part, selected(part, selector))
+def verdict(device_pod, *nodes):
+    fleet = build_fleet(read_nodes(nodes, CONFIG), CONFIG, Target())
+    return fleet.families["gpushare"].judge(device_pod, fleet.parts["gpushare"], None)
 
 
 # --- a count of cards -----------------------------------------------------------------------------------------------

@@ -34,19 +34,10 @@ def test_all_cards_of_a_node_are_equal():
 @pytest.mark.parametrize(
     "text, left",
     [
-        ("", 4),
-        ("0,1", 2),
-        ("0,0,+0,-0,00", 3),
-        ("1 ", 4),
-        ("x,1,", 3),
-        ("GPU-0", 4),
-        ("1_0", 4),
-        ("²", 4),
-        ("0,1,2,3", 0),
-        ("0" * 40 + "1", 3),
-        ("1" * 5000, 4),
+        ("", 4), ("0,1", 2), ("0,0,+0,-0,00", 3), ("1 ", 4), ("x,1,", 3), ("GPU-0", 4), ("1_0", 4), ("²", 4),
+        ("0,1,2,3", 0), ("0" * 40 + "1", 3), ("1" * 5000, 4),
     ],
-)
+)  # fmt: skip
 def test_unhealthy_cards_are_dropped(text, left):
     assert shapes(gpushare_node("n0", 4, 64000, text)) == [(("n0",), left, 16000 if left else 0, 4, 64000)]
 

@@ -12,7 +12,7 @@ from tests.timing import within
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, read_node
+from webhook.devices.nodes import GATE_NAMES, HANDSHAKE, NO_HANDSHAKE, read_node
 from webhook.devices.vgpu.fleet import Card
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
@@ -44,25 +44,18 @@ def test_the_recorded_fleet_has_four_shapes():
         ("NVIDIA-Tesla T4", 2),
         ("NVIDIA-Tesla V100-SXM2-16GB", 2),
     ]
-    assert built.vgpu.shapes[0].offered == {
-        names.VGPU_NUMBER: 80,
-        names.VGPU_MEMORY: 196512,
-        names.VGPU_CORES: 800,
-    }
+    assert built.vgpu.shapes[0].offered == {names.VGPU_NUMBER: 80, names.VGPU_MEMORY: 196512, names.VGPU_CORES: 800}
 
 
-@pytest.mark.parametrize("zero", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
+@pytest.mark.parametrize("zero", GATE_NAMES)
 def test_one_resource_of_0_is_a_doubt(zero):
     built = fleet([node_json("a", register([T4]), offers={zero: "0"})])
     (shape,) = built.vgpu.shapes
     assert (built.vgpu.gated, shape.doubt) == ((), f"its allocatable {zero} is 0")
 
 
-ABSENT, ZERO = None, "0"
-
-
-@pytest.mark.parametrize("amount", [ABSENT, ZERO])
-@pytest.mark.parametrize("name", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
+@pytest.mark.parametrize("amount", [None, "0"], ids=["absent", "zero"])
+@pytest.mark.parametrize("name", GATE_NAMES)
 @pytest.mark.parametrize(
     "volcano, unseen",
     [
@@ -75,9 +68,8 @@ def test_a_node_that_lacks_a_name_takes_pods_unseen_where_the_release_skips_the_
     (found,) = built.vgpu.unseen or (None,)
     assert (found is not None) is unseen
     if found is not None:
-        others = {names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY} - {name}
         assert (found.node, found.members, found.lacks) == ("a", 1, name)
-        assert found.take(dict.fromkeys(others, 1))
+        assert found.take(dict.fromkeys({*GATE_NAMES} - {name}, 1))
         assert not found.take({name: 1})
 
 
@@ -102,8 +94,7 @@ def test_the_kubelets_of_nodes_say_whether_they_list_units(version, lists):
 
 
 def test_a_node_that_offers_nothing_takes_no_pod_unseen():
-    zeros = dict.fromkeys([names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY], "0")
-    assert fleet([node_json("a", register([T4]), offers=zeros)]).vgpu.unseen == ()
+    assert fleet([node_json("a", register([T4]), offers=dict.fromkeys(GATE_NAMES, "0"))]).vgpu.unseen == ()
 
 
 def test_nodes_that_take_pods_unseen_are_part_of_the_digest():
@@ -132,7 +123,7 @@ def test_other_names_are_those_of_devices_that_are_not_configured():
     assert built.other_names == {"nvidia.com/gpu": 1, "volcano.sh/vgpu-slices": 1}
 
 
-@pytest.mark.parametrize("missing", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
+@pytest.mark.parametrize("missing", GATE_NAMES)
 def test_the_gate_requires_the_hard_coded_names(missing):
     items = [node_json("a", register([T4]), offers={missing: None}), node_json("b", register([T4]))]
     built = fleet(items)
@@ -157,11 +148,7 @@ def test_the_gate_requires_the_hard_coded_names(missing):
 )
 def test_older_versions_want_a_handshake(handshake, counts):
     item = node_json("a", register([T4]))
-    item["metadata"]["annotations"] = {
-        key: value if key == names.NODE_VGPU_REGISTER else handshake
-        for key, value in item["metadata"]["annotations"].items()
-        if key == names.NODE_VGPU_REGISTER or handshake is not None
-    }
+    item["metadata"]["annotations"][names.NODE_VGPU_HANDSHAKE] = handshake
     assert fleet([item], OPEN).vgpu.gated == (() if counts else (("a", names.NODE_VGPU_HANDSHAKE),))
     assert fleet([item]).nodes == 1
 
