@@ -38,7 +38,7 @@ def seeds(kind: str) -> Iterator[bytes]:
             yield from (orjson.dumps(value) for value in _documents(file))
         return
     bodies = [path.read_bytes() for path in RECORDED]
-    bodies += [_review(value) for file in MANIFESTS for value in _documents(file) if isinstance(value, dict)]
+    bodies += [review_of(value) for file in MANIFESTS for value in _documents(file) if isinstance(value, dict)]
     for number, body in enumerate(bodies):
         if len(body) < MAX_BYTES:
             yield bytes([number % len(settings())]) + body
@@ -49,7 +49,7 @@ def _documents(file: Path) -> Iterator[Any]:
         yield from value.get("items") or [value] if isinstance(value, dict) else [value]
 
 
-def _review(value: dict[str, Any]) -> bytes:
+def review_of(value: dict[str, Any]) -> bytes:
     group, _, version = str(value.get("apiVersion")).rpartition("/")
     request = {
         "uid": "u",

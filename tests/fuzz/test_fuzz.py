@@ -1,12 +1,16 @@
 """The fuzzer's invariants hold for its seeds and for inputs that once broke them, and each can fail."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.fuzz.inputs import MANIFESTS, changed, regressions, seeds
+from tests import strategies
+from tests.fuzz.inputs import MANIFESTS, changed, regressions, review_of, seeds
 from tests.fuzz.targets import TARGETS
 from tests.reviewing import RECORDED
 from webhook import existing as judge
@@ -32,6 +36,20 @@ def test_the_invariants_hold_for_the_seeds(kind: str):
 @pytest.mark.parametrize("file", regressions(), ids=lambda file: file.name)
 def test_what_the_fuzzer_found_stays_mended(file: Path):
     TARGETS[file.name.split("-")[0]](file.read_bytes())
+
+
+documents = strategies.mangled(st.sampled_from([json.loads(path.read_bytes()) for path in RECORDED]))
+reviews = documents | strategies.mangled(strategies.pods()).map(review_of).map(json.loads)
+
+
+@given(st.sampled_from(["mutate", "validate"]), st.integers(0, 255), reviews)
+def test_the_invariants_hold_for_random_reviews(kind: str, settings: int, review: Any):
+    TARGETS[kind](bytes([settings]) + json.dumps(review).encode())
+
+
+@given(reviews | strategies.pods() | strategies.json_values)
+def test_the_invariants_hold_for_random_manifests(document: Any):
+    TARGETS["manifests"](json.dumps(document).encode())
 
 
 def other_uid(answer: Callable[..., bytes]) -> Callable[..., bytes]:
