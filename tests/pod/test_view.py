@@ -59,14 +59,10 @@ def test_containers_come_in_the_order_init_regular_ephemeral():
 @pytest.mark.parametrize(
     "limits, requests, value, has",
     [
-        (None, None, None, False),
-        ({"n": 1}, {"n": 2}, 1, True),
-        ({}, {"n": 2}, 2, True),
-        ({"n": None}, {"n": 2}, 2, True),
-        ({"n": 0}, {"n": 2}, 0, True),
-        ({"m": 1}, {}, None, False),
+        (None, None, None, False), ({"n": 1}, {"n": 2}, 1, True), ({}, {"n": 2}, 2, True),
+        ({"n": None}, {"n": 2}, 2, True), ({"n": 0}, {"n": 2}, 0, True), ({"m": 1}, {}, None, False),
     ],
-)
+)  # fmt: skip
 def test_limits_come_before_requests(limits, requests, value, has):
     subject = container(resources={"limits": limits, "requests": requests})
     assert subject.quantity("n") == value

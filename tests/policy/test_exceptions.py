@@ -90,21 +90,15 @@ def test_a_name_that_is_not_complete_matches_only_whatever_it_becomes(metadata, 
 
 def test_the_pods_of_a_workload_are_excepted_by_its_name():
     def deployment(name):
-        return {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name},
-            "spec": {"template": {"spec": SPEC}},
-        }
+        spec = {"template": {"spec": SPEC}}
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
     denying = settings(workloads="deny")
     assert refusals(review(request(deployment("train"), day=LAST), denying)) == set()
     assert refusals(review(request(deployment("training"), day=LAST), denying)) == {"card-count"}
     assert validate(request(deployment("train"), day=LAST), settings()).pods_refused == ()
-    exact = settings(exception(names=["train"]), workloads="deny")
-    assert refusals(review(request(deployment("train"), day=LAST), exact)) == {"card-count"}, (
-        "its pods are not called so"
-    )
+    exact = settings(exception(names=["train"]), workloads="deny")  # its pods are not called so
+    assert refusals(review(request(deployment("train"), day=LAST), exact)) == {"card-count"}
 
 
 def test_an_update_is_excepted_by_the_name_of_the_pod():

@@ -39,6 +39,10 @@ CONTRACT = {
     "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
 }
 
+KIND = {"group": "example.org", "version": "v1", "kind": "Policy"}
+EXCEPTION = {"namespace": "a", "names": ["x-*"], "rules": ["host-access"], "until": "2026-12-31"}
+EXCEPTION |= {"reason": "r", "owner": "o"}
+
 # Every setting, with a value that is not the default.
 NOT_DEFAULT = {
     "schedulerName": "b",
@@ -52,24 +56,8 @@ NOT_DEFAULT = {
     "repairs": {"toleration": False, "scheduler-name": "on"},
     "dialects": {"hami": "translate", "kai": False},
     "workloads": "deny",
-    "workloadKinds": [
-        {
-            "group": "example.org",
-            "version": "v1",
-            "kind": "Policy",
-            "templates": ["spec.template", "spec.groups[*].workers.*.template"],
-        }
-    ],
-    "exceptions": [
-        {
-            "namespace": "a",
-            "names": ["x-*"],
-            "rules": ["host-access"],
-            "until": "2026-12-31",
-            "reason": "r",
-            "owner": "o",
-        }
-    ],
+    "workloadKinds": [KIND | {"templates": ["spec.template", "spec.groups[*].workers.*.template"]}],
+    "exceptions": [EXCEPTION],
     "trustedUsers": ["me"],
     "isolationEnv": {"wholeCards": "deny", "allocators": False},
     "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
@@ -77,13 +65,11 @@ NOT_DEFAULT = {
 
 
 def kinds(path: object = "spec.template", **fields: object) -> dict[str, object]:
-    entry = {"group": "example.org", "version": "v1", "kind": "Fleet", "templates": [path]}
-    return {"workloadKinds": [entry | fields]}
+    return {"workloadKinds": [KIND | {"templates": [path]} | fields]}
 
 
 def excepted(**fields: object) -> dict[str, object]:
-    (entry,) = NOT_DEFAULT["exceptions"]
-    return {"exceptions": [entry | fields]}
+    return {"exceptions": [EXCEPTION | fields]}
 
 
 # An unknown key, its path, and the suggested key.
@@ -220,8 +206,7 @@ def test_the_defaults_are_the_contract(document):
 
 
 def test_every_setting_is_read():
-    policy = parse(NOT_DEFAULT)
-    settings = policy
+    settings = policy = parse(NOT_DEFAULT)
     assert (settings.scheduler_name, settings.scheduler_names) == ("b", ["a", "b"])
     assert settings.toleration == Toleration(key="k", operator="Equal", value="v", effect="NoExecute")
     target = settings.target.facts()
@@ -235,9 +220,7 @@ def test_every_setting_is_read():
     assert len(settings.workload_kinds) == len(WORKLOAD_KINDS) + 1
     assert settings.trusted_users == ("me",)
     assert (settings.isolation_env.whole_cards, settings.isolation_env.allocators) == (Level.DENY, Level.OFF)
-    assert policy.exceptions == (
-        PolicyException(namespace="a", names=["x-*"], rules=["host-access"], until="2026-12-31", reason="r", owner="o"),
-    )
+    assert policy.exceptions == (PolicyException(**EXCEPTION),)
     assert settings.fleet.autoscaled
     assert settings.help_url == NOT_DEFAULT["helpURL"]
     assert policy.fleet.stale_after_seconds == 60
@@ -276,10 +259,8 @@ def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_key(document, p
 
 
 def test_an_unknown_key_without_a_similar_one_lists_all_keys():
-    assert (
-        refusal({"target": {"zzz": 1}})
-        == "the file: target.zzz: no such key; there are devicePlugin, kubernetes, volcano"
-    )
+    keys = "devicePlugin, kubernetes, volcano"
+    assert refusal({"target": {"zzz": 1}}) == f"the file: target.zzz: no such key; there are {keys}"
 
 
 @each_case("document, start", WRONG)
@@ -292,10 +273,7 @@ def test_declared_shapes_are_read():
     vgpu = VgpuConfig(mig_models=(MigModels(("A100",), geometries),), memory_factor=2)
     config = replace(default_device_config(), vgpu=vgpu)
     cards = [{"count": 2, "type": "A100", "memory": 100, "split": 7}, {"type": "NVIDIA-T4", "memory": 50}]
-    declared = [
-        {"name": "core", "nodes": 5, "cards": cards},
-        {"name": "mig", "mode": "mig", "cards": cards},
-    ]
+    declared = [{"name": "core", "nodes": 5, "cards": cards}, {"name": "mig", "mode": "mig", "cards": cards}]
     core, mig = parse({"fleet": {"declared": declared}}).declared(config)["vgpu"]
     assert (core.mode, core.names, core.nodes, core.declared) == ("hami-core", ("core",), 5, True)
     assert [(c.type, c.memory, c.split, c.geometries) for c in core.devices] == [

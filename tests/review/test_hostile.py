@@ -32,7 +32,7 @@ from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
-from webhook.wire.codec import MAX_STRUCTURAL_CHARS, decode, encode
+from webhook.wire.codec import API_VERSION, MAX_STRUCTURAL_CHARS, decode, encode
 
 # --- any JSON -------------------------------------------------------------------------------------------------------
 
@@ -85,8 +85,11 @@ def pod_of(size: int, **container: Any) -> dict[str, Any]:
     return {"spec": {"schedulerName": "volcano", "containers": [{"name": f"c{i}", **container} for i in range(size)]}}
 
 
+ZERO, ONE = ({"resources": {"limits": {names.VGPU_NUMBER: number}}} for number in "01")
+
+
 def test_findings_are_bounded_and_the_message_counts_the_rest():
-    outcome = review(request(pod_of(1000, resources={"limits": {names.VGPU_NUMBER: "0"}})), USUAL)
+    outcome = review(request(pod_of(1000, **ZERO)), USUAL)
     assert not outcome.allowed
     assert len(outcome.violations) == MAX_FINDINGS
     lines = outcome.message().split("\n")
@@ -109,10 +112,7 @@ def test_a_denial_after_a_thousand_warnings_is_reported():
 
 def test_a_denial_after_a_thousand_milder_findings_of_the_same_rule_is_reported():
     pod = pod_of(1000, env=[{"name": "LD_PRELOAD", "value": "libjemalloc.so"}])
-    pod["spec"]["containers"][-1] |= {
-        "resources": {"limits": {names.VGPU_NUMBER: "1"}},
-        "env": [{"name": "LD_AUDIT", "value": "x"}],
-    }
+    pod["spec"]["containers"][-1] |= {**ONE, "env": [{"name": "LD_AUDIT", "value": "x"}]}
     assert [violation.rule for violation in review(request(pod), USUAL).denials] == ["isolation-env"]
 
 
@@ -128,22 +128,10 @@ def test_a_denial_after_a_thousand_notices_is_reported():
 def test_the_fields_of_causes_show_what_a_terminal_would_obey_or_hide():
     kinds = [{"group": "x.io", "version": "v1", "kind": "Roles", "templates": ["spec.roles.*.template"]}]
     policy = parse_policy({"workloads": "deny", "workloadKinds": kinds}, "")
-    template = {
-        "spec": {
-            "schedulerName": "volcano",
-            "containers": [{"name": "a", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}],
-        }
-    }
-    raw = {
-        "apiVersion": "x.io/v1",
-        "kind": "Roles",
-        "spec": {"roles": {"a\u202e\u200b\x1b[2J": {"template": template}}},
-    }
-    asked = request(raw)
-    answer = json.loads(encode(asked, review(asked, SnapshotInputs.of({"policy": policy}).snapshot()).answer()))[
-        "response"
-    ]
-    (field,) = {cause["field"] for cause in answer["status"]["details"]["causes"]}
+    roles = {"a\u202e\u200b\x1b[2J": {"template": pod_of(1, **ZERO)}}
+    asked = request({"apiVersion": "x.io/v1", "kind": "Roles", "spec": {"roles": roles}})
+    answer = json.loads(encode(asked, review(asked, SnapshotInputs.of({"policy": policy}).snapshot()).answer()))
+    (field,) = {cause["field"] for cause in answer["response"]["status"]["details"]["causes"]}
     assert field.startswith("spec.roles[a\\u202e\\u200b\\x1b[2J].template")
 
 
@@ -212,17 +200,15 @@ def test_a_truncated_warning_ends_with_an_ellipsis_after_a_whole_character():
 def test_a_rule_stops_at_the_maximum_of_findings():
     """Further findings have the same level, so the verdict does not change."""
     forged = {f"cdi.k8s.io/{number}": "x" for number in range(5000)}
-    limits = {names.VGPU_NUMBER: "1"}
-    pod = {
-        "metadata": {"annotations": forged},
-        "spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]},
-    }
-    outcome = review(request(pod), USUAL)
+    outcome = review(request({"metadata": {"annotations": forged}, **pod_of(1, **ONE)}), USUAL)
     assert not outcome.allowed
     assert [violation.rule for violation in outcome.violations] == ["isolation-mount"] * MAX_FINDINGS
 
 
 # --- one request, one budget ----------------------------------------------------------------------------------------
+
+
+BAD = pod_of(1, **ZERO)
 
 
 def vcjob(*templates: dict[str, Any], operation: str = "CREATE") -> Any:
@@ -254,19 +240,16 @@ def test_equal_templates_are_reviewed_once_and_each_has_the_findings():
     one, other = hard_template(0), hard_template(1)
     spent = [validated(WORK_LIMIT, *templates)[1] for templates in ([one, other, one, one], [one], [other])]
     assert spent[0] == spent[1] + spent[2] > 0
-    bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
-    fine = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "1"}}}]}}
-    outcome = validate(vcjob(bad, fine, bad, bad), USUAL)
-    (one,) = validate(vcjob(bad), USUAL).violations
+    outcome = validate(vcjob(BAD, pod_of(1, **ONE), BAD, BAD), USUAL)
+    (found,) = validate(vcjob(BAD), USUAL).violations
     assert [(violation.rule, violation.path) for violation in outcome.violations] == [
-        (one.rule, one.path.replace("tasks[0]", f"tasks[{number}]")) for number in (0, 2, 3)
+        (found.rule, found.path.replace("tasks[0]", f"tasks[{number}]")) for number in (0, 2, 3)
     ]
     assert [each.path for each in outcome.pods] == [f"spec.tasks[{number}].template" for number in range(4)]
 
 
 def test_templates_beyond_the_limit_are_not_reviewed_and_a_warning_names_them():
-    bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
-    outcome = validate(vcjob(*[{"spec": {}}] * MAX_TEMPLATES, bad, bad), USUAL)
+    outcome = validate(vcjob(*[{"spec": {}}] * MAX_TEMPLATES, BAD, BAD), USUAL)
     assert outcome.allowed
     assert outcome.violations == ()
     (warning,) = outcome.warnings
@@ -277,8 +260,7 @@ def test_templates_beyond_the_limit_are_not_reviewed_and_a_warning_names_them():
 
 
 def test_templates_before_a_large_one_are_reviewed():
-    bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
-    outcome = validate(vcjob(bad, pod_of(MAX_CONTAINERS)), USUAL)
+    outcome = validate(vcjob(BAD, pod_of(MAX_CONTAINERS)), USUAL)
     assert [violation.rule for violation in outcome.violations] == ["number-zero"]
     assert outcome.warnings[0] == (
         "not-reviewed: spec.tasks[1].template is not reviewed now, but when the pods are created: 1001 containers are too "
@@ -326,14 +308,9 @@ def test_a_pod_that_is_too_large_is_recorded_without_enforcement(enforcement: st
 
 def review_of_many_values(**request: Any) -> bytes:
     """A review of a pod with more values than the webhook parses, encoded as an API server encodes it."""
-    admission_request = {
-        "uid": "u",
-        "kind": {"group": "", "kind": "Pod"},
-        "namespace": "team-a",
-        "operation": "CREATE",
-    } | request
-    admission_request["object"] = {"metadata": {"object": 1}, "args": [1] * MAX_STRUCTURAL_CHARS}
-    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": admission_request})
+    usual = {"uid": "u", "kind": {"group": "", "kind": "Pod"}, "namespace": "team-a", "operation": "CREATE"}
+    large = {"object": {"metadata": {"object": 1}, "args": [1] * MAX_STRUCTURAL_CHARS}}
+    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": usual | request | large})
 
 
 @pytest.mark.parametrize(
@@ -361,7 +338,7 @@ def test_a_pod_with_too_many_values_is_refused_in_a_response_with_its_uid(fields
 
 def test_a_rule_reads_the_last_entry_of_the_largest_pod():
     harmless = [{"name": "A", "value": "b"}] * (MAX_ENTRIES - MAX_CONTAINERS - 1)
-    pod = pod_of(MAX_CONTAINERS, resources={"limits": {names.VGPU_NUMBER: "1"}})
+    pod = pod_of(MAX_CONTAINERS, **ONE)
     pod["spec"]["containers"][-1]["env"] = [*harmless, {"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
     outcome = validate(request(pod), USUAL)
     assert "isolation-env" in {violation.rule for violation in outcome.denials}
@@ -371,8 +348,7 @@ def test_a_value_of_megabytes_is_truncated_in_a_message():
     """Only the part that the message shows is encoded."""
     huge = [[1] * 1000] * 1000
     limits = dict.fromkeys((names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES), huge)
-    pod = {"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}
-    outcome = within(0.1, lambda: validate(request(pod), USUAL))
+    outcome = within(0.1, lambda: validate(request(pod_of(1, resources={"limits": limits})), USUAL))
     assert '"[[1, 1, 1,' in outcome.message()
 
 

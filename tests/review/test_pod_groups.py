@@ -29,13 +29,8 @@ def settings(**policy: Any) -> Snapshot:
 
 def group(queue: str, phase: str = "Pending") -> dict[str, Any]:
     metadata, spec = {"name": "g", "namespace": "default"}, {"queue": queue} if queue else {}
-    return {
-        "apiVersion": names.QUEUE_API,
-        "kind": "PodGroup",
-        "metadata": metadata,
-        "spec": spec,
-        "status": {"phase": phase},
-    }
+    fields = {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+    return {"apiVersion": names.QUEUE_API, "kind": "PodGroup", **fields}
 
 
 def decoded(admission_request: dict[str, Any]) -> Request:
@@ -73,7 +68,5 @@ def test_enforcement_and_exemptions_hold_for_pod_groups():
 def test_a_pod_group_that_is_too_large_to_be_read_is_refused():
     created = decoded(request(group("default")))._replace(object=None, unread="it has too many values")
     outcome = review(created, settings())
-    assert (outcome.allowed, outcome.violations[0].message) == (
-        False,
-        "the PodGroup is too large: it has too many values",
-    )
+    assert not outcome.allowed
+    assert outcome.violations[0].message == "the PodGroup is too large: it has too many values"

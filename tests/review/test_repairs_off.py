@@ -20,17 +20,15 @@ def sized_pod(**limits: Any) -> dict[str, Any]:
     return pod(number=1, memory=3000, cores=10, **limits)
 
 
-REQUESTED = sized_pod()
-REQUESTED["spec"]["containers"][0]["resources"] = {
-    "requests": REQUESTED["spec"]["containers"][0]["resources"]["limits"]
-}
-ASCEND = sized_pod()
-ASCEND["spec"]["containers"][0]["resources"]["limits"] = {
-    "huawei.com/Ascend910B3": "1",
-    "huawei.com/Ascend910B3-memory": "5000",
-}
-FOREIGN = sized_pod()
-FOREIGN["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}}
+def pod_with(**resources: Any) -> dict[str, Any]:
+    raw = sized_pod()
+    raw["spec"]["containers"][0]["resources"] = resources
+    return raw
+
+
+REQUESTED = pod_with(requests=sized_pod()["spec"]["containers"][0]["resources"]["limits"])
+ASCEND = pod_with(limits={"huawei.com/Ascend910B3": "1", "huawei.com/Ascend910B3-memory": "5000"})
+FOREIGN = pod_with(limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"})
 OTHER = sized_pod()
 OTHER["spec"]["containers"].append({"name": "log", "image": "i"})
 

@@ -187,10 +187,7 @@ DECLARED = [
 def test_an_unknown_fleet_never_denies_a_pod(limits: dict[str, str]):
     pod = {
         "metadata": {"labels": {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}},
-        "spec": {
-            "nodeSelector": {"zone": "moon"},
-            "containers": [{"name": "c", "resources": {"limits": limits, "requests": limits}}],
-        },
+        "spec": {"nodeSelector": {"zone": "moon"}, "containers": [{"name": "c", "resources": {"limits": limits}}]},
     }
     assert not review(request(pod), EVERY_FAMILY).allowed
     for unknown in (snapshot(), snapshot(fleet={"declared": DECLARED})):
@@ -234,13 +231,7 @@ PRIVILEGED = {
     "metadata": {"annotations": {names.USE_GPUTYPE: "H100"}},
     "spec": {
         "nodeName": "n",
-        "containers": [
-            {
-                "name": "c",
-                "resources": {"limits": {names.VGPU_NUMBER: "0"}},
-                "securityContext": {"privileged": True},
-            }
-        ],
+        "containers": [{"resources": {"limits": {names.VGPU_NUMBER: "0"}}, "securityContext": {"privileged": True}}],
     },
 }
 
@@ -302,10 +293,9 @@ def test_the_rules_of_a_review_begin_with_the_repairs():
 
 # --- time -----------------------------------------------------------------------------------------------------------
 
-MANY = 3000
 
-
-def _crowded_fleet() -> Snapshot:
+@pytest.fixture(scope="module")
+def crowded() -> Snapshot:
     """5,000 nodes of all families in 200 shapes."""
     models = [
         lambda i: strategies.node_json(f"n{i}", strategies.register([("NVIDIA-A", 1000 + i % 50)] * 8)),
@@ -317,14 +307,8 @@ def _crowded_fleet() -> Snapshot:
     for number, node in enumerate(raw):
         node["metadata"]["labels"] = {"zone": str(number % 97), "size": str(number % 900)}
     nodes = read_nodes(raw, CONFIG)
-    return SnapshotInputs(
-        CONFIG, parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy"), nodes
-    ).snapshot()
-
-
-@pytest.fixture(scope="module")
-def crowded() -> Snapshot:
-    return _crowded_fleet()
+    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
+    return SnapshotInputs(CONFIG, policy, nodes).snapshot()
 
 
 @each_case(
@@ -362,8 +346,8 @@ def test_an_expensive_selector_is_ignored(crowded: Snapshot):
     expression = {"key": "size", "operator": "Gt", "values": ["-1"]}
     pod = {
         "spec": {
-            "nodeSelector": {f"label-{i}": "a" for i in range(MANY)},
-            "affinity": strategies.affinity([{"matchExpressions": [expression] * MANY}] * 2),
+            "nodeSelector": {f"label-{i}": "a" for i in range(3000)},
+            "affinity": strategies.affinity([{"matchExpressions": [expression] * 3000}] * 2),
             "containers": [{"name": "c", "resources": {"limits": {names.GPUSHARE_NUMBER: "1"}}}],
         }
     }

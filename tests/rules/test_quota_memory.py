@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.devices.explaining import requesting
 from tests.reviewing import request
 from webhook import names
 from webhook.devices.config_file import parse_device_config
@@ -63,18 +64,7 @@ def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
         read_nodes(raw, CONFIG),
         collections=Collections(quotas=Quotas([quota for quota in quotas if quota is not None])),
     )
-    container_list = [
-        {
-            "name": f"c{at}",
-            "resources": {
-                "limits": {names.VGPU_NUMBER: str(number)} | ({names.VGPU_MEMORY: str(memory)} if memory else {})
-            },
-        }
-        for at, (number, memory) in enumerate(wanted)
-    ]
-    outcome = review(
-        request({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": container_list}}), inputs.snapshot()
-    )
+    outcome = review(request(requesting((names.VGPU_NUMBER, names.VGPU_MEMORY), *wanted)), inputs.snapshot())
     reported = {
         at
         for violation in outcome.violations

@@ -69,11 +69,6 @@ def test_a_fix_is_in_every_minor_after_the_last_that_it_came_to(fact: Fact, patc
     assert len({first[:2] for first in fact.since}) == len(fact.since)
 
 
-@pytest.mark.parametrize("volcano", [(1, 14, 4), (1, 14, 5), (1, 15, 1), (1, 15, 2)])
-def test_wrapped_npus_are_read_from_the_fix_on(volcano: tuple[int, int, int]):
-    assert Target(volcano=volcano).reads_wrapped_npus
-
-
 @pytest.mark.parametrize("before, after", [((1, 14, 4), (1, 14, 5)), ((1, 15, 1), (1, 15, 2))])
 def test_the_last_patch_releases_changed_no_fact(before: tuple[int, int, int], after: tuple[int, int, int]):
     differing = [name for name in VOLCANO if getattr(Target(before), name) is not getattr(Target(after), name)]
