@@ -7,6 +7,7 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits
 from webhook.pod.view import PodView
+from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 
@@ -18,6 +19,14 @@ def config_with_chips(*words, hami_core=False, **fields):
     ]
     section = {"hamiVnpuCore": hami_core, "configs": [chip | fields for chip in chips]}
     return parse_device_config({"vnpus": section}, "test")
+
+
+EMPTY = parse_device_config({}, "test")
+
+
+def fleet_of(*items, config=EMPTY, target=None):
+    """The fleet of nodes as the API server returns them."""
+    return build_fleet(read_nodes(items, config), config, target or Target())
 
 
 class Explaining:
@@ -66,11 +75,6 @@ class Explaining:
         """The explanation of each shape for a pod with one kind of device."""
         (explanation,) = self.explain(raw)
         return explanation.shapes
-
-
-def selected(part, selector):
-    """The nodes that a selector leaves, as bits; None for all."""
-    return None if selector is None else part.index.selected(selector)
 
 
 def is_cut_short(explanation):

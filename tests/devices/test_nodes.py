@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests import reviewing
 from tests.cases import each_case
-from tests.devices.explaining import config_with_chips
+from tests.devices.explaining import config_with_chips, fleet_of
 from tests.strategies import (
     ascend_node,
     device_node,
@@ -168,17 +168,14 @@ NPUS, CORES = ascend_node("a", [(4, 65536, 20)]), mindcluster_node("a", 8)
     ],
 )
 def test_nodes_are_one_shape_exactly_if_placement_cannot_tell_them_apart(first, other, shapes):
-    both, one, another = (
-        build_fleet(read_nodes(items, reviewing.CONFIG), reviewing.CONFIG, Target())
-        for items in ([first, other], [first], [other])
-    )
+    both, one, another = (fleet_of(*nodes, config=reviewing.CONFIG) for nodes in ((first, other), (first,), (other,)))
     assert sum(map(len, both.by_family.values())) == shapes
     assert (one.digest == another.digest) is (shapes == 1)
 
 
 def test_the_mode_of_npus_tells_nodes_apart_where_it_is_read():
-    nodes = read_nodes([NPUS, ascend_node("b", [(4, 65536, 20)], mode="true")], reviewing.CONFIG)
-    assert sum(map(len, build_fleet(nodes, reviewing.CONFIG, Target((1, 16, 0))).by_family.values())) == 2
+    shared = ascend_node("b", [(4, 65536, 20)], mode="true")
+    assert sum(map(len, fleet_of(NPUS, shared, config=reviewing.CONFIG, target=MASTER).by_family.values())) == 2
 
 
 # --- any JSON -------------------------------------------------------------------------------------------------------

@@ -6,19 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import config_with_chips, requesting, selected
+from tests.devices.explaining import config_with_chips, fleet_of, requesting
 from tests.examples import examples
 from tests.strategies import ascend_node
 from tests.timing import within
 from webhook import names
 from webhook.devices.ascend.feasibility import MAX_KINDS, ChipRequest, judge, npu_requests
-from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
-from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 MASTER = Target(volcano=(1, 16, 0))
@@ -35,11 +32,10 @@ def pod(amounts, hami_core=False):
 
 
 def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
-    known = read_nodes(nodes, config)
     view = pod(amounts, hami_core)
     requests = ChipRequest(tuple(npu_requests(DevicePod(view, config), config.ascend, MASTER)), parts_refused)
-    part = build_fleet(known, config, MASTER).parts["ascend"]
-    return judge(requests, part, selected(part, selector))
+    part = fleet_of(*nodes, config=config, target=MASTER).parts["ascend"]
+    return judge(requests, part, None if selector is None else part.index.selected(selector))
 
 
 # --- the scheduler's walk -------------------------------------------------------------------------------------------
@@ -175,7 +171,7 @@ def test_memory_without_a_resource_is_not_a_reason():
 )
 def test_large_pods_and_many_shapes_are_judged_quickly(amounts):
     nodes = [ascend_node(f"n{i}", [(4, 10 + i + kind, 8) for kind in range(MAX_KINDS)] * 2) for i in range(200)]
-    fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, MASTER).parts["ascend"]
+    fleet = fleet_of(*nodes, config=CONFIG, target=MASTER).parts["ascend"]
     assert len(fleet.shapes) == 200
 
     def judged() -> object:

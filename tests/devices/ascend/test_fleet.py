@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
-from tests.devices.explaining import config_with_chips
+from tests.devices.explaining import config_with_chips, fleet_of
 from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
 from webhook import names
 from webhook.devices.ascend.register import npus_by_id
-from webhook.devices.fleet import build_fleet
-from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 MASTER = Target(volcano=(1, 16, 0))
@@ -32,8 +30,7 @@ def decode_npus(text):
 
 
 def fleet(*items, hami_core=False):
-    config = config_with_chips(*WORDS, hami_core=hami_core)
-    return build_fleet(read_nodes(items, config), config, MASTER)
+    return fleet_of(*items, config=config_with_chips(*WORDS, hami_core=hami_core), target=MASTER)
 
 
 def decoded(**changes):

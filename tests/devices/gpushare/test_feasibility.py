@@ -6,18 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import EMPTY, fleet_of
 from tests.examples import examples
 from tests.strategies import gpushare_node
 from webhook import names
-from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import build_fleet
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.view import PodView
-from webhook.settings.snapshot import read_nodes
-from webhook.volcano.target import Target
 
-CONFIG = parse_device_config({}, "test")
 NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 
 
@@ -33,11 +29,11 @@ def pod(containers, init=()):
         "containers": [container(*each) for each in containers],
         "initContainers": [container(*each) for each in init],
     }
-    return DevicePod(PodView({"spec": spec}), CONFIG)
+    return DevicePod(PodView({"spec": spec}), EMPTY)
 
 
 def verdict(device_pod, *nodes):
-    fleet = build_fleet(read_nodes(nodes, CONFIG), CONFIG, Target())
+    fleet = fleet_of(*nodes)
     return fleet.families["gpushare"].judge(device_pod, fleet.parts["gpushare"], None)
 
 
@@ -125,4 +121,4 @@ def test_an_invalid_request_is_left_to_other_rules(container):
 def test_requests_without_limits_are_judged_as_limits():
     """A repair copies them to the limits."""
     spec = {"containers": [{"resources": {"requests": {NUMBER: "4"}}}]}
-    assert verdict(DevicePod(PodView({"spec": spec}), CONFIG), NODE).reason is Reason.CARDS
+    assert verdict(DevicePod(PodView({"spec": spec}), EMPTY), NODE).reason is Reason.CARDS

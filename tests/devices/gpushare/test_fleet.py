@@ -2,28 +2,19 @@
 
 import pytest
 
+from tests.devices.explaining import fleet_of
 from tests.strategies import device_node, gpushare_node
 from tests.timing import within
 from webhook import names
-from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import build_fleet
 from webhook.devices.model import MAX_DEVICES
-from webhook.settings.snapshot import read_nodes
-from webhook.volcano.target import Target
 
-CONFIG = parse_device_config({}, "test")
 NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 
 
-def fleet(*items):
-    return build_fleet(read_nodes(items, CONFIG), CONFIG, Target())
-
-
 def shapes(*items):
-    fleet_shapes = fleet(*items).by_family["gpushare"]
     return [
         (shape.names, len(shape.devices), shape.devices[0].memory if shape.devices else 0, *shape.offered.values())
-        for shape in fleet_shapes
+        for shape in fleet_of(*items).by_family["gpushare"]
     ]
 
 

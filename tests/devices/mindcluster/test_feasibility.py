@@ -4,35 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import requesting
+from tests.devices.explaining import EMPTY, fleet_of, requesting
 from tests.strategies import device_node, mindcluster_node
 from webhook import names
-from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
-from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster import chip_cores, has_template, served, template
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Unknown
 from webhook.pod.view import PodView
-from webhook.settings.snapshot import read_nodes
-from webhook.volcano.target import Target
-
-CONFIG = parse_device_config({}, "test")
 
 
 def pod(*cores, label=names.RING_CONTROLLER_310P, **others):
     containers = [(each,) for each in cores]
     return DevicePod(
-        PodView(requesting((names.NPU_CORE,), *containers, labels={names.RING_CONTROLLER: label}, **others)), CONFIG
+        PodView(requesting((names.NPU_CORE,), *containers, labels={names.RING_CONTROLLER: label}, **others)), EMPTY
     )
 
 
-def fleet(*items):
-    return build_fleet(read_nodes(items, CONFIG), CONFIG, Target())
-
-
 def verdict(device_pod, *nodes):
-    found = fleet(*nodes)
+    found = fleet_of(*nodes)
     return found.families["mindcluster"].judge(device_pod, found.parts["mindcluster"], None)
 
 
@@ -74,14 +64,15 @@ def test_templates_and_whole_chips_are_possible_amounts(chip_cores, able):
     ],
 )  # fmt: skip
 def test_a_label_gives_the_cores_of_a_chip(server_type, cores):
-    built = fleet(mindcluster_node("n0", 40, server_type)).parts["mindcluster"]
+    built = fleet_of(mindcluster_node("n0", 40, server_type)).parts["mindcluster"]
     assert {chip_cores(shape) for shape in built.shapes} == {cores}
     assert len(built.shapes[0].devices) == -(-40 // cores)
 
 
 def test_nodes_that_offer_no_cores_are_ignored():
     assert (
-        fleet(device_node("n0"), device_node("n1", capacity={names.NPU_CORE: "8"}, allocatable={"cpu": "1"})).nodes == 0
+        fleet_of(device_node("n0"), device_node("n1", capacity={names.NPU_CORE: "8"}, allocatable={"cpu": "1"})).nodes
+        == 0
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 
+from tests.devices.explaining import fleet_of
 from tests.reviewing import CONFIG, DATA
 from tests.strategies import declared_shape, fleets, node_json, register
 from tests.timing import within
@@ -14,7 +15,6 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, HANDSHAKE, NO_HANDSHAKE, read_node
 from webhook.devices.vgpu.fleet import Card
-from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 2)), Target(volcano=(1, 16, 0))
@@ -22,7 +22,7 @@ T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 
 
 def fleet(items, target=GATED, config=CONFIG):
-    return build_fleet(read_nodes(items, config), config, target)
+    return fleet_of(*items, config=config, target=target)
 
 
 def recorded(name):
