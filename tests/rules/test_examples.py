@@ -1,5 +1,6 @@
 """webhook/rules/examples: every rule has a short, realistic pod or workload that it reports, and that no other rule reports."""
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,6 +24,7 @@ docs/ci.md lists them. `vgpu-webhook test --update webhook/rules/examples` write
 `python -m tests.docs` puts the rule into the table of docs/rules.md."""
 
 
+@cache
 def example(row: RuleEntry) -> RuleExample:
     if not (ROOT / row.example_file).is_file():
         verb = {"deny": "refuses", REPAIR: "changes"}.get(row.level, "reports")
