@@ -2,13 +2,14 @@
 
 import re
 import threading
+from contextlib import ExitStack
+from queue import SimpleQueue
 
 import pytest
 from flask import Flask
 
 from tests.cases import each_case
 from tests.console.conftest import FORM, FORMS, PAGE, PLAIN
-from tests.server.program import until
 from webhook.console import guard
 from webhook.console.app import create_app, pages
 
@@ -260,53 +261,38 @@ def test_a_large_body_is_refused(client):
         assert response.json["status"] == 413
 
 
-def test_the_number_of_computing_requests_is_limited(monkeypatch):
-    monkeypatch.setattr(guard, "WAIT_SECONDS", 0.1)
-    inside, leave = threading.Semaphore(0), threading.Event()
+def test_a_heavy_request_is_refused_if_others_run_for_too_long():
+    places = guard.Places(wait_seconds=0)
+    with ExitStack() as held:
+        for _ in range(guard.MAX_COMPUTING):
+            held.enter_context(places.take())
+        with pytest.raises(guard.ServiceUnavailable) as caught, places.take():
+            pass
+        assert caught.value.retry_after == guard.RETRY_SECONDS
+    with places.take():
+        pass
+
+
+def test_some_heavy_requests_wait_for_a_place_and_one_more_is_refused():
+    places = guard.Places(running=1, wait_seconds=3600)  # a request that waits in vain makes the test hang
+    ended: SimpleQueue[str] = SimpleQueue()
 
     def compute():
-        with guard.computing():
-            inside.release()
-            leave.wait()
+        try:
+            with places.take():
+                ended.put("ran")
+        except guard.ServiceUnavailable:
+            ended.put("refused")
 
-    threads = [threading.Thread(target=compute) for _ in range(guard.MAX_COMPUTING)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert inside.acquire()
-    with pytest.raises(guard.ServiceUnavailable) as caught, guard.computing():
-        pass
-    assert caught.value.retry_after == guard.RETRY_SECONDS
-    leave.set()
-    for thread in threads:
-        thread.join()
-    with guard.computing():
-        pass
-
-
-def test_a_waiting_request_takes_a_free_place(monkeypatch):
-    monkeypatch.setattr(guard, "WAIT_SECONDS", 3600.0)  # a request that waits in vain makes the test hang
-    held = [guard.computing() for _ in range(guard.MAX_COMPUTING)]
-    for place in held:
-        place.__enter__()
-    done = threading.Event()
-
-    def compute():
-        with guard.computing():
-            done.set()
-
-    waiting = [threading.Thread(target=compute) for _ in range(guard.MAX_WAITING)]
-    for thread in waiting:
-        thread.start()
-    until(lambda: not guard._waiting._value)
-    with pytest.raises(guard.ServiceUnavailable), guard.computing():  # all places to wait are taken
-        pass
-    assert not done.is_set()
-    for place in held:
-        place.__exit__(None, None, None)
-    for thread in waiting:
-        thread.join()
-    assert done.is_set()
+    with places.take():
+        requests = [threading.Thread(target=compute) for _ in range(guard.MAX_WAITING + 1)]
+        for request in requests:
+            request.start()
+        assert ended.get() == "refused"
+        assert ended.empty()
+    assert [ended.get() for _ in range(guard.MAX_WAITING)] == ["ran"] * guard.MAX_WAITING
+    for request in requests:
+        request.join()
 
 
 @pytest.mark.parametrize(

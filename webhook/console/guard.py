@@ -50,9 +50,6 @@ HEADERS = {
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?", re.ASCII)
 _FOREIGN = "a page of another site must not send requests to this console; open the console by its own address"
 
-_computing = threading.BoundedSemaphore(MAX_COMPUTING)
-_waiting = threading.BoundedSemaphore(MAX_WAITING)
-
 
 def install(app: Flask, hosts: Sequence[str]) -> None:
     """Guard an application.
@@ -144,30 +141,42 @@ def _is_same_origin(address: str, host: str) -> bool:
         return False
 
 
-@contextmanager
-def computing() -> Iterator[None]:
-    """Limit how many heavy requests run at the same time.
+class Places:
+    """The places for heavy requests: of those that run, and of those that wait for that."""
 
-    Raises:
-        ServiceUnavailable: others still run after some seconds, or too many others wait already.
-    """
-    if not _computing.acquire(blocking=False) and not _wait():
-        raise ServiceUnavailable(
-            "the console is busy with other requests; try again in a few seconds", retry_after=RETRY_SECONDS
-        )
-    try:
-        yield
-    finally:
-        _computing.release()
+    def __init__(
+        self, running: int = MAX_COMPUTING, waiting: int = MAX_WAITING, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
+        self._running = threading.BoundedSemaphore(running)
+        self._waiting = threading.BoundedSemaphore(waiting)
+        self._wait_seconds = wait_seconds
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Hold a place to run.
+
+        Raises:
+            ServiceUnavailable: others still run after some seconds, or too many others wait already.
+        """
+        if not self._running.acquire(blocking=False) and not self._wait():
+            raise ServiceUnavailable(
+                "the console is busy with other requests; try again in a few seconds", retry_after=RETRY_SECONDS
+            )
+        try:
+            yield
+        finally:
+            self._running.release()
+
+    def _wait(self) -> bool:
+        if not self._waiting.acquire(blocking=False):
+            return False
+        try:
+            return self._running.acquire(timeout=self._wait_seconds)
+        finally:
+            self._waiting.release()
 
 
-def _wait() -> bool:
-    if not _waiting.acquire(blocking=False):
-        return False
-    try:
-        return _computing.acquire(timeout=WAIT_SECONDS)
-    finally:
-        _waiting.release()
+computing = Places().take  # limits how many heavy requests of this process run at the same time
 
 
 def _name(host: str) -> str | None:
