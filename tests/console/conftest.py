@@ -102,7 +102,7 @@ def state():
     return ConsoleState(Fixed(sample_parts()))
 
 
-@pytest.fixture
-def client(state):
-    """Asks as a browser on this machine would."""
-    return create_app(state).test_client()
+@pytest.fixture(scope="module")
+def client():
+    """Asks as a browser on this machine would; no request changes the console."""
+    return create_app(ConsoleState(Fixed(sample_parts()))).test_client()

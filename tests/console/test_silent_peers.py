@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -11,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.console.conftest import FORM, PAGE
-from tests.server.program import altered, free_port, until
+from tests.console.running import responds, running
+from tests.server.program import free_port, until
 from webhook.console.serving import THREADS
 
 SHORT, ENDLESS = (1, 4), 3600  # seconds: a client that waits so long for others makes the test hang
@@ -31,31 +31,10 @@ def metrics_port() -> int:
 
 @pytest.fixture(scope="module")
 def port(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[int]:
-    found = free_port()
     silence, reading = request.param
     limits = {"console.serving.SILENCE_SECONDS": silence, "console.serving.READING_SECONDS": reading}
-    command = [
-        *altered("console", limits),
-        "--sample",
-        "--bind",
-        f"127.0.0.1:{found}",
-        "--metrics-bind",
-        f"127.0.0.1:{metrics_port}",
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    until(lambda: responds(found))
-    yield found
-    process.terminate()
-    _, errors = process.communicate()
-    assert "Traceback" not in errors
-
-
-def responds(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg") as response:
-            return response.status == 200
-    except OSError:
-        return False
+    with running("--metrics-bind", f"127.0.0.1:{metrics_port}", constants=limits) as found:
+        yield found
 
 
 @pytest.mark.parametrize("port", [(SHORT[0], ENDLESS)], indirect=True)
@@ -115,17 +94,11 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
 
 
 def test_more_silent_clients_than_files_may_be_open_do_not_end_the_console():
-    port = free_port()
-    console = [*altered("console", {"console.serving.SILENCE_SECONDS": 1}), "--sample", "--bind", f"127.0.0.1:{port}"]
-    command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *console]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
+    few_files = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
+    with (
+        running(constants={"console.serving.SILENCE_SECONDS": 1}, shell=few_files) as port,
+        contextlib.ExitStack() as held,
+    ):
+        for _ in range(100):
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
         until(lambda: responds(port))
-        with contextlib.ExitStack() as held:
-            for _ in range(100):
-                held.enter_context(socket.create_connection(("127.0.0.1", port)))
-            until(lambda: responds(port))
-    finally:
-        process.terminate()
-        _, errors = process.communicate()
-    assert "Too many open files" not in errors

@@ -7,43 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 
-from tests.docs.commands import ROOT
+from tests.console.running import running
 from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks
-from tests.server.program import COMMAND, free_port, until
+from tests.server.program import until
 
 DEFAULT_ADDRESS = "localhost:8480"
 
 
 @contextmanager
-def started(*options: str) -> Iterator[int]:
-    """Start a console; yields its port."""
-    port = free_port()
-    process = subprocess.Popen(
-        [COMMAND, "console", "--bind", f"127.0.0.1:{port}", *options], cwd=ROOT, stderr=subprocess.DEVNULL
-    )
-
-    def has_read_the_log() -> bool:
-        assert process.poll() is None
-        try:
-            return '"caughtUp":true' in get(port, "/api/v1/decisions?limit=1")
-        except OSError:
-            return False
-
-    try:
-        until(has_read_the_log)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@contextmanager
 def as_shown() -> Iterator[int]:
-    """Start the console of the samples with the command of docs/console.md; yields its port."""
+    """Start the console of the samples with the command of docs/console.md, on another port, which is yielded."""
     lines = [line for block in blocks((DOCS / "console.md").read_text(), "sh") for line in block.text.splitlines()]
     (command,) = [line for line in lines if line.startswith("vgpu-webhook console --sample")]
-    with started(*shlex.split(command)[2:]) as port:
+    with running(*shlex.split(command)[3:]) as port:
+        until(lambda: '"caughtUp":true' in get(port, "/api/v1/decisions?limit=1"))
         yield port
 
 

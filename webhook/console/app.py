@@ -66,12 +66,13 @@ def pages() -> list[ConsolePage]:
     return [page for section in sections().values() for page in section.pages]
 
 
-def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
+def create_app(state: ConsoleState, hosts: Sequence[str] = (), listed: Sequence[ConsolePage] | None = None) -> Flask:
     """Make the application.
 
     Args:
         state: what it shows.
         hosts: names besides localhost by which clients may reach it.
+        listed: its pages; by default those of the questions.
     """
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"))
@@ -82,7 +83,7 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     app.jinja_env.globals["menu"] = [(each.pages[0].name, each.menu) for each in sections().values() if each.menu]
     app.url_build_error_handlers.append(lambda *_: "#")  # a link to the page of a question that is not there
     guard.install(app, hosts)
-    for blueprint in _blueprints(state, pages()):
+    for blueprint in _blueprints(state, pages() if listed is None else listed):
         app.register_blueprint(blueprint)
     app.add_url_rule("/metrics", "metrics", lambda: Response(exposition(state), content_type=CONTENT_TYPE_LATEST))
     app.register_error_handler(HTTPException, _http_error)

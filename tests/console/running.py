@@ -1,0 +1,43 @@
+"""`vgpu-webhook console` in a process of its own, on the samples."""
+
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.server.program import COMMAND, altered, free_port, until
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def running(*options: str, constants: Mapping[str, object] | None = None, shell: Sequence[str] = ()) -> Iterator[int]:
+    """Start a console, and wait until it answers; yields its port. Fails if it logs that something went wrong.
+
+    Args:
+        options: more than `--sample --bind`.
+        constants: as of `Program`.
+        shell: what starts the command.
+    """
+    port = free_port()
+    program = altered("console", constants) if constants else [str(COMMAND), "console"]
+    command = [*shell, *program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: process.poll() is not None or responds(port))
+        yield port
+    finally:
+        process.terminate()
+        _, errors = process.communicate()
+    assert not re.search("Traceback|Too many open files", errors), errors
+
+
+def responds(port: int) -> bool:
+    """Whether a console answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg") as response:
+            return response.status == 200
+    except OSError:
+        return False
