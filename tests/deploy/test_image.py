@@ -1,6 +1,7 @@
 """What the image installs, taken from this environment: the locked distributions, cut as the Dockerfile cuts them."""
 
 import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -11,9 +12,9 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.deploy.files import ROOT
 from tests.deploy.test_dockerfile import locked, steps
-from tests.questions import needs
 from tests.server.live import gpu_node
 from tests.server.program import Authority, Program, until
+from webhook.questions import QUESTIONS
 
 PYTHON = [sys.executable, "-S"]  # without this environment's own site-packages
 
@@ -34,44 +35,36 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{ROOT}"}
 
 
-def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PYTHON, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def test_every_module_can_be_imported_without_what_is_cut(environment: dict[str, str]):
-    program = """
-import certs, importlib, importlib.util, pkgutil, webhook
+EVERYTHING = """
+import certs, importlib, importlib.util, io, json, pkgutil, sys, webhook
+from contextlib import redirect_stdout
 for package in (webhook, certs):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 for cut in ("kubernetes.aio", "kubernetes.client.api", "aiohttp"):
     assert importlib.util.find_spec(cut) is None, cut
+from webhook.cli.main import main
+for name, *arguments in json.loads(sys.argv[1]):
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO(), write_through=True)) as out:
+        code = main([name, *arguments])
+    print(json.dumps([name, code, out.buffer.getvalue().decode()]))
 """
-    done = run(environment, "-c", program)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param("review --sample webhook/samples/pod-repaired.yaml", marks=needs("review")),
-        pytest.param("rules", marks=needs("rules")),
-    ],
-)
-def test_commands_without_a_cluster(command: str, environment: dict[str, str]):
-    done = run(environment, "-m", "webhook.cli.main", *command.split())
-    assert (done.returncode in (0, 1), done.stderr) == (True, ""), done
-
-
-@needs("doctor")
-def test_commands_with_a_cluster(environment: dict[str, str], tmp_path: Path):
+def test_every_module_can_be_imported_and_commands_run_without_what_is_cut(environment: dict[str, str], tmp_path: Path):
     with ApiServer(Authority(tmp_path)) as api:
-        kubeconfig = str(api.kubeconfig(tmp_path / "kubeconfig"))
-        show = run(environment, "-m", "certs", "show", "--kubeconfig", kubeconfig)
-        assert (show.returncode, "vgpu-webhook-tls" in show.stdout) == (1, True), show
-        doctor = run(environment, "-m", "webhook.cli.main", "doctor", "--kubeconfig", kubeconfig)
-        assert (doctor.returncode, doctor.stdout.count("\n") > 5) == (1, True), doctor
-        assert "Traceback" not in show.stderr + doctor.stderr
+        with_cluster = ["--kubeconfig", str(api.kubeconfig(tmp_path / "kubeconfig"))]
+        commands = [["review", "--sample", "webhook/samples/pod-repaired.yaml"], ["rules"], ["doctor", *with_cluster]]
+        commands = [each for each in commands if each[0] in QUESTIONS] + [["certs", "show", *with_cluster]]
+        program = [*PYTHON, "-c", EVERYTHING, json.dumps(commands)]
+        done = subprocess.run(program, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    shown = {name: (code, text) for name, code, text in map(json.loads, done.stdout.splitlines())}
+    assert {name: code for name, (code, _) in shown.items()} == {
+        name: int(name in ("certs", "doctor")) for name, *_ in commands
+    }
+    assert "vgpu-webhook-tls" in shown["certs"][1]
+    assert all(text.count("\n") > 5 for name, (_, text) in shown.items() if name != "certs"), shown
 
 
 def test_the_server_follows_a_cluster(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
