@@ -2,7 +2,8 @@
 
 A block of language `console` is a command with its output, one of language `sh` is commands. A comment in the line before a
 block gives the expected exit code (`exits with 1`), the e2e tests that run it on a cluster (`needs a cluster: FILE::TEST …`),
-or the reason why no test runs it (`not run here: …`).
+the values with which the chart does the same (`as the chart with: …`, which tests/deploy/test_chart.py compares), or the reason
+why no test runs it (`not run here: …`).
 """
 
 import os
@@ -19,6 +20,7 @@ README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 PAGES = [README, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
 SAMPLES = ROOT / "webhook" / "samples"
 BIN = Path(sys.executable).parent
+AS_THE_CHART = "as the chart with: "  # before a patch: the values that it does the same as
 NOT_INHERITED = ("COLUMNS", "KUBECONFIG")  # by the commands
 
 # Files that a reader has created with the commands of other pages.

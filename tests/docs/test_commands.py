@@ -14,7 +14,17 @@ import yaml
 
 from tests.cases import each_case
 from tests.deploy.files import CHART
-from tests.docs.commands import NOT_INHERITED, PAGES, ROOT, elsewhere, exit_code, is_curl, make_checkout, run
+from tests.docs.commands import (
+    AS_THE_CHART,
+    NOT_INHERITED,
+    PAGES,
+    ROOT,
+    elsewhere,
+    exit_code,
+    is_curl,
+    make_checkout,
+    run,
+)
 from tests.docs.markdown import Block, blocks, prose, spans
 from tests.docs.test_generated import RENEW
 from webhook.cli.main import main, program
@@ -32,11 +42,16 @@ class Shown(NamedTuple):
 ENGLISH = [file for file in PAGES if file.name != "README.zh-CN.md"]  # whose blocks are the same
 ALL = [Shown(file.name, block) for file in ENGLISH for block in blocks(file.read_text())]
 CONSOLE = [shown for shown in ALL if shown.block.language == "console" and not is_curl(shown.block)]
-SCRIPTS = [shown for shown in ALL if shown.block.language == "sh" and not elsewhere(shown.block)]
+SCRIPTS = [
+    shown
+    for shown in ALL
+    if shown.block.language == "sh" and not elsewhere(shown.block) and not shown.block.comment.startswith(AS_THE_CHART)
+]
 MARKED = [shown for shown in ALL if elsewhere(shown.block)]
 
 
 IN_PROCESS = re.compile(r"(vgpu-webhook [^|<>\\#\n]*( > \S+)?\n)+")
+WRITTEN = re.compile(r"cat > (\S+) <<'(\w+)'\n(.*?)^\2\n", re.MULTILINE | re.DOTALL)
 
 RunBlock = Callable[[str], tuple[int, str, str]]
 
@@ -50,6 +65,9 @@ def run_block(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
         monkeypatch.delenv(name, raising=False)
 
     def run_block(script: str) -> tuple[int, str, str]:
+        for name, _, text in WRITTEN.findall(script):
+            Path(name).write_text(text)
+        script = WRITTEN.sub("", script)
         if not IN_PROCESS.fullmatch(script):
             done = run(script, checkout)
             return done.returncode, done.stdout, done.stderr
