@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Any
 import pytest
 
 from tests.deploy.test_monitoring import ALERTS
-from webhook.server.metrics import LATENCY_BUCKETS, Metrics
+from tests.reviewing import request, snapshot
+from webhook.review.endpoints import validate
+from webhook.server.metrics import Metrics
 
 REQUIRED = "VGPU_WEBHOOK_PROMTOOL"  # "required": the test fails without promtool
 INTERVAL = 60  # seconds between two scrapes, and between two evaluations of a rule
@@ -25,6 +26,9 @@ EXPRESSIONS = " ".join(rule["expr"] for rule in ALERTS)
 MINUTE = 60
 END = 130 * MINUTE
 POD = {"job": "vgpu-webhook", "pod": "vgpu-webhook-a"}
+NODES = snapshot("rtx4090").fleet  # of vGPUs only
+REQUEST = request({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}})
+ADMITTED = validate(REQUEST, snapshot())
 REJECTED = "apiserver_admission_webhook_rejection_count"
 PASSED = "apiserver_admission_webhook_fail_open_count"
 
@@ -106,22 +110,14 @@ def reviews(nanoseconds: int, share: int = 10) -> Scene:
     """One review in `share` takes `nanoseconds`, all others 100 µs."""
 
     def act(metrics: Metrics) -> None:
-        for number in range(100):
-            metrics._latencies.setdefault("validate", ([0] * (len(LATENCY_BUCKETS) + 1), [0]))
-            buckets, total = metrics._latencies["validate"]
-            duration = nanoseconds if number % share == 0 else 100_000
-            buckets[bisect_left(LATENCY_BUCKETS, duration / 1e9)] += 1
-            total[0] += duration
+        for duration in (nanoseconds, *[100_000] * (share - 1)):
+            metrics.reviewed("validate", REQUEST, ADMITTED, duration)
 
     return always(act)
 
 
 def nothing(_: Any) -> None:
     pass
-
-
-def nodes(number: int) -> Scene:
-    return always(lambda metrics: metrics._gauges.update(fleet_nodes={("vgpu",): number, ("gpushare",): 0}))
 
 
 def fleet_age(seconds: float) -> Scene:
@@ -169,7 +165,7 @@ FIRES: dict[str, list[tuple[str, Scene]]] = {
     "VgpuWebhookConfigRefused": [
         ("the first one", once(lambda metrics: metrics.reloaded("policy", succeeded=False))),
     ],
-    "VgpuWebhookFleetUnknown": [("no node", nodes(0))],
+    "VgpuWebhookFleetUnknown": [("no node", always(lambda metrics: metrics.fleet(None)))],
     "VgpuWebhookFleetStale": [("for 400 s", fleet_age(400))],
     "VgpuWebhookAuditLost": [("a line", once(lambda metrics: metrics.audit_failed()))],
     "VgpuWebhookDecisionsNotShipped": [("for an hour", ship_lag(3600))],
@@ -211,7 +207,7 @@ QUIET: dict[str, list[tuple[str, Scene]]] = {
         ("it was refused an hour ago", once(lambda m: m.reloaded("policy", succeeded=False), END - 60 * MINUTE)),
     ],
     "VgpuWebhookFleetUnknown": [
-        ("some nodes", nodes(3)),
+        ("some nodes", always(lambda metrics: metrics.fleet(NODES))),
         ("for a moment after the start", scraped(lambda m, _: m.fleet(None), END - 2 * MINUTE)),
     ],
     "VgpuWebhookFleetStale": [("20 s", fleet_age(20)), ("nodes from a file have no age", always(nothing))],
@@ -222,7 +218,7 @@ QUIET: dict[str, list[tuple[str, Scene]]] = {
 
 def healthy(metrics: Metrics, _: float) -> None:
     metrics.certificate(END + 60 * 86400)
-    metrics._gauges["fleet_nodes"] = {("vgpu",): 3}
+    metrics.fleet(NODES)
     metrics.fleet_age = lambda: 10.0
 
 
