@@ -4,9 +4,11 @@ A template in `templates/base` or `templates/components` generates the file of t
 """
 
 import json
+import pickle
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +60,34 @@ def rendered(values: Json | None = None, namespace: str = NAMESPACE, **release: 
     Raises:
         helm_python.HelmError: the values are refused.
     """
+    return dict(_rendered(json.dumps(values or {}), namespace, **release))
+
+
+@cache
+def _rendered(values: str, namespace: str, **release: Any) -> dict[str, str]:
+    texts = _chart().render(json.loads(values), name=NAME, namespace=namespace, **release)
+    return {path.removeprefix("vgpu-webhook/templates/"): text for path, text in texts.items()}
+
+
+@cache
+def _chart() -> Any:
     from helm_python import Chart
 
-    with Chart.load(CHART) as chart:
-        texts = chart.render(values or {}, name=NAME, namespace=namespace, **release)
-    return {path.removeprefix("vgpu-webhook/templates/"): text for path, text in texts.items()}
+    return Chart.load(CHART)
 
 
 def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> list[Json]:
     """The objects of a release with these values."""
-    texts = rendered(values, namespace, **release)
-    return [
-        document
-        for path, text in texts.items()
-        if path.endswith(".yaml")
-        for document in yaml.safe_load_all(text)
-        if document
-    ]
+    found: list[Json] = pickle.loads(_objects(json.dumps(values or {}), namespace, **release))
+    return found
+
+
+@cache
+def _objects(values: str, namespace: str, **release: Any) -> bytes:
+    """Pickled, as each caller gets a copy."""
+    texts = _rendered(values, namespace, **release)
+    found = [yaml.safe_load_all(text) for path, text in texts.items() if path.endswith(".yaml")]
+    return pickle.dumps([document for documents in found for document in documents if document])
 
 
 def made_files() -> Iterator[tuple[Path, str]]:

@@ -20,15 +20,13 @@ variables = st.fixed_dictionaries(
     optional={"value": st.sampled_from(["all", "none", "void", "", "none "]), "valueFrom": st.just({"fieldRef": {}})},
 )
 environments = st.lists(variables, max_size=3)
-assigning = st.sampled_from(
-    [
-        *sorted(names.RESERVED_ANNOTATIONS | names.RESERVED_ASCEND_ANNOTATIONS),
-        names.GPU_UNHEALTHY_IDS,
-        "huawei.com/Ascend910B3",
-        "hami.io/Ascend910B3-devices-to-allocate",
-        "hami.io/Ascend-devices-allocated",
-    ]
-)
+ASSIGNMENTS = [
+    *sorted({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS}),
+    "huawei.com/Ascend910B3",
+    "hami.io/Ascend910B3-devices-to-allocate",
+    "hami.io/Ascend-devices-allocated",
+]
+assigning = st.sampled_from([*ASSIGNMENTS, *sorted(names.RESERVED_ASCEND_ANNOTATIONS)])
 INJECTIONS = ["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"]
 injecting = st.sampled_from(INJECTIONS)
 harmless = st.sampled_from(
@@ -120,12 +118,6 @@ EACH_SHOWN = [
     SHOWN,
     {"env": [{"name": names.CUDA_VERSION, "value": "12.4"}]},
     {"volumeMounts": [{"name": "v", "mountPath": REQUESTING}]},
-]
-ASSIGNMENTS = [
-    *sorted({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS}),
-    "huawei.com/Ascend910B3",
-    "hami.io/Ascend910B3-devices-to-allocate",
-    "hami.io/Ascend-devices-allocated",
 ]
 
 

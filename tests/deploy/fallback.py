@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.deploy.calling import Entry, Json
+from tests.deploy.clusters import USUAL
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.pod.quantity import parse
-from webhook.policy.policy import Policy
+from webhook.policy.policy import Policy, default_policy
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="there is no CEL library for this platform")
 bindings = pytest.importorskip("cel_expr_python.ext.ext_bindings")
@@ -115,3 +116,9 @@ class FallbackPolicies:
         found = [policy.refusal(request) for policy in self._policies]
         assert sum(map(bool, found)) <= 1
         return "".join(found)
+
+
+@cache
+def usual_fallback() -> FallbackPolicies:
+    """Those of the default policy."""
+    return FallbackPolicies(USUAL.snapshot.config, default_policy())

@@ -1,10 +1,10 @@
 """The files of deploy/: as kubectl combines them, and as they are."""
 
 import os
+import pickle
 import shutil
 import subprocess
 from collections.abc import Iterable
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,11 +86,13 @@ def built(directory: Path) -> list[Json]:
     kubectl = (assets and shutil.which("kubectl", path=assets)) or shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on the PATH")
-    return deepcopy(_kustomized(kubectl, directory))
+    found: list[Json] = pickle.loads(_kustomized(kubectl, directory))
+    return found
 
 
 @cache
-def _kustomized(kubectl: str, directory: Path) -> list[Json]:
+def _kustomized(kubectl: str, directory: Path) -> bytes:
+    """Pickled, as each caller gets a copy."""
     done = subprocess.run([kubectl, "kustomize", str(directory)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    return pickle.dumps(list(yaml.safe_load_all(done.stdout)))

@@ -13,7 +13,7 @@ import yaml
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
 from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, parsed, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
-from tests.docs.commands import PAGES, run
+from tests.docs.commands import AS_THE_CHART, PAGES, run
 from tests.docs.markdown import Block, blocks
 from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
@@ -31,7 +31,6 @@ SOME_ENFORCED: Json = {
     "enforcement": "audit",
     "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
 }
-AS_THE_CHART = "as the chart with: "  # before a patch in the documentation: the values that it does the same as
 EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in values.items()}
 
 
@@ -192,29 +191,28 @@ def test_the_image_has_the_repository_and_the_tag_or_digest_of_the_values():
 
 
 @pytest.mark.parametrize("available", [False, True])
-def test_replicas_resources_and_priority_are_set(available: bool):
-    values = {"replicas": 5, "priorityClassName": "gpu", "resources": {"requests": {"cpu": "2"}}}
-    found = objects(values | {"highAvailability": available})
-    assert one(found, "Deployment")["spec"]["replicas"] == 5
+@pytest.mark.parametrize(
+    ("given", "of_replicas", "of_the_job"),
+    [("gpu", "gpu", "gpu"), ("none", None, None), ("", "system-cluster-critical", None)],  # a job may precede the quota
+)
+def test_the_priority_class_has_a_quota(available: bool, given: str, of_replicas: str | None, of_the_job: str | None):
+    found = objects({"priorityClassName": given, "highAvailability": available})
     pods = pod_specs(found)
-    assert {pod["priorityClassName"] for pod in pods.values()} == {"gpu"}
-    assert pods["Deployment"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
-    quotas = [
-        d["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for d in found if d["kind"] == "ResourceQuota"
+    assert [pods[kind].get("priorityClassName") for kind in ("Deployment", "Job", "CronJob")] == [
+        of_replicas,
+        of_the_job,
+        of_the_job,
     ]
-    assert quotas == [["gpu"]]
+    quotas = [d["spec"]["scopeSelector"]["matchExpressions"] for d in found if d["kind"] == "ResourceQuota"]
+    assert [selector["values"] for (selector,) in quotas] == [[of_replicas]] * (of_replicas is not None)
 
 
 @pytest.mark.parametrize("available", [False, True])
-def test_the_replicas_are_critical_unless_there_is_to_be_no_class(available: bool):
-    classes = {}
-    for given in ("", "none"):
-        found = objects({"priorityClassName": given, "highAvailability": available})
-        quotas = [d for d in found if d["kind"] == "ResourceQuota"]
-        pods = pod_specs(found)
-        classes[given] = (pods["Deployment"].get("priorityClassName"), len(quotas))
-        assert "priorityClassName" not in pods["Job"], "it may run before the quota is there"
-    assert classes == {"": ("system-cluster-critical", 1), "none": (None, 0)}
+def test_replicas_and_resources_are_set(available: bool):
+    values = {"replicas": 5, "resources": {"requests": {"cpu": "2"}}, "highAvailability": available}
+    deployment = one(objects(values), "Deployment")["spec"]
+    assert deployment["replicas"] == 5
+    assert deployment["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
 
 
 def test_a_secret_of_the_user_replaces_the_managed_certificate():
@@ -334,50 +332,52 @@ def test_the_fallback_policies_do_no_more_than_the_enforcement(values: Json, act
     assert [spec["validationActions"] for spec in bindings] == [[action]] * 4
 
 
-# For each key of the policy but `enforcement`, a value that is not the default.
-POLICIES: Json = {
+# For each key of the policy but `enforcement`, a value that is not the default: which the fallback policies follow, or not.
+EXCEPTION = {
+    "namespace": "a",
+    "names": ["b"],
+    "rules": ["host-access"],
+    "until": "2026-12-31",
+    "reason": "c",
+    "owner": "d",
+}
+WITHOUT_EFFECT: Json = {
     "schedulerName": "gpu",
     "schedulerNames": ["volcano", "gpu"],
     "toleration": None,
     "target": {"volcano": "1.13.0"},
-    "isolationEnv": {"allocators": "deny"},
     "percentage": {"mixedCards": "deny"},
     "memoryAboveCard": "deny",
     "repairs": {"toleration": "off"},
     "workloads": "off",
     "workloadKinds": [{"group": "a.b", "version": "v1", "kind": "X", "templates": ["spec.template"]}],
-    "rules": {"host-access": "deny"},
-    "namespaces": [{"match": ["a"], "exempt": True}],
-    "trustedUsers": ["joe"],
     "fleet": {"autoscaled": True},
     "dialects": {"hami": "translate"},
     "helpURL": "https://gpu.example.org",
-    "exceptions": [
-        {
-            "namespace": "a",
-            "names": ["b"],
-            "rules": ["host-access"],
-            "until": "2026-12-31",
-            "reason": "c",
-            "owner": "d",
-        }
-    ],
 }
-NOT_FOLLOWED = {"rules", "isolationEnv", "namespaces", "trustedUsers", "exceptions"}
+NOT_FOLLOWED: Json = {
+    "isolationEnv": {"allocators": "deny"},
+    "rules": {"host-access": "deny"},
+    "namespaces": [{"match": ["a"], "exempt": True}],
+    "trustedUsers": ["joe"],
+    "exceptions": [EXCEPTION],
+}
 
 
-@pytest.mark.parametrize("key", sorted(json_schema()["properties"].keys() - {"enforcement"}))
+@pytest.mark.parametrize("key", NOT_FOLLOWED)
 def test_a_policy_that_the_fallback_policies_of_the_chart_do_not_follow_is_refused(key: str):
-    more = {"schedulerNames": ["volcano", "gpu"]} if key == "schedulerName" else {}
-    values = {"fallback": True, "policy": {key: POLICIES[key]} | more}
-    if key not in NOT_FOLLOWED:
-        config, policy = default_device_config(), parse_policy(values["policy"], key)
-        assert admission_policies(config, policy) == admission_policies(config, default_policy())
-        assert objects(values)
-        return
+    values = {"fallback": True, "policy": {key: NOT_FOLLOWED[key]}}
     with pytest.raises(helm.HelmRenderError, match="which the fallback policies of the chart do not follow"):
         objects(values)
     assert objects(values | {"fallbackPolicies": FALLBACK})
+
+
+def test_the_other_keys_of_a_policy_change_no_fallback_policy_and_are_accepted():
+    assert json_schema()["properties"].keys() == {*WITHOUT_EFFECT, *NOT_FOLLOWED, "enforcement"}
+    policy = parse_policy(WITHOUT_EFFECT, "policy")
+    config = default_device_config()
+    assert admission_policies(config, policy) == admission_policies(config, default_policy())
+    assert objects({"fallback": True, "policy": WITHOUT_EFFECT})
 
 
 def test_an_enforcement_that_the_printed_fallback_policies_do_not_follow_is_refused():
@@ -490,33 +490,28 @@ def test_more_variables_are_those_of_every_container_and_replace_none():
     assert len(after) > 6
 
 
-def test_every_account_has_the_annotations():
-    found = objects(EVERYTHING | {"serviceAccountAnnotations": {"role": "gpu"}, "commonAnnotations": {"a": "b"}})
-    accounts = [d["metadata"]["annotations"] for d in found if d["kind"] == "ServiceAccount"]
-    assert accounts == [{"role": "gpu", "a": "b"}] * 5
-
-
-def test_the_job_alone_has_its_annotations():
-    found = objects(EVERYTHING | {"jobAnnotations": {"hook": "Sync"}, "commonAnnotations": {"a": "b"}})
-    annotated = [d["kind"] for d in found if d["metadata"].get("annotations", {}).get("hook")]
-    assert annotated == ["Job"]
+def test_every_account_and_the_job_alone_have_their_annotations():
+    common = {"commonAnnotations": {"a": "b"}}
+    found = objects(
+        EVERYTHING | common | {"serviceAccountAnnotations": {"role": "gpu"}, "jobAnnotations": {"hook": "Sync"}}
+    )
+    annotated = [(d["kind"], d["metadata"]["annotations"]) for d in found if d["kind"] in ("ServiceAccount", "Job")]
+    assert annotated.count(("ServiceAccount", {"role": "gpu", "a": "b"})) == 5
+    assert len(annotated) == 6
+    assert [d["kind"] for d in found if "hook" in d["metadata"]["annotations"]] == ["Job"]
 
 
 def webhook(found: list[Json]) -> Json:
     return one(found, "Deployment")["spec"]["template"]["spec"]
 
 
-def test_the_arguments_of_the_webhook_are_options_of_serve():
-    values = {"logFormat": "json", "logLevel": "debug", "port": 10250, "extraArgs": ["--audit-max-bytes=1Gi"]}
-    (container,) = webhook(objects(values))["containers"]
+def test_the_arguments_of_the_webhook_are_options_of_serve_and_its_port_is_open():
+    found = objects({"logFormat": "json", "logLevel": "debug", "port": 10250, "extraArgs": ["--audit-max-bytes=1Gi"]})
+    (container,) = webhook(found)["containers"]
     options = parsed(serve.command, container["args"][1:])
     assert (options.log_format, options.log_level.lower(), options.audit_max_bytes) == ("json", "debug", 1 << 30)
     assert str(options.bind) == "[::]:10250"
-
-
-def test_the_port_is_that_of_the_container_and_of_the_network_policy():
-    found = objects({"port": 10250})
-    assert webhook(found)["containers"][0]["ports"] == [{"name": "https", "containerPort": 10250}]
+    assert container["ports"] == [{"name": "https", "containerPort": 10250}]
     assert one(found, "NetworkPolicy")["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 10250}]}]
 
 
@@ -525,13 +520,11 @@ def test_on_the_network_of_the_host_one_replica_ends_before_the_next_takes_its_p
     pod = deployment["template"]["spec"]
     assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
-    assert not [p for p in all_pods(objects(EVERYTHING | {"console": {}, "hostNetwork": True})) if "hostNetwork" in p][
-        1:
-    ]
+    pods = all_pods(objects(EVERYTHING | {"console": {}, "hostNetwork": True}))
+    assert ["hostNetwork" in each for each in pods].count(True) == 1
 
 
 def test_a_console_is_refused_on_the_network_of_the_host():
-    """It listens on loopback without a password, and loopback is then that of the node."""
     with pytest.raises(helm.HelmRenderError, match="everybody on the node would reach the console"):
         objects({"hostNetwork": True, "console": {"enabled": True}})
 

@@ -67,7 +67,7 @@ def test_the_kubeconfig_names_the_service():
 
 def test_the_printed_command_renames_the_user_for_another_service(tmp_path: Path):
     name, namespace = "team-vgpu-webhook", "gpu-system"
-    found = rendered(tmp_path, DEPLOY / "overlays" / "client-ca", namePrefix="team-")
+    found = rendered(tmp_path, DEPLOY / "overlays" / "client-ca")
     assert one(found, "Service", name)["metadata"]["namespace"] == namespace
     (command,) = re.findall(r"^#   (sed .*)$", (API_SERVER / "kubeconfig.yaml").read_text(), re.MULTILINE)
     command_line = shlex.split(command.replace("NAME.NAMESPACE", f"{name}.{namespace}"))

@@ -1,15 +1,15 @@
-"""Every overlay in another namespace, and with other names: `namespace` and `namePrefix` of a kustomization are enough."""
+"""In another namespace, and with other names: `namespace` and `namePrefix` of a kustomization are enough."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
+from tests.deploy.files import DEPLOY, Json, built, one, pod_specs
 from webhook import names
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
@@ -26,8 +26,13 @@ CONSTANT = re.compile(
 )
 
 
-def rendered(directory: Path, overlay: Path, **more: str) -> list[Json]:
-    text = {"resources": [os.path.relpath(overlay, directory)], "namespace": NAMESPACE} | more
+def rendered(directory: Path, resource: Path, components: Iterable[Path] = ()) -> list[Json]:
+    text = {
+        "resources": [os.path.relpath(resource, directory)],
+        "components": [os.path.relpath(component, directory) for component in components],
+        "namespace": NAMESPACE,
+        "namePrefix": PREFIX,
+    }
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(text))
     return built(directory)
 
@@ -45,9 +50,15 @@ def lines(documents: list[Json]) -> Iterator[str]:
             yield from text_of(document).splitlines()
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
-def test_nothing_keeps_the_old_namespace_and_names(overlay: Path, tmp_path: Path):
-    found = rendered(tmp_path, overlay, namePrefix=PREFIX)
+CERT_MANAGER = DEPLOY / "components" / "cert-manager"
+OTHERS = [
+    path for path in sorted((DEPLOY / "components").iterdir()) if path != CERT_MANAGER
+]  # `store` before `store-pods`
+
+
+@pytest.mark.parametrize("components", [OTHERS, [CERT_MANAGER]], ids=["all others", "cert-manager"])
+def test_nothing_keeps_the_old_namespace_and_names(components: list[Path], tmp_path: Path):
+    found = rendered(tmp_path, DEPLOY / "base", components)
     assert {d["metadata"].get("namespace") for d in found if d["kind"] not in CLUSTER_WIDE} == {NAMESPACE}
     assert one(found, "Namespace", NAMESPACE)
     text = "\n".join(map(text_of, found))
@@ -76,7 +87,7 @@ EXPECTED = {
 
 
 def test_the_parts_agree(tmp_path: Path):
-    found = rendered(tmp_path, DEPLOY, namePrefix=PREFIX)
+    found = rendered(tmp_path, DEPLOY)
     service = one(found, "Service", f"{PREFIX}vgpu-webhook")["metadata"]
     for kind in CONFIGURATIONS:
         called = [entry["clientConfig"]["service"] for entry in one(found, kind, f"{PREFIX}vgpu-webhook")["webhooks"]]
@@ -96,7 +107,7 @@ def test_the_parts_agree(tmp_path: Path):
 
 
 def test_cert_manager_makes_a_certificate_for_the_service(tmp_path: Path):
-    found = rendered(tmp_path, DEPLOY / "overlays" / "cert-manager", namePrefix=PREFIX)
+    found = rendered(tmp_path, DEPLOY / "overlays" / "cert-manager")
     certificate = one(found, "Certificate", f"{PREFIX}vgpu-webhook")
     assert certificate["spec"]["dnsNames"][0] == f"{PREFIX}vgpu-webhook.{NAMESPACE}.svc"
     source = f"{NAMESPACE}/{PREFIX}vgpu-webhook"

@@ -8,12 +8,11 @@ import pytest
 
 from tests.deploy.calling import called
 from tests.deploy.clusters import HIDING, USUAL, request
-from tests.deploy.fallback import FallbackPolicies
+from tests.deploy.fallback import usual_fallback
 from tests.workloads import workload
 from webhook.manifests.fallback.pod import MAX_ENTRIES as MAX_READ
 from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.policy.policy import default_policy
 
 PLAIN = {"name": "main", "image": "x"}
 MANY = {f"example.org/{number}": "1" for number in range(MAX_ENTRIES + 1)}
@@ -55,18 +54,12 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_pod_without_devices_is_sent_only_beyond_a_limit(limit: str):
-    at, beyond = LIMITS[limit]
-    assert called(USUAL.entries, request(at), "/validate") == set()
-    assert called(USUAL.entries, request(beyond), "/validate") == {"pods"}
-
-
-@pytest.mark.parametrize("limit", LIMITS)
-def test_a_workload_is_sent_likewise(limit: str):
-    for found, sent in zip(LIMITS[limit], (set(), {"workloads"}), strict=True):
+def test_a_pod_without_devices_and_a_workload_of_it_are_sent_only_beyond_a_limit(limit: str):
+    for found, pods, workloads in zip(LIMITS[limit], (set(), {"pods"}), (set(), {"workloads"}), strict=True):
+        assert called(USUAL.entries, request(found), "/validate") == pods
         template = {"metadata": found["metadata"], "spec": found["spec"]}
         deployment = workload(WORKLOAD_KINDS["apps", "Deployment"], [template])
-        assert called(USUAL.entries, request(deployment), "/validate") == sent
+        assert called(USUAL.entries, request(deployment), "/validate") == workloads
 
 
 def test_a_job_with_too_many_templates_is_sent():
@@ -106,22 +99,14 @@ def test_a_binding_with_too_many_annotations_is_sent():
         assert called(USUAL.entries, binding(annotations), "/validate") == sent
 
 
-def test_the_fallback_policies_refuse_a_binding_with_more_annotations_than_they_look_at():
-    policies = FallbackPolicies(USUAL.snapshot.config, default_policy())
-    for number, refusal in (
-        (MAX_READ, ""),
-        (MAX_READ + 1, "pod-too-large: the Binding has more than 1000 annotations"),
-    ):
-        asked = binding({f"a{index}": "" for index in range(number)})
-        assert policies.refusal(asked).startswith(refusal)
-        assert bool(policies.refusal(asked)) == bool(refusal)
-
-
-def test_they_refuse_an_update_that_removes_more():
-    policies = FallbackPolicies(USUAL.snapshot.config, default_policy())
-    for number, refused in ((MAX_READ, False), (MAX_READ + 1, True)):
-        old = pod(annotations={f"a{index}": "" for index in range(number)})
-        assert policies.refusal(request(pod(), "UPDATE", oldObject=old)).startswith("pod-too-large") == refused
+@pytest.mark.parametrize(("number", "refusal"), [(MAX_READ, ""), (MAX_READ + 1, "pod-too-large: ")])
+def test_the_fallback_policies_refuse_more_annotations_than_they_look_at(number: int, refusal: str):
+    many = {f"a{index}": "" for index in range(number)}
+    removed = request(pod(), "UPDATE", oldObject=pod(annotations=many))
+    bound = f"{refusal}the Binding has more than 1000 annotations" if refusal else ""
+    for asked, beginning in ((binding(many), bound), (removed, refusal)):
+        found = usual_fallback().refusal(asked)
+        assert (found.startswith(beginning), bool(found)) == (True, bool(refusal))
 
 
 @pytest.mark.parametrize("cluster", [USUAL, HIDING], ids=["usual", "hiding"])

@@ -34,13 +34,12 @@ from tests.deploy.drawing import (
     pod_with,
     pods,
 )
-from tests.deploy.fallback import FallbackPolicies
+from tests.deploy.fallback import usual_fallback
 from webhook import names
-from webhook.policy.policy import default_policy, parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
-USUAL_FALLBACK = FallbackPolicies(USUAL.snapshot.config, default_policy())
 
 
 @st.composite
@@ -96,7 +95,7 @@ def test_a_binding_is_sent_if_and_only_if_it_is_refused(
     admission_request = request(binding, resource=of, subResource=resource[1], userInfo={"username": user})
     refused = not outcome_of(validate, admission_request, USUAL.snapshot).allowed
     assert called(USUAL.entries, admission_request, "/validate") == ({"bindings"} if refused else set())
-    assert bool(USUAL_FALLBACK.refusal(admission_request)) == refused
+    assert bool(usual_fallback().refusal(admission_request)) == refused
 
 
 @pytest.mark.parametrize(
