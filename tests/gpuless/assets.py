@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -47,20 +47,24 @@ class MissingError(Exception):
     """The cluster cannot start; the message says what is missing and how to get it."""
 
 
-def find_assets() -> Path:
+def find_assets(cni: Path = CNI, own_places: Sequence[Path] = OWN_PLACES) -> Path:
     """The folder CLUSTER_ASSETS.
+
+    Args:
+        cni: where the plugins for networks are.
+        own_places: what each node has for itself.
 
     Raises:
         MissingError: a part is missing.
     """
     folder = Path(os.environ.get("CLUSTER_ASSETS") or "/nonexistent")
     packages = {package for program, package in PROGRAMS.items() if shutil.which(program) is None}
-    packages |= set() if (CNI / "bridge").exists() else {"containernetworking-plugins"}
+    packages |= set() if (cni / "bridge").exists() else {"containernetworking-plugins"}
     missing = [f"{name}: see {section!r} in {GUIDE}" for name, section in FILES.items() if not (folder / name).exists()]
     if not folder.is_dir():
         missing = [f"CLUSTER_ASSETS, the folder of the binaries: {GUIDE} says where to get them"]
-    if any(folder.resolve().is_relative_to(place.resolve()) for place in OWN_PLACES):
-        places = ", ".join(map(str, OWN_PLACES))
+    if any(folder.resolve().is_relative_to(place.resolve()) for place in own_places):
+        places = ", ".join(map(str, own_places))
         missing = [f"CLUSTER_ASSETS at another place: each node has its own {places}, so it cannot see {folder}"]
     if packages:
         missing.append(f"packages: apt-get install {' '.join(sorted(packages))}")

@@ -1,6 +1,7 @@
 """What is missing is named at once, with what to do about it."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,6 @@ from tests.deploy.files import ROOT
 from tests.docs.markdown import headings
 from tests.gpuless import assets, namespace
 
-OWN_PLACES = assets.OWN_PLACES
-
 
 @pytest.fixture(autouse=True)
 def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -19,41 +18,38 @@ def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CLUSTER_ASSETS", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda program: f"/usr/bin/{program}")
-    monkeypatch.setattr(assets, "CNI", tmp_path)
-    monkeypatch.setattr(assets, "OWN_PLACES", [])  # the folder is in one of them
     for name in (*assets.FILES, "bridge"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
 
 
-def message() -> str:
+def message(tmp_path: Path, own_places: Sequence[Path] = ()) -> str:  # the usual ones have the folder in one of them
     with pytest.raises(assets.MissingError) as raised:
-        assets.find_assets()
+        assets.find_assets(tmp_path, own_places)
     return str(raised.value)
 
 
 def test_nothing_is_missing(tmp_path: Path):
-    assert assets.find_assets() == tmp_path
+    assert assets.find_assets(tmp_path, []) == tmp_path
 
 
 @pytest.mark.parametrize("name", assets.FILES)
 def test_a_binary_is_missing(name: str, tmp_path: Path):
     (tmp_path / name).unlink()
-    assert message() == f"The cluster needs:\n- {name}: see {assets.FILES[name]!r} in {assets.GUIDE}"
+    assert message(tmp_path) == f"The cluster needs:\n- {name}: see {assets.FILES[name]!r} in {assets.GUIDE}"
 
 
-def test_the_folder_is_missing(monkeypatch: pytest.MonkeyPatch):
+def test_the_folder_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.delenv("CLUSTER_ASSETS")
-    assert message().splitlines()[1:] == [
+    assert message(tmp_path).splitlines()[1:] == [
         f"- CLUSTER_ASSETS, the folder of the binaries: {assets.GUIDE} says where to get them"
     ]
 
 
 @pytest.mark.parametrize("place", ["/tmp/a", "/run/a", "/var/lib/a", "/var/log/a/b", "/var/run/a"])
-def test_a_folder_that_the_nodes_do_not_see_is_refused(place: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(assets, "OWN_PLACES", OWN_PLACES)
+def test_a_folder_that_the_nodes_do_not_see_is_refused(place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("CLUSTER_ASSETS", place)
-    (line,) = message().splitlines()[1:]
+    (line,) = message(tmp_path, assets.OWN_PLACES).splitlines()[1:]
     assert line == (
         "- CLUSTER_ASSETS at another place: each node has its own /tmp, /run, /var/lib, /var/log, "
         f"so it cannot see {place}"
@@ -62,7 +58,7 @@ def test_a_folder_that_the_nodes_do_not_see_is_refused(place: str, monkeypatch: 
 
 def test_the_places_of_a_node_are_those_that_it_mounts():
     script = Path(namespace.__file__).read_text()
-    for place in OWN_PLACES:
+    for place in assets.OWN_PLACES:
         assert re.search(rf"(?m)^mount .* {place}$", script), place
 
 
@@ -83,7 +79,7 @@ def test_packages_and_root_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("shutil.which", lambda program: None if program in {"runc", "ip"} else program)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     (tmp_path / "bridge").unlink()
-    packages, root = message().splitlines()[1:]
+    packages, root = message(tmp_path).splitlines()[1:]
     assert packages == "- packages: apt-get install containernetworking-plugins iproute2 runc"
     assert root == "- root, to make namespaces and cgroups"
 
