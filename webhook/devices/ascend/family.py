@@ -216,7 +216,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
             return None
         if verdict.reason is not Reason.TOGETHER:
             return verdict
-        return _refused_part(request, part.shapes[0]) or self._left(replace(request, parts_refused=False), part)
+        return _refused_part(request, part.shapes[0]) or self._left(request, part)
 
     def taken(self, request: ChipRequest, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
         """NPUs of its own for each container: one possibility."""
