@@ -113,6 +113,11 @@ def a_phone_shows_whole_rows(user: User) -> None:
     assert user.js("return document.querySelector('.scroll:has([data-rows])').scrollWidth") <= PHONE
 
 
+def a_phone_shows_whole_settings(user: User) -> None:
+    user.size(PHONE, 844)
+    assert user.js("return document.querySelector('.sources').scrollWidth") <= PHONE
+
+
 def an_error_is_explained(user: User) -> None:
     assert len(user.text("[role=alert]")) > 20
     assert len(user.all("nav a")) == len(MENU)
@@ -184,7 +189,7 @@ ON_SOME_PAGES: dict[str, tuple[Callable[[User], None], ...]] = {
     "/decisions/2": (the_same_is_linked_as_json,),
     "/rules": (words_of_a_rule_are_not_broken, the_same_is_linked_as_json),
     "/rules/card-count": (the_same_is_linked_as_json,),
-    "/health": (the_same_is_linked_as_json,),
+    "/health": (a_phone_shows_whole_settings, the_same_is_linked_as_json),
     NOWHERE: (an_error_is_explained,),
 }
 
