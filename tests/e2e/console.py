@@ -16,9 +16,8 @@ class Console:
 
     def __init__(self, log: Path, *options: str | Path) -> None:
         """Start it; call `wait` before the first request."""
-        self._address, self.metrics = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-        binds = ["--bind", self._address, "--metrics-bind", self.metrics]
-        self._daemon = Daemon([*altered("console", FORGETS_SOON), *binds, *options], log)
+        self._address = f"127.0.0.1:{free_port()}"
+        self._daemon = Daemon([*altered("console", FORGETS_SOON), "--bind", self._address, *options], log)
         self.close = self._daemon.close
 
     def wait(self, ready: Callable[[], Any], seconds: float = 20.0) -> None:
