@@ -3,7 +3,7 @@
 import re
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,17 +13,16 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def running(*options: str, constants: Mapping[str, object] | None = None, shell: Sequence[str] = ()) -> Iterator[int]:
+def running(*options: str, constants: Mapping[str, object] | None = None) -> Iterator[int]:
     """Start a console, and wait until it answers; yields its port. Fails if it logs that something went wrong.
 
     Args:
         options: more than `--sample --bind`.
         constants: as of `Program`.
-        shell: what starts the command.
     """
     port = free_port()
     program = altered("console", constants) if constants else [str(COMMAND), "console"]
-    command = [*shell, *program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
+    command = [*program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: process.poll() is not None or responds(port))
