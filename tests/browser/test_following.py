@@ -70,8 +70,9 @@ def test_hostile_names_appear_as_text(user: User, console: Console):
     assert user.texts(ROWS) == live
     assert "\u202e" not in user.text()
     links = [link.get_attribute("href") for link in user.all(f"{ROWS} a.row")]
-    for name, link in zip(names, links, strict=True):
-        user.driver.get(link)
+    for at in (names.index(TEXTS[0]), 0):  # a script, and control characters
+        name = names[at]
+        user.driver.get(links[at])
         assert name in user.text("h1")
         assert user.js(BROUGHT)[::2] == [None, []]
         assert "\u202e" not in user.text()

@@ -1,7 +1,5 @@
 """Manifests and addresses with scripts are shown as text; manifests that are too large are refused."""
 
-from itertools import product
-
 import pytest
 
 from tests.browser.test_playground import TOO_MANY, VERDICT, editor
@@ -20,12 +18,14 @@ TEXTS = (
     "{{7*7}}${7*7}",
     "safe\u202egnp.exe\u2066",
 )
-SENT_AS_A_PAGE = "window.before = true; document.querySelector('form[data-live]').submit()"
 FILL = """
 const editor = document.getElementById("manifest");
 editor.value = arguments[0];
 editor.dispatchEvent(new Event("input", { bubbles: true }));
 """
+SENT_AS_A_PAGE = (
+    "document.getElementById('manifest').value = arguments[0]; document.querySelector('form[data-live]').submit()"
+)
 # Elements and attributes that a manifest could inject; the page itself has none of them in a result.
 BROUGHT = """
 const found = [...document.querySelectorAll("#result *")].filter((each) =>
@@ -58,20 +58,21 @@ spec:
 """
 
 
-def test_hostile_text_is_text(user: User, subtests: pytest.Subtests):
+@pytest.mark.parametrize("send", [FILL, SENT_AS_A_PAGE], ids=["by the script of the page", "as a form"])
+def test_hostile_text_is_text(user: User, send: str):
+    """A pod with each text, all at once."""
     user.open("/")
     scripts = user.js(BROUGHT)[1]
-    for text, send in product(TEXTS, (FILL, SENT_AS_A_PAGE)):  # by the page's script, and as a form
-        with subtests.test(text, as_a_page=send == SENT_AS_A_PAGE):
-            manifest = hostile(text)
-            user.js(send, manifest)
-            user.until(lambda send=send: send == FILL or not user.js("return window.before"))
-            user.until(lambda text=text: visible(text) in user.text("#result .about"))
-            assert "Refused" in user.text(VERDICT)
-            assert user.js(BROUGHT) == [None, scripts, []]
-            assert visible(text) in user.text("#result .listing")
-            assert "\u202e" not in user.text("#result")
-            assert editor(user) == manifest
+    manifest = "---\n".join(map(hostile, TEXTS))
+    user.js(send, manifest)
+    user.until(lambda: len(user.all(VERDICT)) == len(TEXTS))
+    assert all("Refused" in verdict for verdict in user.texts(VERDICT))
+    for part in ("#result .about", "#result .listing"):
+        shown = user.texts(part)
+        assert [text for text, of_it in zip(TEXTS, shown, strict=True) if visible(text) not in of_it] == []
+    assert user.js(BROUGHT) == [None, scripts, []]
+    assert "\u202e" not in user.text("#result")
+    assert editor(user) == manifest
 
 
 def test_hostile_text_in_an_address_is_text(user: User):

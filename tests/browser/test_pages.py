@@ -185,11 +185,9 @@ ON_SOME_PAGES: dict[str, tuple[Callable[[User], None], ...]] = {
     "/review": (the_first_link_skips_to_the_content, drawings_are_legible_and_visible),
     "/usage": (the_same_is_linked_as_json,),
     "/fleet": (drawings_are_legible_and_visible, nodes_are_drawn_above_their_table),
-    "/decisions": (the_first_link_skips_to_the_content, a_phone_shows_whole_rows, the_same_is_linked_as_json),
-    "/decisions/2": (the_same_is_linked_as_json,),
-    "/rules": (words_of_a_rule_are_not_broken, the_same_is_linked_as_json),
-    "/rules/card-count": (the_same_is_linked_as_json,),
-    "/health": (a_phone_shows_whole_settings, the_same_is_linked_as_json),
+    "/decisions": (the_first_link_skips_to_the_content, a_phone_shows_whole_rows),
+    "/rules": (words_of_a_rule_are_not_broken,),
+    "/health": (a_phone_shows_whole_settings,),
     NOWHERE: (an_error_is_explained,),
 }
 
@@ -201,21 +199,6 @@ def test_a_page(user: User, path: str, subtests: pytest.Subtests):
         with subtests.test(check.__name__):
             check(user)
     user.allow_error_statuses(*[404] * (path == NOWHERE))
-
-
-@pytest.mark.parametrize("path", ["/decisions/999999999", "/rules/nothing", "/decisions?before=yesterday"])
-def test_an_error_page_explains_the_error_and_has_links(user: User, path: str):
-    user.open(path)
-    an_error_is_explained(user)
-    user.allow_error_statuses(400, 404)
-
-
-def test_a_click_shows_a_page_as_json(user: User):
-    user.open("/usage")
-    user.follow("This page as JSON")
-    assert user.js("return document.contentType") == "application/json"
-    user.open("/usage")
-    user.allow_error_statuses(404)  # of the icon, which a JSON document does not name
 
 
 def test_the_keyboard_opens_each_page(user: User):
