@@ -57,7 +57,4 @@ def test_python_m_certs_is_the_same(api: CertsApiServer, certs: Certs):
     assert TLS in api.objects
     result = wait_for(certs.start("show"))
     assert (result.code, result.out) == (0, certs("show").out)
-
-
-def test_usage_names_the_program_that_was_called(certs: Certs):
     assert wait_for(certs.start("show", "--help")).out.startswith("Usage: python -m certs show [OPTIONS]\n")

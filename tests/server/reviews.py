@@ -28,6 +28,9 @@ def review(uid: str = "u-1", version: str = "v1", spec: dict[str, Any] | None = 
     return {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": defaults | request}
 
 
+GOOD = json.dumps(review()).encode()
+
+
 def pod_spec_of(amounts: dict[str, str], **container: Any) -> dict[str, Any]:
     """The spec of a pod with one container."""
     return {"containers": [{"name": "main", "resources": {"limits": amounts, "requests": amounts}, **container}]}

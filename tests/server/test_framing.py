@@ -1,173 +1,256 @@
-"""HTTP framing: methods, lengths, chunks, and ambiguous requests; test_pipelines tests pipelines."""
-
-import contextlib
-import json
-import ssl
+"""Where a request ends, and which heads are refused, in process; test_http shows the responses."""
 
 import pytest
 
-from tests.server.client import JSON, Connection, encode_request
-from tests.server.program import Program
-from tests.server.reviews import admission_response, refusal, review
-
-GOOD = json.dumps(review()).encode()
-POST = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_reviews_accept_only_post(program: Program, method: str, path: str):
-    with program.connect() as connection:
-        response = connection.request(method, path)
-        assert "POST" in refusal(response, 405)
-        assert response.headers["allow"] == "POST"
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_pages_accept_only_get_and_head(connection: Connection, path: str):
-    page = connection.request("GET", path)
-    head = connection.request("HEAD", path)
-    assert page.status == head.status == 200
-    assert page.body
-    assert int(head.headers["content-length"]) > 0
-    response = connection.request("POST", path, GOOD, JSON)
-    refusal(response, 405)
-    assert response.headers["allow"] == "GET, HEAD"
-
-
-def test_head_of_a_review_is_refused(connection: Connection):
-    assert connection.request("HEAD", "/mutate").status == 405
-
-
-@pytest.mark.parametrize("path", ["/", "/mutate/", "/Mutate", "/mutate%2f", "//mutate", "/metrics/x", "/%00"])
-def test_other_paths_are_not_found(program: Program, path: str):
-    with program.connect() as connection:
-        refusal(connection.request("POST", path, GOOD, JSON), 404)
-
-
-@pytest.mark.parametrize(
-    "media_type",
-    ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8;q=1"],
+from tests.cases import each_case
+from webhook.errors import RequestError, TooLarge, WrongMediaType
+from webhook.server.admission import Admission, MethodNotAllowed, NotFound
+from webhook.server.framing import (
+    HEAD_BYTES,
+    MAX_BODY,
+    MAX_FIELDS,
+    ChunkedBody,
+    Head,
+    HeadTooLarge,
+    read_head,
+    read_seconds,
 )
-def test_the_media_type_may_have_parameters(connection: Connection, media_type: str):
-    assert admission_response(connection.request("POST", "/validate", GOOD, {"Content-Type": media_type}))
+from webhook.server.metrics import Metrics
+from webhook.server.state import ServerState
+
+POST = b"POST /validate?timeout=5s HTTP/1.1\r\nHost: h\r\n"
 
 
-@pytest.mark.parametrize("size", [1000, 1], ids=["at once", "byte by byte"])
-def test_a_chunked_body_is_read(connection: Connection, size: int):
-    chunks = b"".join(b"0%X;a=b\r\n%s\r\n" % (len(part), part) for part in (GOOD[:7], GOOD[7:100], GOOD[100:]))
-    request = encode_request("POST", "/validate", chunks + b"0\r\n\r\n", JSON | {"Transfer-Encoding": "chunked"})
-    request = request.replace(b"Content-Length", b"X-Length")
-    for _ in range(2):
-        for at in range(0, len(request), size):
-            connection.send(request[at : at + size])
-        assert admission_response(connection.receive())["uid"] == "u-1"
+def read(more: bytes, first: bytes = POST) -> Head:
+    found = read_head(first + more + b"\r\n")
+    assert found is not None
+    assert found[1] == b""
+    return found[0]
 
 
-def test_a_request_may_arrive_byte_by_byte(connection: Connection):
-    for byte in encode_request("POST", "/validate", GOOD, JSON):
-        connection.send(bytes([byte]))
-    assert admission_response(connection.receive())["uid"] == "u-1"
+def test_a_head_is_read():
+    head = read(b"content-TYPE: \t a/b \t\r\nContent-Length:7\r\nExpect: 100-Continue\r\nX:\r\n")
+    assert head == Head("POST", "/validate", b"timeout=5s", 7, b"a/b", waits=True, closes=False)
+    assert read(b"Transfer-Encoding: Chunked\r\n").length is None
+    assert read(b"").length == 0
 
 
-def test_a_client_may_wait_for_100(connection: Connection):
-    expecting = JSON | {"Expect": "100-continue"}
-    connection.send(encode_request("POST", "/validate", headers=expecting | {"Content-Length": str(len(GOOD))}))
-    assert connection.receive().status == 100
-    connection.send(GOOD)
-    assert admission_response(connection.receive())["uid"] == "u-1"
+def test_the_bytes_after_a_head_stay():
+    assert read_head(POST + b"\r\nbody\r\n\r\n") == (read(b""), b"body\r\n\r\n")
+    assert [read_head(POST[:end]) for end in range(len(POST))] == [None] * len(POST)
 
 
-def test_the_connection_is_closed_after_an_http_1_0_request(program: Program):
-    with program.connect() as connection:
-        head = f"POST /validate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(GOOD)}\r\n\r\n"
-        connection.send(head.encode() + GOOD)
-        assert admission_response(connection.receive())["uid"] == "u-1"
-        assert connection.ended()
+@each_case(
+    "first, more, closes",
+    [
+        (b"GET / HTTP/1.1\r\n", b"", False),
+        (b"GET / HTTP/1.0\r\n", b"", True),
+        (b"GET / HTTP/1.0\r\n", b"Connection: keep-alive\r\n", True),
+        (b"GET / HTTP/1.1\r\n", b"Connection: keep-alive\r\n", False),
+        (b"GET / HTTP/1.1\r\n", b"Connection: Close\r\n", True),
+        (b"GET / HTTP/1.1\r\n", b"Connection: x\r\nConnection: close\r\n", True),
+    ],
+)
+def test_the_connection_ends_after_some_requests(first: bytes, more: bytes, closes: bool):
+    assert read(more, first).closes is closes
 
 
-def test_a_request_without_a_length_has_an_empty_body(connection: Connection):
-    connection.send(f"{POST}\r\n".encode())
-    refusal(connection.receive(), 400)
+@each_case(
+    "more",
+    [
+        b"A b: c\r\n",
+        b"A\t: c\r\n",
+        b": c\r\n",
+        b"A\r\n",
+        b"\xc3: c\r\n",
+        b"A: b\rc\r\n",
+        b"A: b\x7f\r\n",
+        b"A: b\x00\r\n",
+        b" A: b\r\n",
+        b"A: b\r\n\tc\r\n",
+        b"A: b\nC: d\r\n",
+        b"Upgrade: h2c\r\n",
+        b"Content-Length:\r\n",
+        b"Content-Length: \xb2\r\n",
+        b"Content-Length: 1_0\r\n",
+        b"Content-Length: 5\r\ncontent-length: 5\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding: identity\r\n",
+        b"Transfer-Encoding:\r\n",
+        b"Transfer-Encoding: chunked, chunked\r\n",
+        b"Transfer-Encoding: gzip\r\n",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Content-Length: 5, 6\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length: +5\r\n",
+        b"Content-Length: 0x5\r\n",
+        b"A : b\r\n",
+        b"A: b\r\n c: d\r\n",
+    ],
+)
+def test_a_head_that_parsers_read_in_different_ways_is_refused(more: bytes):
+    with pytest.raises(RequestError):
+        read(more)
 
 
-def test_bytes_after_the_declared_length_are_another_request(program: Program):
-    with program.connect() as connection:
-        connection.send(f"{POST}Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD + b"tail\r\n\r\n")
-        assert admission_response(connection.receive())["uid"] == "u-1"
-        assert connection.receive().status == 400
-        assert connection.ended()
+def test_a_length_beyond_64_bits_is_too_large():
+    assert read(b"Content-Length: %s\r\n" % (b"9" * 400)).length == 1 << 64
 
 
-CHUNKED = "Transfer-Encoding: chunked\r\n\r\n"
-SMUGGLED = b"POST /mutate HTTP/1.1\r\nHost: h\r\n\r\n"
-AMBIGUOUS = {
-    "two lengths": f"{POST}Content-Length: 5\r\nContent-Length: {len(GOOD)}\r\n\r\n",
-    "two lengths in one": f"{POST}Content-Length: 5, {len(GOOD)}\r\n\r\n",
-    "length and chunks": f"{POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "chunks and length": f"{POST}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-    "chunked twice": f"{POST}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
-    "a negative length": f"{POST}Content-Length: -1\r\n\r\n",
-    "a signed length": f"{POST}Content-Length: +5\r\n\r\n",
-    "a length in hex": f"{POST}Content-Length: 0x5\r\n\r\n",
-    "a length of 400 digits": f"{POST}Content-Length: {'9' * 400}\r\n\r\n",
-    "a chunk of no size": f"{POST}Transfer-Encoding: chunked\r\n\r\n\r\n\r\n",
-    "a chunk size that is no number": f"{POST}{CHUNKED}zz\r\n",
-    "a chunk of negative size": f"{POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
-    "a chunk of another size modulo 2 to the 64": f"{POST}{CHUNKED}10000000000000001\r\nx\r\n0\r\n\r\n",
-    "a chunk above the limit of a body": f"{POST}{CHUNKED}800001\r\nx\r\n0\r\n\r\n",
-    "a chunk that is longer than its size": f"{POST}{CHUNKED}1\r\nxy\r\n0\r\n\r\n",
-    "a bare LF after a chunk size": f"{POST}{CHUNKED}1\nx\r\n0\r\n\r\n",
-    "a bare LF in a chunk extension": f"{POST}{CHUNKED}1;a\nb\r\nx\r\n0\r\n\r\n",
-    "a bare LF after a chunk": f"{POST}{CHUNKED}1\r\nx\n0\r\n\r\n",
-    "a bare LF at the end of the chunks": f"{POST}{CHUNKED}0\r\n\n",
-    "a trailer": f"{POST}{CHUNKED}0\r\nX-A: b\r\n\r\n",
-    "bare LFs": "GET /readyz HTTP/1.1\nHost: h\n\n",
-    "a bare LF between headers": "GET /readyz HTTP/1.1\r\nHost: h\nX-A: b\r\n\r\n",
-    "a bare LF at the end of the head": "GET /readyz HTTP/1.1\r\nHost: h\r\n\n",
-    "a bare LF after an empty line": "\r\nGET /readyz HTTP/1.1\nHost: h\r\n\r\n",
-    "a space before the colon": f"{POST}Content-Length : 5\r\n\r\n",
-    "a folded header": f"{POST}X-A: b\r\n c: d\r\n\r\n",
-    "a NUL in a header": f"{POST}X-A: \0\r\n\r\n",
-    "no version": "POST /validate\r\n\r\n",
-    "HTTP/9.9": POST.replace("1.1", "9.9", 1) + "\r\n",
-    "HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "not HTTP": "\x16\x03\x01 hello\r\n\r\n",
-}
+@each_case(
+    "first",
+    [
+        b"POST  / HTTP/1.1\r\n",
+        b"POST /  HTTP/1.1\r\n",
+        b"POST /a b HTTP/1.1\r\n",
+        b"POST /\xff HTTP/1.1\r\n",
+        b"POST\t/ HTTP/1.1\r\n",
+        b"POST / HTTP/1.2\r\n",
+        b"POST / HTTP/1.10\r\n",
+        b"POST / http/1.1\r\n",
+        b"POST / HTTP/1.1 \r\n",
+        b"(POST / HTTP/1.1\r\n",
+        b"\r\n\r\nPOST / HTTP/1.1\r\n",
+        b"POST /\r\n",
+        b"POST / HTTP/9.9\r\n",
+        b"PRI * HTTP/2.0\r\n",
+        b"\x16\x03\x01 hello\r\n",
+        b"POST / HTTP/1.1\n",
+        b"POST / HTTP/1.1\r\nA: b\nC: d\r\n",
+        b"POST / HTTP/1.1\r\nA: b\r\n\n",
+        b"\r\nPOST / HTTP/1.1\nA: b\r\n",
+    ],
+)
+@each_case("size", [1000, 1], ids=["at once", "byte by byte"])
+def test_another_beginning_is_refused(first: bytes, size: int):
+    sent = first + b"\r\n"
+    with pytest.raises(RequestError):  # noqa: PT012
+        for end in range(size, len(sent) + size, size):
+            read_head(sent[:end])
 
 
-@pytest.mark.parametrize("size", [1000, 1], ids=["at once", "byte by byte"])
-@pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
-def test_an_ambiguous_request_is_refused_and_the_next_one_is_not_served(program: Program, head: str, size: int):
-    with program.connect() as connection:
-        sent = head.encode() + SMUGGLED
-        with contextlib.suppress(ConnectionError, ssl.SSLError):  # the response may come before the last byte
-            for at in range(0, len(sent), size):
-                connection.send(sent[at : at + size])
-        response = connection.receive()
-        assert 400 <= response.status < 500
-        assert b'"allowed"' not in response.body
-        assert connection.ended()
+@each_case(
+    "chunks, error",
+    [
+        (b"\r\n\r\n", RequestError),
+        (b"zz\r\n", RequestError),
+        (b"-1\r\n\r\n", RequestError),
+        (b"10000000000000001\r\nx\r\n0\r\n\r\n", TooLarge),  # 1 modulo 2 to the 64
+        (b"%x\r\n" % (MAX_BODY + 1), TooLarge),
+        (b"1\r\nxy\r\n0\r\n\r\n", RequestError),
+        (b"1\nx\r\n0\r\n\r\n", RequestError),
+        (b"1;a\nb\r\nx\r\n0\r\n\r\n", RequestError),
+        (b"1\r\nx\n0\r\n\r\n", RequestError),
+        (b"0\r\n\n", RequestError),
+        (b"0\r\nX-A: b\r\n\r\n", RequestError),
+    ],
+)
+@each_case("size", [1000, 1], ids=["at once", "byte by byte"])
+def test_malformed_chunks_are_refused(chunks: bytes, error: type[RequestError], size: int):
+    body = ChunkedBody([].append)
+    with pytest.raises(error) as refused:  # noqa: PT012
+        for at in range(0, len(chunks), size):
+            assert body.feed(chunks[at : at + size]) is None
+    assert type(refused.value) is error
 
 
-def test_an_unknown_coding_is_refused(program: Program):
-    with program.connect() as connection:
-        connection.send(f"{POST}Transfer-Encoding: gzip\r\n\r\n".encode() + SMUGGLED)
-        assert connection.receive().status in (400, 501)
-        assert connection.ended()
+@each_case(
+    "first, more, error",
+    [
+        (POST + b"X-A: ", b"a", HeadTooLarge),
+        (POST, b"X-A: b\r\n", HeadTooLarge),
+        (POST, b"X-A: " + b"b" * 4000 + b"\r\n", HeadTooLarge),
+        (b"POST /", b"a", HeadTooLarge),
+        (b"P", b"O", HeadTooLarge),
+        (b"", b"\r\n", RequestError),
+    ],
+)
+def test_a_head_without_an_end_is_refused(first: bytes, more: bytes, error: type[RequestError]):
+    with pytest.raises(error) as refused:  # noqa: PT012
+        for size in range(0, 2 * HEAD_BYTES, 8192):
+            read_head(first + more * (size // len(more)))
+    assert type(refused.value) is error
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/readyz", "/none"])
-@pytest.mark.parametrize("key", ["", KEY], ids=["incomplete", "complete"])
-def test_web_sockets_are_refused(program: Program, path: str, key: str):
-    with program.connect() as connection:
-        upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        connection.send(f"GET {path} HTTP/1.1\r\n{upgrade}{key}\r\n".encode())
-        assert 400 <= connection.receive().status < 500
-        assert connection.ended()
+@each_case("more", [b"5;" + b"a" * 8192, b"0" * 8192, b"0\r\n" + b"X-A: b\r\n" * 1024, b"1\r\nx\r\n" * 20_000])
+def test_chunks_that_are_mostly_framing_are_refused(more: bytes):
+    with pytest.raises(RequestError):
+        ChunkedBody([].append).feed(more)
 
 
-def test_malformed_requests_log_no_warning(program: Program):
-    assert "Traceback" not in program.log()
-    assert "WARNING" not in program.log(), program.log()
+def test_chunks_need_http_1_1():
+    with pytest.raises(RequestError):
+        read(b"Transfer-Encoding: chunked\r\n", b"POST / HTTP/1.0\r\n")
+
+
+def test_the_number_of_headers_is_limited():
+    assert read(b"A: b\r\n" * (MAX_FIELDS - 1))
+    with pytest.raises(HeadTooLarge):
+        read(b"A: b\r\n" * MAX_FIELDS)
+
+
+@each_case(
+    "query, seconds",
+    [
+        (b"", 10.0),
+        (b"timeout=5s", 5.0),
+        (b"timeout=10s&x=1", 10.0),
+        (b"x=1&timeout=1s", 1.0),
+        (b"timeout=1.5s", 1.5),
+        (b"timeout=250ms", 0.25),
+        (b"timeout=1m", 30.0),
+        (b"timeout=1m30s", 30.0),
+        (b"timeout=999999s", 30.0),
+        (b"timeout=0s", 0.001),
+        (b"timeout=", 10.0),
+        (b"timeout=5", 10.0),
+        (b"timeout=-5s", 10.0),
+        (b"timeout=5h", 10.0),
+        (b"timeout=1e3s", 10.0),
+        (b"xtimeout=5s", 10.0),
+        (b"timeout=\xd9\xa5s", 10.0),
+    ],
+)
+def test_the_timeout_is_read_from_the_query(query: bytes, seconds: float):
+    assert read_seconds(query) == seconds
+
+
+METHODS = ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
+JSON_TYPES = (
+    b"application/json",
+    b"application/json; charset=utf-8",
+    b"Application/JSON",
+    b"application/json;charset=UTF-8;q=1",
+)
+OTHER_TYPES = (b"text/plain", b"application/jsonx", b"text/json", b"", b"application/yaml")
+PAGES = ("/healthz", "/readyz", "/metrics")
+OTHER_PATHS = ("/", "/mutate/", "/Mutate", "/mutate%2f", "//mutate", "/metrics/x", "/%00")
+JSON = b"Content-Type: application/json\r\n"
+
+
+@each_case(
+    "first, more, error",
+    [
+        *((f"{each} {path}", b"", MethodNotAllowed) for each in METHODS for path in ("/mutate", "/validate")),
+        *((f"POST {path}", JSON, MethodNotAllowed) for path in PAGES),
+        *((f"POST {path}", JSON, NotFound) for path in OTHER_PATHS),
+        *(("POST /validate", b"Content-Type: %b\r\n" % each, WrongMediaType) for each in OTHER_TYPES),
+        ("POST /validate", b"", WrongMediaType),
+        ("POST /validate", JSON + b"Content-Length: %d\r\n" % (MAX_BODY + 1), TooLarge),
+        ("GET /healthz", b"Content-Length: 1\r\n", RequestError),
+        *(("POST /validate", b"Content-Type: %b\r\n" % each, None) for each in JSON_TYPES),
+        *((f"{method} {path}", b"", None) for method in ("GET", "HEAD") for path in PAGES),
+        ("POST /mutate", JSON + b"Content-Length: %d\r\n" % MAX_BODY, None),
+    ],
+)
+def test_some_heads_are_refused_before_the_body_is_read(first: str, more: bytes, error: type[RequestError] | None):
+    admission = Admission(ServerState(None), [], Metrics())
+    head = read(more, f"{first} HTTP/1.1\r\n".encode())
+    if error is None:
+        admission.check(head, client_verified=False)
+        return
+    with pytest.raises(error) as refused:
+        admission.check(head, client_verified=False)
+    assert type(refused.value) is error

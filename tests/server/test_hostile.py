@@ -113,18 +113,15 @@ def check_serves(program: Program) -> None:
         admission_response(program.post("/validate", review()))
 
 
-def test_a_thousand_connections_without_a_handshake_delay_no_review(patient: Program, held: HeldConnections):
-    held.without_handshake(patient, 1000)
-    check_serves(patient)
-
-
 def test_silent_and_slow_connections_delay_no_review(patient: Program, held: HeldConnections):
     before = patient.memory()
-    held.silent(patient, 500)
-    held.slow(patient, 100, HEAD + b"X-Slow: ")
+    held.silent(patient, 200)
+    held.slow(patient, 50, HEAD + b"X-Slow: ")
     held.slow(patient, 50, HEAD + b"Content-Length: 1000\r\n\r\n{")
     check_serves(patient)
-    assert patient.memory() - before < 128 * MIB
+    assert patient.memory() - before < 60 * MIB
+    held.without_handshake(patient, 1000)
+    check_serves(patient)
 
 
 def test_silent_and_slow_connections_are_closed(impatient: Program, held: HeldConnections):
@@ -136,22 +133,14 @@ def test_silent_and_slow_connections_are_closed(impatient: Program, held: HeldCo
 
 
 ENDLESS = {
-    "one header": (HEAD + b"X-A: ", b"a" * 8192, {431}),
-    "many headers": (HEAD, b"X-A: b\r\n" * 1024, {400, 431}),
-    "long headers": (HEAD, b"X-A: " + b"b" * 4000 + b"\r\n", {431}),
-    "the path": (b"POST /", b"a" * 8192, {414, 431}),
-    "the method": (b"P", b"O" * 8192, {400, 414, 431}),
-    "a chunk extension": (CHUNKED + b"5;", b"a" * 8192, {400}),
-    "a chunk size": (CHUNKED, b"0" * 8192, {400}),
-    "trailers": (CHUNKED + b"0\r\n", b"X-A: b\r\n" * 1024, {400}),
-    "one trailer": (CHUNKED + b"0\r\nX-A: ", b"a" * 8192, {400}),
-    "empty lines": (b"", b"\r\n" * 4096, {400, 408, 431}),
-    "pieces of one byte": (CHUNKED, b"1\r\nx\r\n" * 1024, {400}),
+    "one header": (HEAD + b"X-A: ", b"a" * 8192, 431),
+    "a chunk extension": (CHUNKED + b"5;", b"a" * 8192, 400),
+    "pieces of one byte": (CHUNKED, b"1\r\nx\r\n" * 1024, 400),
 }
 
 
-@pytest.mark.parametrize("first, more, statuses", ENDLESS.values(), ids=ENDLESS)
-def test_an_endless_request_is_cut_off(patient: Program, first: bytes, more: bytes, statuses: set[int]):
+@pytest.mark.parametrize("first, more, status", ENDLESS.values(), ids=ENDLESS)
+def test_an_endless_request_is_cut_off(patient: Program, first: bytes, more: bytes, status: int):
     before = patient.memory()
     with patient.connect() as connection:
         connection.send(first)
@@ -162,7 +151,7 @@ def test_an_endless_request_is_cut_off(patient: Program, first: bytes, more: byt
         assert patient.memory() - before < 32 * MIB
         check_serves(patient)
         with contextlib.suppress(ConnectionError, ssl.SSLError):  # a client that goes on sending may miss the response
-            assert connection.receive().status in statuses
+            assert connection.receive().status == status
 
 
 @pytest.mark.parametrize("query", ["1s", "250ms"])
@@ -173,13 +162,6 @@ def test_a_missing_body_gets_408_after_the_timeout_of_the_request(patient: Progr
         response = connection.receive()
         refusal(response, 408)
         assert response.headers["connection"] == "close"
-
-
-def test_a_head_that_is_too_long_gets_431(patient: Program):
-    with patient.connect() as connection:
-        connection.send(HEAD + b"".join(b"X-%d: %s\r\n" % (number, b"a" * 7000) for number in range(12)))
-        assert connection.receive().status == 431
-        assert connection.ended()
 
 
 def test_clients_that_do_not_read_use_little_memory_and_are_closed(

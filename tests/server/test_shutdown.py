@@ -10,8 +10,7 @@ import pytest
 from tests.server.client import JSON, SECONDS, Connection, encode_request
 from tests.server.conftest import Start
 from tests.server.program import Program, until
-from tests.server.reviews import admission_response, review
-from tests.server.test_bad_bytes import GOOD
+from tests.server.reviews import GOOD, admission_response, review
 
 StartServer = Callable[..., Program]
 
