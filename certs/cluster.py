@@ -70,9 +70,10 @@ class ReadState:
 class Cluster:
     """The objects of one webhook in one cluster."""
 
-    def __init__(self, client: Client, names: Names) -> None:
+    def __init__(self, client: Client, names: Names, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.names = names
         self._client = client
+        self._fresh_seconds = fresh_seconds
 
     def read(self) -> ReadState:
         """Read all objects.
@@ -111,7 +112,7 @@ class Cluster:
             Conflict: the object has changed since, or was read too long ago.
             CertsError: it could not be written.
         """
-        if time.monotonic() - reading.at > FRESH_SECONDS:
+        if time.monotonic() - reading.at > self._fresh_seconds:
             raise Conflict(f"cannot write {self.names.describe(action.target)}: it was read too long ago")
         after, existing = apply(observed, action), reading.objects.get(action.target)
         if action.target in KINDS:

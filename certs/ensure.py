@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from certs import verify
 from certs.cluster import KINDS, Cluster, ReadState
@@ -12,67 +12,81 @@ from certs.errors import Again, CertsError, Uncalled
 from certs.plan import Plan, plan
 from certs.state import Desired, Observed, observe
 
-TRIES = 8  # in a row, when other clients interfere or the API server is busy
 ROUNDS = 40  # a whole rotation of the CA takes about ten
-PAUSE_SECONDS = 0.2  # after the first failed try; doubled after each further one
-MAX_PAUSE = 5.0
-PROBE_SECONDS = 2.0  # between two attempts to call the webhook
 
 T = TypeVar("T")
 ReportLine = Callable[[str], None]
 
 
-def ensure(cluster: Cluster, desired: Desired, *, rotate: bool, until: float, report: ReportLine) -> None:
+class Patience(NamedTuple):
+    """How often something is tried, and how long to wait.
+
+    Attributes:
+        until: when to stop waiting for the next steps of a CA rotation, and for the webhook to respond (time.monotonic).
+        tries: in a row, when other clients interfere or the API server is busy.
+        pause: seconds after the first failed try; doubled after each further one.
+        max_pause: seconds.
+        probe: seconds between two attempts to call the webhook.
+    """
+
+    until: float
+    tries: int = 8
+    pause: float = 0.2
+    max_pause: float = 5.0
+    probe: float = 2.0
+
+
+def ensure(cluster: Cluster, desired: Desired, patience: Patience, *, rotate: bool, report: ReportLine) -> None:
     """Create, renew and repair the certificates.
 
     Args:
         cluster: the objects to read and write.
         desired: what the certificates are for.
+        patience: how often to try, and how long to wait.
         rotate: replace the CA that is current at the start.
-        until: when to stop waiting for the next steps of a CA rotation (time.monotonic).
         report: prints one line.
 
     Raises:
         CertsError: it failed; the changes made so far stay, and the next run continues from there.
     """
-    desired = _pin_rotation(_with_retries(cluster.read), desired, report) if rotate else desired
+    desired = _pin_rotation(_with_retries(cluster.read, patience), desired, report) if rotate else desired
     for _ in range(ROUNDS):
-        reading, observed, found = _with_retries(lambda: _round(cluster, desired, report))
+        reading, observed, found = _with_retries(lambda: _round(cluster, desired, report), patience)
         if found.actions:
             continue
         seconds = (found.due - reading.now).total_seconds() if found.due else None
-        if seconds is None or time.monotonic() + seconds > until:
+        if seconds is None or time.monotonic() + seconds > patience.until:
             _report_end(cluster, reading, observed, found, report)
             return
         report(f"waiting {max(0, round(seconds))} s: {found.waiting}")
-        time.sleep(max(PAUSE_SECONDS, seconds))
+        time.sleep(max(patience.pause, seconds))
     raise CertsError(
         "it does not finish: another client changes the certificates again and again; the lines above name the objects"
     )
 
 
-def bind(cluster: Cluster, *, until: float, report: ReportLine) -> None:
+def bind(cluster: Cluster, patience: Patience, report: ReportLine) -> None:
     """Make the webhook configurations binding when the API server gets a response from the webhook.
 
     Args:
         cluster: the objects to read and write.
-        until: when to stop waiting for the response (time.monotonic).
+        patience: how often to try, and how long to wait.
         report: prints one line.
 
     Raises:
         CertsError: there was no response; the API server still does not depend on the webhook.
     """
-    for line in _with_retries(lambda: _bind(cluster, until, report)):
+    for line in _with_retries(lambda: _bind(cluster, patience, report), patience):
         report(line)
 
 
-def _bind(cluster: Cluster, until: float, report: ReportLine) -> list[str]:
+def _bind(cluster: Cluster, patience: Patience, report: ReportLine) -> list[str]:
     reason = ""
     while True:
         try:
             return cluster.bind()
         except Uncalled as error:
-            if time.monotonic() + PROBE_SECONDS > until:
+            if time.monotonic() + patience.probe > patience.until:
                 raise CertsError(
                     f"the API server cannot call the webhook: {error}; until it can, it admits pods without it "
                     f"(or calls it by its previous rules): see `kubectl get pods -n {cluster.names.namespace}`"
@@ -80,7 +94,7 @@ def _bind(cluster: Cluster, until: float, report: ReportLine) -> list[str]:
             if str(error) != reason:
                 reason = str(error)
                 report(f"waiting until the API server can call the webhook: {reason}")
-            time.sleep(PROBE_SECONDS)
+            time.sleep(patience.probe)
 
 
 def _round(cluster: Cluster, desired: Desired, report: ReportLine) -> tuple[ReadState, Observed, Plan]:
@@ -96,15 +110,15 @@ def _round(cluster: Cluster, desired: Desired, report: ReportLine) -> tuple[Read
     return reading, observed, found
 
 
-def _with_retries(attempt: Callable[[], T]) -> T:
+def _with_retries(attempt: Callable[[], T], patience: Patience) -> T:
     """Retry with exponential backoff when another client was faster or the API server was busy."""
-    for tries in range(1, TRIES + 1):
+    for tries in range(1, patience.tries + 1):
         try:
             return attempt()
         except Again as error:
-            if tries == TRIES:
-                raise CertsError(f"{error} (tried {TRIES} times)") from error
-            pause = min(MAX_PAUSE, PAUSE_SECONDS * 2 ** (tries - 1))
+            if tries == patience.tries:
+                raise CertsError(f"{error} (tried {tries} times)") from error
+            pause = min(patience.max_pause, patience.pause * 2 ** (tries - 1))
             time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (so that two runs that collide do not collide again)
     raise AssertionError
 

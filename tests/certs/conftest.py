@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from certs.cluster import Cluster, Names
+from certs.state import Desired
 from tests.certs.apiserver import CertsApiServer
 from tests.certs.planning import installed
 from tests.certs.simulated_cluster import World
 from tests.cli.conftest import Result
+from webhook.cli.certs import service_hosts
 from webhook.cli.main import main
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+
+DESIRED = Desired(service_hosts("vgpu-webhook", "vgpu-webhook"))
 
 
 class Certs:
@@ -30,6 +37,10 @@ class Certs:
         """Run it in a process of its own."""
         command = [sys.executable, "-m", "certs", *arguments, "--kubeconfig", str(self.kubeconfig)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def cluster(self, call_seconds: float = 10.0, **more: float) -> Cluster:
+        """What the command reads and writes."""
+        return Cluster(Client(Credentials(self.kubeconfig), call_seconds), Names(), **more)
 
 
 def wait_for(process: subprocess.Popen[str]) -> Result:

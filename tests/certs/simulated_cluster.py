@@ -14,7 +14,7 @@ from cryptography import x509
 
 from certs import verify
 from certs.cluster import Cluster, Names, ReadState
-from certs.ensure import ensure
+from certs.ensure import Patience, ensure
 from certs.errors import CertsError, Conflict
 from certs.plan import AUTHORITY, SERVING, Action, apply
 from certs.state import PUBLISH_LAG, SERVE_LAG, ClusterState, Configuration, Desired, Observed, Secret, observe
@@ -23,6 +23,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 HOSTS = ("vgpu-webhook.vgpu-webhook.svc", "vgpu-webhook.vgpu-webhook.svc.cluster.local")
 FRESH = timedelta(minutes=1)  # how long a process may use what it read
+AT_ONCE = Patience(-inf, pause=0.0)
 MAX_WRITES = 25  # a single run needs fewer
 
 Versioned = Secret | Configuration | None
@@ -194,7 +195,7 @@ class Process:
         self._go.acquire()
         try:
             if not self._killed:
-                ensure(self._cluster, desired, rotate=rotate, until=-inf, report=ignore)
+                ensure(self._cluster, desired, AT_ONCE, rotate=rotate, report=ignore)
         except (CertsError, Killed):  # for example, others were faster each time
             pass
         except BaseException as error:  # noqa: BLE001  # raised in the test's thread
@@ -213,7 +214,8 @@ def run(
 ) -> list[Action]:
     """Run `certs.ensure` to its end, calling `pause` before each read and write; returns its actions."""
     before = len(world.actions)
-    ensure(WorldCluster(world, desired, pause), desired, rotate=rotate, until=-inf, report=ignore)
+    cluster = WorldCluster(world, desired, pause)
+    ensure(cluster, desired, AT_ONCE, rotate=rotate, report=ignore)
     assert len(world.actions) - before < MAX_WRITES, "the run does not end"
     return world.actions[before:]
 

@@ -1,11 +1,12 @@
 """Entries become binding when the API server gets a response from the webhook, and then stay binding."""
 
+from math import inf
 from typing import Any
 
 import pytest
 import yaml
 
-from certs import ensure
+from certs.ensure import Patience, bind
 from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 from tests.cluster.apihttp import StatusError
@@ -35,17 +36,13 @@ def fail_probes(api: CertsApiServer) -> None:
     api.before = before
 
 
-def test_a_response_makes_all_entries_binding(api: CertsApiServer, certs: Certs):
+def test_a_response_after_the_certificates_makes_all_entries_binding(api: CertsApiServer, certs: Certs):
     result = certs("ensure")
     assert (result.code, result.err) == (0, "")
     assert rules(api) == [RULES] * 4
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": NAMESPACE, "uid": "the-uid"}
     assert [api.objects[path]["metadata"]["ownerReferences"] for path in PATHS] == [[owner], [owner]]
     assert "ValidatingWebhookConfiguration vgpu-webhook: binding: " in result.out
-
-
-def test_the_probe_comes_after_the_certificates_and_before_the_rules(api: CertsApiServer, certs: Certs):
-    certs("ensure")
     assert api.written()[-3:] == [PROBE, *PATHS]
 
 
@@ -68,9 +65,9 @@ def test_a_dry_run_that_did_not_call_the_webhook_is_not_a_response(api: CertsApi
     assert rules(api) == [None] * 4
 
 
-def test_it_waits_for_a_response(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ensure, "PROBE_SECONDS", 0.05)
+def test_it_waits_for_a_response(api: CertsApiServer, certs: Certs):
     probes: list[str] = []
+    reported: list[str] = []
 
     def before(_method: str, path: str) -> None:
         if path == PROBE:
@@ -78,10 +75,12 @@ def test_it_waits_for_a_response(api: CertsApiServer, certs: Certs, monkeypatch:
             if len(probes) < 4:
                 raise StatusError(500, CALL_FAILED)
 
+    assert certs("ensure").code == 0
+    api.apply_webhooks(rules=yaml.safe_dump([RULES[0] | {"operations": ["UPDATE"]}]), bundle=api.bundles(MUTATING)[0])
     api.before = before
-    result = certs("ensure", "--wait", "10")
-    assert (result.code, len(probes)) == (0, 4)
-    assert result.out.count("waiting until the API server can call the webhook") == 1
+    bind(certs.cluster(), Patience(inf, probe=0.01), reported.append)
+    assert len(probes) == 4
+    assert "".join(reported).count("waiting until the API server can call the webhook") == 1
 
 
 def test_a_binding_entry_is_not_probed_again(api: CertsApiServer, certs: Certs):

@@ -1,23 +1,22 @@
-"""Problems that `ensure` cannot solve: it prints the problem and what to do, and exits with 1."""
+"""Problems that `ensure` cannot solve: it names the problem and what to do; the command prints that, and exits with 1."""
 
 import threading
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 import pytest
 
-from certs import cluster, ensure, pki, verify
+from certs import pki, verify
+from certs.ensure import Patience, ensure
+from certs.errors import CertsError
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
-from tests.certs.conftest import Certs
+from tests.certs.conftest import DESIRED, Certs
+from tests.certs.simulated_cluster import ignore
 from tests.cluster.apihttp import StatusError
 from tests.server.program import until
 
 SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"
 CA_SECRET = "Secret vgpu-webhook/vgpu-webhook-ca"
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ensure, "MAX_PAUSE", 0.01)
 
 
 def refuse(api: CertsApiServer, status: int, method: str = "", path: str = "", message: str = "for a reason") -> None:
@@ -30,13 +29,12 @@ def refuse(api: CertsApiServer, status: int, method: str = "", path: str = "", m
     api.before = before
 
 
-def error_of(certs: Certs, *arguments: str) -> str:
+def error_of(certs: Certs, *, rotate: bool = False, tries: int = 8, **cluster: float) -> str:
     """The error message of a run that fails."""
-    result = certs("ensure", *arguments)
-    assert result.code == 1
-    assert result.err.startswith("error: ")
-    assert len(result.err.splitlines()) == 1
-    return result.err.removeprefix("error: ").strip()
+    patience = Patience(-inf, tries, pause=0.0)
+    with pytest.raises(CertsError) as raised:
+        ensure(certs.cluster(**cluster), DESIRED, patience, rotate=rotate, report=ignore)
+    return str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -51,10 +49,11 @@ def error_of(certs: Certs, *arguments: str) -> str:
 )
 def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs, method: str, path: str, action: str):
     refuse(api, 403, method, path, 'User "system:serviceaccount:x:y" cannot do that')
-    message = error_of(certs)
-    assert message == (
-        f'not allowed to {action}: User "system:serviceaccount:x:y" cannot do that; '
-        "`python -m certs --help` lists the rights that are needed"
+    result = certs("ensure")
+    assert result.code == 1
+    assert result.err == (
+        f'error: not allowed to {action}: User "system:serviceaccount:x:y" cannot do that; '
+        "`python -m certs --help` lists the rights that are needed\n"
     )
     assert api.log.count((method, path)) == 1, "a retry would not help"
 
@@ -62,7 +61,7 @@ def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs, method
 def test_a_missing_permission_to_update_is_named(api: CertsApiServer, certs: Certs):
     certs("ensure")
     refuse(api, 403, "PUT", AUTHORITY)
-    assert error_of(certs, "--rotate-ca").startswith(f"not allowed to update {CA_SECRET}: ")
+    assert error_of(certs, rotate=True).startswith(f"not allowed to update {CA_SECRET}: ")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +81,8 @@ def test_other_error_responses_are_reported(api: CertsApiServer, certs: Certs, s
 
 def test_a_missing_namespace(api: CertsApiServer, certs: Certs):
     refuse(api, 404, "POST", SECRETS)
-    message = error_of(certs)
-    assert (
-        message == "namespace vgpu-webhook does not exist: apply the manifests first, or name another with --namespace"
-    )
+    wanted = "namespace vgpu-webhook does not exist: apply the manifests first, or name another with --namespace"
+    assert error_of(certs) == wanted
 
 
 def test_temporary_errors_are_retried(api: CertsApiServer, certs: Certs):
@@ -118,11 +115,10 @@ def test_an_object_that_is_deleted_between_read_and_write(api: CertsApiServer, c
     assert certs("show").code == 0
 
 
-def test_a_server_that_does_not_answer_in_time(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ensure, "TRIES", 2)
+def test_a_server_that_does_not_answer_in_time(api: CertsApiServer, certs: Certs):
     ended = threading.Event()
     api.before = lambda _method, _path: ended.wait()
-    message = error_of(certs, "--timeout", "0.2")
+    message = error_of(certs, call_seconds=0.2, tries=2)
     ended.set()
     until(lambda: len(api.log) == 2)  # the HTTP client does not retry by itself
     assert message.startswith(f"cannot get {SECRET}: the API server does not answer: {api.url}{TLS}: ")
@@ -176,15 +172,14 @@ def test_objects_of_cert_manager_are_not_written(api: CertsApiServer, certs: Cer
     certs("ensure")
     api.objects[path]["metadata"]["annotations"] = {f"cert-manager.io/{annotation}": "x"}
     api.log.clear()
-    assert "cert-manager manages" in error_of(certs, "--rotate-ca")
+    assert "cert-manager manages" in error_of(certs, rotate=True)
     assert api.written() == []
 
 
 def test_an_immutable_secret(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.objects[AUTHORITY]["immutable"] = True
-    message = error_of(certs, "--rotate-ca")
-    assert message == f"{CA_SECRET} is immutable: delete it, and run this again"
+    assert error_of(certs, rotate=True) == f"{CA_SECRET} is immutable: delete it, and run this again"
     del api.objects[AUTHORITY]
     assert certs("ensure").code == 0
 
@@ -198,8 +193,7 @@ def test_another_client_that_reverts_each_write(api: CertsApiServer, certs: Cert
     assert error_of(certs).startswith("it does not finish: another client changes the certificates")
 
 
-def test_stale_reads_are_not_used(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+def test_stale_reads_are_not_used(api: CertsApiServer, certs: Certs):
     """Otherwise a run could restore a leaf that other runs have replaced since."""
-    monkeypatch.setattr(cluster, "FRESH_SECONDS", -1.0)
-    assert error_of(certs) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"
+    assert error_of(certs, fresh_seconds=-1.0) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"
     assert api.written() == []

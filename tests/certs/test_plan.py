@@ -1,12 +1,15 @@
-"""The actions of the plan and their times, in an undamaged cluster. test_plan_property proves that trust never breaks."""
+"""The actions of the plan and their times, and how it repairs damage. test_plan_property proves that trust never breaks."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certs import verify
+from certs import pki, verify
 from certs.plan import AUTHORITY, SERVING, ActionKind, Plan, apply, plan
-from certs.state import PUBLISH_LAG, SERVE_LAG, Desired, observe
+from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Desired, Secret, observe
 from tests.certs.planning import (
     DAY,
     DESIRED,
@@ -18,10 +21,14 @@ from tests.certs.planning import (
     RETIRED,
     SECOND,
     SIGNED,
+    edit,
     observed,
     run_actions,
 )
-from tests.certs.simulated_cluster import HOSTS, World
+from tests.certs.simulated_cluster import FRESH, HOSTS, KINDS, Process, World, run
+
+FOREIGN_CA = pki.make_ca("another CA", World().time)
+FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
 
 
 def test_a_rotation_of_the_ca_takes_three_steps(world: World):
@@ -108,3 +115,168 @@ def test_apply_changes_one_object_and_keeps_its_version(world: World):
     assert after.configurations == before.state.configurations
     assert after.authority != before.state.authority
     assert after.authority.version == before.state.authority.version
+
+
+# --- damage, foreign content, and clocks that are set back ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "entries, reason",
+    [
+        ({"tls_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
+        ({"tls_key": None}, "its key cannot be read"),
+        ({"tls_crt": None}, "it cannot be read"),
+        ({"tls_crt": b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, "it cannot be read"),
+    ],
+)
+def test_a_broken_leaf_is_signed_again(world: World, entries: dict[str, bytes | None], reason: str):
+    before = world.get(AUTHORITY)
+    edit(world, SERVING, **entries, other=b"another client's entry")
+    (action,) = run(world, DESIRED)
+    assert (action.kind, action.why) == (ActionKind.SIGN, reason)
+    assert world.get(AUTHORITY) == before
+    assert world.get(SERVING).data["other"] == b"another client's entry"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bundle", [b"", b"garbage", FOREIGN_CA.certificate])
+def test_a_bundle_is_repaired(world: World, kind: str, bundle: bytes):
+    right = world.get(kind).bundles
+    world.put(kind, Configuration((right[0], bundle)), ours=False)
+    assert run_actions(world) == [(ActionKind.PUBLISH, kind)]
+    assert world.get(kind).bundles == right
+
+
+def rsa_ca() -> dict[str, bytes]:
+    key = rsa.generate_private_key(65537, 2048)
+    plain = serialization.NoEncryption()
+    return {"current_key": key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)}
+
+
+@pytest.mark.parametrize(
+    "entries, reason",
+    [
+        ({"current_key": None}, "its key cannot be read"),
+        ({"current_key": b"garbage"}, "its key cannot be read"),
+        ({"current_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
+        (rsa_ca(), "its key belongs to another certificate"),
+        ({"current_crt": b"garbage"}, "it cannot be read"),
+        ({"current_crt": FOREIGN.certificate, "current_key": FOREIGN.key}, "it is not the certificate of a CA"),
+    ],
+)
+def test_a_ca_that_cannot_sign_is_replaced_in_three_steps(world: World, entries: dict[str, bytes], reason: str):
+    (old,) = observed(world).known_cas
+    edit(world, AUTHORITY, **entries)
+    actions = run(world, DESIRED)
+    assert actions[0].why == f"the current CA cannot sign: {reason}"
+    after = observed(world)
+    assert after.authority.current.certificate == old, "a certificate that works is kept, even without its key"
+    assert after.issuer == old
+    world.time += PUBLISH_LAG
+    assert run_actions(world)[0] == SIGNED
+    world.time += SERVE_LAG
+    assert run_actions(world)[0] == RETIRED
+    assert len(observed(world).known_cas) == 1
+
+
+def test_a_deleted_ca_secret_is_replaced_in_three_steps(world: World):
+    (old,) = observed(world).known_cas
+    world.put(AUTHORITY, None, ours=False)
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
+    assert Authority.read(world.get(AUTHORITY)).current.certificate == old
+
+
+def test_an_expired_ca_is_replaced_without_waiting(world: World):
+    world.time += 3651 * DAY
+    actions = run(world, DESIRED)
+    assert actions[0].why.startswith("the current CA cannot sign: it expired on 20")
+    assert [(action.kind, action.target) for action in actions] == [INTRODUCED, *PUBLISHED, SIGNED]
+    assert len(observed(world).known_cas) == 2, "API servers may use the old bundle for a while"
+    world.time += SERVE_LAG
+    assert run_actions(world) == [RETIRED, *PUBLISHED, MOUNTED]
+    assert len(observed(world).known_cas) == 1
+
+
+def test_a_broken_next_ca_is_created_again(world: World):
+    run_actions(world, rotate=True)
+    before = observed(world).authority
+    edit(world, AUTHORITY, next_key=b"garbage")
+    assert run_actions(world)[0] == INTRODUCED
+    after = observed(world).authority
+    assert after.current == before.current
+    assert after.next != before.next
+    assert after.former == (before.next.certificate,)
+
+
+def test_a_working_foreign_leaf_is_replaced_without_a_gap(world: World):
+    ours = observed(world).authority.current
+    data = {"tls.crt": FOREIGN.certificate, "tls.key": FOREIGN.key, "ca.crt": FOREIGN_CA.certificate}
+    world.put(SERVING, Secret(data), ours=False)
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
+    assert observed(world).authority.next == ours, "a valid CA is not replaced"
+    world.time += PUBLISH_LAG
+    assert run_actions(world) == [SIGNED]
+    world.time += SERVE_LAG
+    run_actions(world)
+    assert observed(world).known_cas == (ours.certificate,)
+
+
+def test_a_promoted_ca_stays_promoted_when_clocks_are_set_back(world: World):
+    """Another process may retire the old CA at the same time."""
+    run_actions(world, rotate=True)
+    world.time += PUBLISH_LAG
+    run_actions(world)
+    world.jump -= PUBLISH_LAG
+    after = observed(world, Desired((*HOSTS, "vgpu-webhook")))
+    assert plan(after).actions[0].kind is ActionKind.SIGN
+    assert after.signer == after.authority.next
+
+
+@pytest.mark.parametrize("back", [timedelta(minutes=4), timedelta(minutes=6), HOUR, 40 * DAY])
+def test_clocks_that_are_set_back(world: World, back: timedelta):
+    world.time += 80 * DAY
+    run_actions(world)
+    run_actions(world, rotate=True)
+    world.jump -= back
+    for _ in range(3):
+        run_actions(world)
+        assert observed(world).leaf_works
+        world.time += SERVE_LAG
+    run_actions(world)
+    assert plan(observed(world)) == Plan(())
+    assert len(observed(world).known_cas) == 1
+
+
+def test_a_secret_with_a_date_in_the_future_is_written_again(world: World):
+    """Otherwise the old CA would stay until that date."""
+    data = world.get(SERVING)
+    ahead = replace(world.state, serving=replace(data, written=world.now + DAY))
+    (action,) = plan(observe(ahead, world.now, DESIRED)).actions
+    assert (action.kind, action.why) == (ActionKind.SIGN, "it is dated 2026-03-02 13:00, which is in the future")
+
+
+def test_a_step_with_an_invalid_time_starts_again(world: World):
+    run_actions(world, rotate=True)
+    for since in (b"", b"yesterday", b"9999-12-31T23:59:59+00:00"):
+        edit(world, AUTHORITY, since=since)
+        assert run_actions(world) == [PROMOTED]
+        assert observed(world).authority.since == world.now
+    edit(world, AUTHORITY, since=f"{world.now:%Y-%m-%d %H:%M:%S}".encode())
+    assert run_actions(world) == []
+
+
+def test_a_run_does_not_use_stale_reads(world: World):
+    """A run reads that the leaf is missing and sleeps; others rotate the CA; the leaf is deleted; the run continues."""
+    world.put(SERVING, None, ours=False)
+    sleeper = Process(world, DESIRED, rotate=False, fresh=FRESH)
+    for _ in range(5):
+        assert sleeper.step()
+    run_actions(world, rotate=True)
+    for lag in (PUBLISH_LAG, SERVE_LAG):
+        world.time += lag
+        run_actions(world)
+    (new,) = observed(world).known_cas
+    world.put(SERVING, None, ours=False)
+    while sleeper.step():
+        pass
+    assert observed(world).issuer == new

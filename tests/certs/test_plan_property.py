@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from certs import ensure, pki, verify
+from certs import pki, verify
 from certs.plan import AUTHORITY, SERVING, Plan, plan
 from certs.state import SERVE_LAG, Configuration, Desired, Secret, observe
 from tests.certs.simulated_cluster import FRESH, HOSTS, KINDS, START, Process, World, run
@@ -183,6 +183,5 @@ class HostileCluster(Cluster):
 
 
 @pytest.mark.parametrize("machine, number", [(Cluster, 20), (HostileCluster, 30)], ids=["interrupted", "hostile"])
-def test_every_served_leaf_is_trusted(machine, number, monkeypatch):
-    monkeypatch.setattr(ensure, "PAUSE_SECONDS", 0.0)
+def test_every_served_leaf_is_trusted(machine, number):
     run_state_machine_as_test(machine, settings=settings(examples(number), stateful_step_count=15))

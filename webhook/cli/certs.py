@@ -144,9 +144,9 @@ def ensure_command(
 
     def run(cluster: Cluster) -> None:
         desired = replace(_desired(cluster), publish_lag=publish_lag, serve_lag=serve_lag)
-        until = time.monotonic() + wait.total_seconds()
-        ensure.ensure(cluster, desired, rotate=rotate_ca, until=until, report=_print)
-        ensure.bind(cluster, until=until, report=_print)
+        patience = _patience(wait)
+        ensure.ensure(cluster, desired, patience, rotate=rotate_ca, report=_print)
+        ensure.bind(cluster, patience, _print)
 
     return _run(connect, run)
 
@@ -160,9 +160,7 @@ def bind_command(connect: Callable[[], Cluster], wait: timedelta) -> int:
     Once the API server has had a response from the webhook, the webhook configurations become binding. With cert-manager,
     only this is needed.
     """
-    return _run(
-        connect, lambda cluster: ensure.bind(cluster, until=time.monotonic() + wait.total_seconds(), report=_print)
-    )
+    return _run(connect, lambda cluster: ensure.bind(cluster, _patience(wait), _print))
 
 
 @command.command("show")
@@ -177,6 +175,10 @@ def show_command(connect: Callable[[], Cluster], output: str) -> int:
         return bool(facts["inOrder"])
 
     return _run(connect, show, ExitCode.BAD_INPUT)
+
+
+def _patience(wait: timedelta) -> ensure.Patience:
+    return ensure.Patience(time.monotonic() + wait.total_seconds())
 
 
 def _run(
