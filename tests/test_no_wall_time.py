@@ -55,10 +55,12 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
 
 def _own(function: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions in it."""
-    for child in ast.iter_child_nodes(function):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield child
-            yield from _own(child)
+    left = [*ast.iter_child_nodes(function)]
+    while left:
+        node = left.pop()
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+            left += ast.iter_child_nodes(node)
 
 
 def _instants(node: ast.AST) -> Iterator[str]:

@@ -122,12 +122,10 @@ NODES, LABELS = 50_000, 20
 def large():
     """A large fleet, with labels of few and of many values."""
     order = random.Random(7)
-    values = [98 if label % 2 else MAX_COMPARED for label in range(LABELS)]
-    fleet = (
-        Node(f"n{i}", {f"label-{label}": str(order.randrange(most)) for label, most in enumerate(values)})
-        for i in range(NODES)
-    )
-    return Index(fleet, remembered=1)
+    labels = [f"label-{label}" for label in range(LABELS)]
+    values = [[*map(str, range(98 if label % 2 else MAX_COMPARED))] for label in range(LABELS)]
+    rows = zip(*[order.choices(some, k=NODES) for some in values], strict=True)
+    return Index((Node("n", dict(zip(labels, row, strict=True))) for row in rows), remembered=1)
 
 
 def costly():

@@ -19,7 +19,9 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     also                  other rules that have findings; absent: none
 """
 
+import json
 from dataclasses import replace
+from functools import cache
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -47,8 +49,8 @@ from webhook.wire.models import Request
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
 ALL = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(CASES.glob("*.yaml"))}
-KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "scheduler", "queues", "quotas", "classes"}
-KEYS |= {"operation", "subResource", "user", "namespace", "workload", "pod", "old", "unmutated"}
+SETTINGS = {"policy", "deviceConfig", "vnpus", "fleet", "scheduler", "queues", "quotas", "classes"}
+KEYS = SETTINGS | {"name", "operation", "subResource", "user", "namespace", "workload", "pod", "old", "unmutated"}
 KEYS |= {"patch", "notices", "by", "finds", "also"}
 
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
@@ -91,10 +93,17 @@ def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
 
 
 def snapshot_of(case: dict[str, Any]) -> Snapshot:
+    return _snapshot(json.dumps({key: value for key, value in case.items() if key in SETTINGS}))
+
+
+@cache
+def _snapshot(settings: str) -> Snapshot:
+    """Cases with equal settings share a snapshot."""
+    case = json.loads(settings)
     document = {**DEVICE_CONFIG, "nvidia": {**DEVICE_CONFIG["nvidia"], **case.get("deviceConfig", {})}}
     document["vnpus"] = {**document["vnpus"], **case.get("vnpus", {})}
     config = parse_device_config(document, "the case's device config")
-    nodes = read_nodes(FLEET.load(DATA / "fleets" / f"{case['fleet']}.yaml"), config) if "fleet" in case else None
+    nodes = read_nodes(_fleet(case["fleet"]), config) if "fleet" in case else None
     tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None
     conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
     queues = Queues([_queue(**queue) for queue in case["queues"]]) if "queues" in case else None
@@ -102,6 +111,11 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
     classes = DeviceClasses(starmap(DeviceClass, case["classes"].items())) if "classes" in case else None
     policy = parse_policy(case.get("policy"), "the case's policy")
     return SnapshotInputs(config, policy, nodes, conf, Collections(queues, quotas, classes)).snapshot()
+
+
+@cache
+def _fleet(name: str) -> Any:
+    return FLEET.load(DATA / "fleets" / f"{name}.yaml")
 
 
 def _reading_anew(snapshot: Snapshot) -> Snapshot:
