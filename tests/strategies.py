@@ -228,20 +228,15 @@ def register(cards, mode="hami-core", split=10, prefix="GPU"):
     return "".join(f"{prefix}-{i},{split},{memory},{kind},true,{mode}:" for i, (kind, memory) in enumerate(cards))
 
 
-def node_json(name, text, **offers):
+def node_json(name, text, offers=None):
     """A Node as the API server returns it; `offers` changes the amounts of the three hard-coded names, and None removes one."""
-    offered = {names.VGPU_NUMBER: "100", names.VGPU_MEMORY: "1000k", names.VGPU_CORES: "1k"}
-    offered.update({key: value for key, value in offers.get("offers", {}).items() if value is not None})
-    dropped = {key for key, value in offers.get("offers", {}).items() if value is None}
-    allocatable = {key: value for key, value in offered.items() if key not in dropped}
+    offered = {names.VGPU_NUMBER: "100", names.VGPU_MEMORY: "1000k", names.VGPU_CORES: "1k"} | (offers or {})
+    annotations = {names.NODE_VGPU_REGISTER: text, names.NODE_VGPU_HANDSHAKE: "Reported"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "annotations": {names.NODE_VGPU_REGISTER: text, names.NODE_VGPU_HANDSHAKE: "Reported"},
-        },
-        "status": {"allocatable": allocatable},
+        "metadata": {"name": name, "annotations": annotations},
+        "status": {"allocatable": {key: value for key, value in offered.items() if value is not None}},
     }
 
 

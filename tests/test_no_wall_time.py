@@ -5,6 +5,7 @@ limit (pyproject.toml), or by that of `until`. Bounds on speed are in tests/benc
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 ELSEWHERE = ("bench", "e2e", "gpuless", "releases")  # `make test` does not run them
 CLOCKS = ("monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns", "time_ns")
+WORDS = re.compile(r"\btime\.|sleep|timeout|\.wait\(|[^\"']\.join\(")  # of which a module must have some
 WAITS = ("wait", "join", "settimeout")  # methods whose argument is a limit; a short one is a pause
 LONGEST_SLEEP = 0.2  # seconds
 SHORTEST_LIMIT = 120.0  # seconds; less could end what is only slow
@@ -30,6 +32,8 @@ ALLOWED = {
 
 def uses(text: str) -> Iterator[str]:
     """The functions of a module that compare elapsed time, sleep long, or end what is only slow."""
+    if not WORDS.search(text):
+        return
     tree = ast.parse(text)
     constants = {
         target.id: node.value

@@ -273,7 +273,6 @@ def test_a_declared_node_matches_every_selector():
 
 def test_the_default_config_has_one_kind_of_npu():
     config = default_device_config()
-    nodes = [read_node(ascend_node(f"n{i}", [(7, 21527, 8)], chip), config) for i, chip in enumerate(CHIPS)]
-    assert [
-        shape.devices[0].type for shape in build_fleet([n for n in nodes if n], config, MASTER).by_family["ascend"]
-    ] == ["Ascend310P"]
+    nodes = [ascend_node(f"n{i}", [(7, 21527, 8)], chip) for i, chip in enumerate(CHIPS)]
+    found = fleet_of(*nodes, config=config, target=MASTER).by_family["ascend"]
+    assert [shape.devices[0].type for shape in found] == ["Ascend310P"]

@@ -53,10 +53,8 @@ def test_the_items_of_a_pod_list_are_pods():
 
 
 def test_several_lists_and_a_byte_order_mark_are_read():
-    assert read('\ufeff{"kind":"List","items":[{"kind":"A"}]} {"kind":"B"}\n{"kind":"List","items":[]}') == [
-        {"kind": "A"},
-        {"kind": "B"},
-    ]
+    text = '\ufeff{"kind":"List","items":[{"kind":"A"}]} {"kind":"B"}\n{"kind":"List","items":[]}'
+    assert read(text) == [{"kind": "A"}, {"kind": "B"}]
 
 
 @pytest.mark.parametrize(

@@ -78,54 +78,52 @@ def test_without_edits_there_are_no_operations():
     assert draft.operations() == []
 
 
+def add(path, value):
+    return {"op": "add", "path": path, "value": value}
+
+
+def replace(path, value):
+    return {"op": "replace", "path": path, "value": value}
+
+
+def remove(path):
+    return {"op": "remove", "path": path}
+
+
+NESTED = [Edit(("a", "b", "c"), 1), Edit(("a", "b", "d"), 2), Edit(("a", "e"), 3)]
+
+
 @each_case(
     "original, edits, operations",
     [
-        ({}, [Edit(("a",), 1)], [{"op": "add", "path": "/a", "value": 1}]),
-        ({"a": 1}, [Edit(("a",), 2)], [{"op": "replace", "path": "/a", "value": 2}]),
-        ({"a": 1}, [Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
+        ({}, [Edit(("a",), 1)], [add("/a", 1)]),
+        ({"a": 1}, [Edit(("a",), 2)], [replace("/a", 2)]),
+        ({"a": 1}, [Edit(("a",), REMOVE)], [remove("/a")]),
         ({"a": 1}, [Edit(("a",), 1)], []),
-        ({"a": 1}, [Edit(("a",), 2), Edit(("a",), 3)], [{"op": "replace", "path": "/a", "value": 3}]),
+        ({"a": 1}, [Edit(("a",), 2), Edit(("a",), 3)], [replace("/a", 3)]),
         ({"a": None}, [Edit(("a",), None)], []),
-        ({"a": None}, [Edit(("a",), 1)], [{"op": "replace", "path": "/a", "value": 1}]),
-        ({"a": None}, [Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
-        ({}, [Edit(("a",), None)], [{"op": "add", "path": "/a", "value": None}]),
+        ({"a": None}, [Edit(("a",), 1)], [replace("/a", 1)]),
+        ({"a": None}, [Edit(("a",), REMOVE)], [remove("/a")]),
+        ({}, [Edit(("a",), None)], [add("/a", None)]),
         ({}, [Edit(("a",), REMOVE)], []),
         ({}, [Edit(("a", "b"), REMOVE)], []),
         ({"a": None}, [Edit(("a", "b"), REMOVE)], []),
         # a null parent is replaced as a whole: the API server cannot add below it
-        ({"a": None}, [Edit(("a", "b"), 1)], [{"op": "replace", "path": "/a", "value": {"b": 1}}]),
+        ({"a": None}, [Edit(("a", "b"), 1)], [replace("/a", {"b": 1})]),
         # missing parents are added once, with everything below them
-        (
-            {},
-            [Edit(("a", "b", "c"), 1), Edit(("a", "b", "d"), 2), Edit(("a", "e"), 3)],
-            [{"op": "add", "path": "/a", "value": {"b": {"c": 1, "d": 2}, "e": 3}}],
-        ),
-        ({}, [Edit(("l", APPEND), 1)], [{"op": "add", "path": "/l", "value": [1]}]),
-        (
-            {"l": [1]},
-            [Edit(("l", APPEND), 2), Edit(("l", APPEND), 3)],
-            [{"op": "add", "path": "/l/-", "value": 2}, {"op": "add", "path": "/l/-", "value": 3}],
-        ),
-        (
-            {"l": [1]},
-            [Edit(("l", APPEND), {"x": 1}), Edit(("l", 1, "x"), 2)],
-            [{"op": "add", "path": "/l/-", "value": {"x": 2}}],
-        ),
-        ({"l": [{"x": 1}]}, [Edit(("l", 0, "x"), 2)], [{"op": "replace", "path": "/l/0/x", "value": 2}]),
+        ({}, NESTED, [add("/a", {"b": {"c": 1, "d": 2}, "e": 3})]),
+        ({}, [Edit(("l", APPEND), 1)], [add("/l", [1])]),
+        ({"l": [1]}, [Edit(("l", APPEND), 2), Edit(("l", APPEND), 3)], [add("/l/-", 2), add("/l/-", 3)]),
+        ({"l": [1]}, [Edit(("l", APPEND), {"x": 1}), Edit(("l", 1, "x"), 2)], [add("/l/-", {"x": 2})]),
+        ({"l": [{"x": 1}]}, [Edit(("l", 0, "x"), 2)], [replace("/l/0/x", 2)]),
         # setting a parent includes its children: appending again would add the element twice
-        ({"l": []}, [Edit(("l",), [1]), Edit(("l", APPEND), 2)], [{"op": "replace", "path": "/l", "value": [1, 2]}]),
-        ({"a": {"x": 1}}, [Edit(("a",), {"x": 1, "y": 2}), Edit(("a", "x"), REMOVE)],
-         [{"op": "replace", "path": "/a", "value": {"y": 2}}]),
-        ({"a": {"x": 1}}, [Edit(("a", "x"), 2), Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
+        ({"l": []}, [Edit(("l",), [1]), Edit(("l", APPEND), 2)], [replace("/l", [1, 2])]),
+        ({"a": {"x": 1}}, [Edit(("a",), {"x": 1, "y": 2}), Edit(("a", "x"), REMOVE)], [replace("/a", {"y": 2})]),
+        ({"a": {"x": 1}}, [Edit(("a", "x"), 2), Edit(("a",), REMOVE)], [remove("/a")]),
         # changing a child does not change its neighbours
-        (
-            {"a": {"x": 1, "unknown": {"deep": [1, 2]}}},
-            [Edit(("a", "x"), 2)],
-            [{"op": "replace", "path": "/a/x", "value": 2}],
-        ),
+        ({"a": {"x": 1, "unknown": {"deep": [1, 2]}}}, [Edit(("a", "x"), 2)], [replace("/a/x", 2)]),
     ],
-)  # fmt: skip
+)
 def test_edits_become_these_operations(original, edits, operations):
     draft = draft_of(original, *edits)
     assert draft.operations() == operations

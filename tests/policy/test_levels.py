@@ -32,20 +32,23 @@ NAMESPACES = [
 
 
 @pytest.mark.parametrize(
-    "namespace, card_count, number_zero, exempt",
+    "namespace, winner, card_count, number_zero, exempt",
     [
-        ("team-b", "warn", "audit", False),
-        ("x", "warn", "audit", False),
-        ("team-ab", "deny", "off", False),  # only the last match decides
-        ("default", "deny", "audit", False),
-        ("Team-b", "deny", "audit", False),
-        ("xx", "deny", "audit", False),
-        ("kube-zystem", "deny", "audit", True),
-        ("kube-system", "deny", "audit", False),
+        ("team-b", 0, "warn", "audit", False),
+        ("x", 0, "warn", "audit", False),
+        ("team-ab", 1, "deny", "off", False),  # only the last match decides
+        ("default", None, "deny", "audit", False),
+        ("Team-b", None, "deny", "audit", False),
+        ("xx", None, "deny", "audit", False),
+        ("kube-zystem", 2, "deny", "audit", True),
+        ("kube-system", 3, "deny", "audit", False),
     ],
 )
-def test_the_last_matching_entry_decides(namespace, card_count, number_zero, exempt):
-    effective = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).of(namespace)
+def test_the_last_matching_entry_decides(namespace, winner, card_count, number_zero, exempt):
+    table = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES})
+    effective = table.of(namespace)
+    assert table.winning_entry(namespace) == winner
+    assert table.at(winner) == effective
     assert effective.levels["card-count"] == card_count
     assert effective.levels["number-zero"] == number_zero
     assert effective.exempt is exempt
@@ -101,10 +104,3 @@ def test_each_level_has_its_source():
     assert table.at(0).levels["fits-no-node"] is Level.WARN
     assert second == elsewhere
     assert list(first) == [rule.id for rule in VALIDATIONS]
-
-
-@pytest.mark.parametrize("namespace, winner", [("team-b", 0), ("team-a", 1), ("kube-system", 3), ("default", None)])
-def test_the_last_entry_that_matches_wins(namespace, winner):
-    table = parse({"namespaces": NAMESPACES})
-    assert table.winning_entry(namespace) == winner
-    assert table.of(namespace) == table.at(winner)

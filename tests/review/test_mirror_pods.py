@@ -20,9 +20,7 @@ ANYBODY = {"username": "alice", "groups": ["system:authenticated"]}
 
 def invalid_pod(**annotations: str) -> dict[str, Any]:
     """A pod that is repaired and refused unless it is a mirror pod."""
-    pod_json = {"apiVersion": "v1", "kind": "Pod", **pod(number=1, memory=3000, cores=101)}
-    pod_json["metadata"] = {"name": "a", "annotations": annotations}
-    return pod_json
+    return pod(number=1, memory=3000, cores=101) | {"metadata": {"name": "a", "annotations": annotations}}
 
 
 MIRROR = invalid_pod(**{names.MIRROR: "6f1c0b", "volcano.sh/vgpu-node": "a"})

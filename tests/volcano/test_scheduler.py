@@ -43,14 +43,9 @@ def test_without_the_configuration_every_policy_is_possible():
 
 
 def test_plugins_of_all_tiers_count():
-    scheduler_conf = parse_scheduler_conf(
-        {"tiers": [{"plugins": [{"name": "gang"}]}, {"plugins": [{"name": "capacity"}]}]}, "test"
-    )
-    assert (scheduler_conf.starts_gangs, scheduler_conf.limits_queues, scheduler_conf.nests_queues) == (
-        True,
-        True,
-        False,
-    )
+    tiers = [{"plugins": [{"name": name}]} for name in ("gang", "capacity")]
+    found = parse_scheduler_conf({"tiers": tiers}, "test")
+    assert (found.starts_gangs, found.limits_queues, found.nests_queues) == (True, True, False)
 
 
 def test_plugin_options_are_read():

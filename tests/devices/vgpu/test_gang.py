@@ -235,10 +235,8 @@ def test_a_gang_of_several_roles_uses_little_of_the_budget(nodes):
 def test_a_large_fleet_uses_little_of_the_budget():
     budget = SearchBudget(PLENTY)
     roles = [role([Need(1, 1 + number % 16, number)], 1) for number in range(50)]
-    assert (
-        judge_gang(GangRequest(tuple(roles), 50, by_index=False), fleet_of(*[([T4] * 8, 2_500)] * 20), budget)
-        == Starts()
-    )
+    verdict = judge_gang(GangRequest(tuple(roles), 50, by_index=False), fleet_of(*[([T4] * 8, 2_500)] * 20), budget)
+    assert verdict == Starts()
     assert PLENTY - budget.left < 5_000
 
 
