@@ -15,6 +15,8 @@ from tests.devices.explaining import (
     is_cut_short,
     requesting,
 )
+from tests.devices.vgpu.test_explain import node
+from tests.devices.vgpu.test_explain import pod as vgpu
 from webhook import names
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.nearest import ChangeSearch
@@ -68,7 +70,7 @@ def shapes_of(family, raw, *nodes, **policy):
     return Explaining(family, nodes, CONFIG, **policy).shapes(raw)
 
 
-TWO, FOUR = npus(WHOLE, WHOLE), cards(4, 400, "1")
+TWO, FOUR, CARDS = npus(WHOLE, WHOLE), cards(4, 400, "1"), node("n", "a,10,100,T4", "b,10,100,T4")
 ELSEWHERE = {"nodeSelector": {"name": "m"}}
 HAMI = {"hami_core": True}
 REFUSALS = [
@@ -88,6 +90,14 @@ REFUSALS = [
     ("ascend", ascend((2, 30), **HAMI), TWO, Reason.MODE, (), None),
     ("ascend", ascend((1, 30), **ELSEWHERE), TWO, Reason.NODES, (), "nodeSelector"),
     ("ascend", ascend((3, 30), **ELSEWHERE), TWO, Reason.NODES, (), None),
+    ("vgpu", vgpu((3, 10)), CARDS, Reason.CARDS, (3, 2), f"c0 {names.VGPU_NUMBER} 2"),
+    ("vgpu", vgpu((1, 130)), CARDS, Reason.MEMORY, (130, 100), f"c0 {names.VGPU_MEMORY} 100"),
+    ("vgpu", vgpu((2, 10, 60), (2, 10, 60)), CARDS, Reason.CORES, (), f"c0 {names.VGPU_CORES} 40"),
+    ("vgpu", vgpu((2, 10, 60), (2, 10, 100)), CARDS, Reason.CORES, (), f"c1 {names.VGPU_CORES} 40"),
+    ("vgpu", vgpu((2, 10, 0), (1, 10, 100)), CARDS, Reason.EXCLUSIVE, (), f"c1 {names.VGPU_CORES} 99"),
+    # all of a card, down to what is free
+    ("vgpu", vgpu((2, None), (1, 30)), CARDS, Reason.MEMORY, (), f"c0 {names.VGPU_MEMORY} 70"),
+    ("vgpu", vgpu((3, 130)), CARDS, Reason.CARDS, (), None),  # two mistakes
     ("gpushare", gpushare((None, 101)), FOUR, Reason.MEMORY, (101, 100), f"c0 {SHARED} 100"),
     ("gpushare", gpushare((None, 90), (None, 30)), FOUR, Reason.MEMORY, (120, 100), f"c0 {SHARED} 70"),
     ("gpushare", gpushare((4,)), FOUR, Reason.CARDS, (4, 3), f"c0 {NUMBER} 3"),

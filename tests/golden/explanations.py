@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
+from tests.strategies import gpushare_node
 from webhook import names
 from webhook.cli.main import main
 
@@ -32,10 +33,8 @@ class Case(NamedTuple):
 
 
 def cores(number: int, **labels: str) -> Json:
-    found = {
-        names.RING_CONTROLLER: names.RING_CONTROLLER_310P,
-        **{key.replace("_", "-"): labels[key] for key in labels},
-    }
+    found = {key.replace("_", "-"): label for key, label in labels.items()}
+    found |= {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}
     return pod(limits={names.NPU_CORE: str(number)}, metadata={"labels": found})
 
 
@@ -52,12 +51,7 @@ def selecting(limits: dict[str, str], operator: str, zone: str) -> Json:
 
 def gpushare_nodes(*zones: str) -> list[Json]:
     """Equal gpushare nodes, one in each zone."""
-    resources = {SHARES: "4", SHARE_MEMORY: "400"}
-    return [
-        {"kind": "Node", "metadata": {"name": f"n-{zone}", "labels": {"zone": zone}}}
-        | {"status": {"capacity": resources, "allocatable": resources}}
-        for zone in zones
-    ]
+    return [{"kind": "Node"} | gpushare_node(f"n-{zone}", 4, 400, labels={"zone": zone}) for zone in zones]
 
 
 def ascend_node(npus: list[Json], allocatable: dict[str, str], chip: str = "Ascend910B3", name: str = "n") -> Json:

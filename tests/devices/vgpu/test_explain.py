@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import Explaining, format_change, is_cut_short, requesting
+from tests.devices.explaining import Explaining, format_change, requesting
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import HANDSHAKE, Node
@@ -55,25 +55,6 @@ def refusal_of(explanation):
 
 
 PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
-
-
-@pytest.mark.parametrize(
-    "containers,reason,change",
-    [
-        ([(3, 10)], Reason.CARDS, f"c0 {NUMBER} 2"),
-        ([(1, 130)], Reason.MEMORY, f"c0 {MEMORY} 100"),
-        ([(2, 10, 60), (2, 10, 60)], Reason.CORES, f"c0 {CORES} 40"),
-        ([(2, 10, 60), (2, 10, 100)], Reason.CORES, f"c1 {CORES} 40"),
-        ([(2, 10, 0), (1, 10, 100)], Reason.EXCLUSIVE, f"c1 {CORES} 99"),
-        ([(2, None), (1, 30)], Reason.MEMORY, f"c0 {MEMORY} 70"),  # all of a card, down to what is free
-        ([(3, 130)], Reason.CARDS, None),  # two mistakes
-    ],
-)
-def test_the_nearest_quantity_is_suggested(containers, reason, change):
-    (explanation,) = explained(containers, PLAIN)
-    assert (explanation.placement, explanation.refusal.reason) == ("never", reason.words)
-    assert format_change(explanation.change) == change
-    assert not is_cut_short(explanation)
 
 
 def test_a_node_with_few_cores_refuses_by_its_totals():
