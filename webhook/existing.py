@@ -266,6 +266,7 @@ class Tally:
 
     Attributes:
         fine: keep rows of objects that request devices and have no findings.
+        most: how many rows of each level are kept.
         pods, workloads: how many were reviewed.
         requesting: how many of them request devices.
         left: how many were not reviewed, by reason.
@@ -277,6 +278,7 @@ class Tally:
     """
 
     fine: bool = True
+    most: int = MAX_ROWS
     pods: int = 0
     workloads: int = 0
     requesting: int = 0
@@ -339,7 +341,7 @@ class Tally:
         row = self._rows.get(key)
         if row is None:
             level = finding.level if finding else None
-            if self._kept[level] >= MAX_ROWS:
+            if self._kept[level] >= self.most:
                 self.left_out += 1
                 return
             self._kept[level] += 1

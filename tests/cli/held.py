@@ -18,9 +18,6 @@ def card(node, number):
 
 def pod_with_slice(name, node, number, memory, namespace="team"):
     """A pod to which a slice of a card is assigned."""
-    metadata = {
-        "namespace": namespace,
-        "annotations": {names.VGPU_IDS: f"{card(node, number)},NVIDIA,{memory},20:"},
-    }
+    metadata = {"namespace": namespace, "annotations": {names.VGPU_IDS: f"{card(node, number)},NVIDIA,{memory},20:"}}
     made = pod(name, limits=vgpus(1, memory, 20), metadata=metadata, nodeName=node)
     return made | {"status": {"phase": "Running"}}

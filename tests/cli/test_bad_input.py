@@ -53,7 +53,7 @@ FILES = {
 }
 
 
-@pytest.fixture(params=["helm", "latin-1", "bracket", "directory"])
+@pytest.fixture(params=["bracket", "directory"])
 def bad(request, tmp_path) -> Path:
     path = tmp_path / "bad"
     content = FILES[request.param]

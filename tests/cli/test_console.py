@@ -84,6 +84,7 @@ def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(start: St
     until(lambda: b"did you mean" in console.get("/health"))
     rules = {rule["id"]: rule["level"] for rule in orjson.loads(console.get("/api/v1/rules"))["rules"]}
     assert rules["card-count"] == "warn", "a bad file ends it only at the start"
+    ends(console, signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,7 @@ def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(start: St
         (["--policy", "/no/such/file"], "/no/such/file: No such file or directory"),
         (["--bind", "127.0.0.1"], "give --bind HOST:PORT"),
         (["--cluster", "--kubeconfig", "/no/such/file"], "no credentials for the API server"),
+        (["--sample", "--bind", "0.0.0.0:0"], "add --without-password if that is meant"),
     ],
 )
 def test_unusable_options_are_errors(options: list[str], message: str, capsys: pytest.CaptureFixture[str]):
@@ -99,15 +101,6 @@ def test_unusable_options_are_errors(options: list[str], message: str, capsys: p
     errors = capsys.readouterr().err
     assert message in errors
     assert "Traceback" not in errors
-
-
-def test_a_port_in_use_is_an_error_and_sigterm_ends_the_console(start: Start):
-    taken = start("--sample")
-    command = [str(COMMAND), "console", "--bind", f"127.0.0.1:{taken.port}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "name another address with --bind" in done.stderr
-    ends(taken, signal.SIGTERM)
 
 
 def ends(console: Running, number: signal.Signals) -> str:
@@ -120,17 +113,14 @@ def ends(console: Running, number: signal.Signals) -> str:
     return errors
 
 
-def test_a_console_listens_beyond_loopback_only_if_that_is_said(start: Start):
-    command = [str(COMMAND), "console", "--sample", "--bind", "0.0.0.0:0"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "add --without-password if that is meant" in done.stderr
-
-
-def test_a_console_on_all_addresses_prints_a_warning(start: Start):
+def test_a_console_on_all_addresses_prints_a_warning_and_keeps_its_port(start: Start):
     console = start("--sample", "--without-password", "--allow-host", "console.example.org", bind="0.0.0.0")
     assert console.get(PAGE, host="console.example.org") != b""
     with pytest.raises(urllib.error.HTTPError, match="421") as refused:
         console.get(PAGE, host="another.example.org")
     refused.value.close()
+    command = [str(COMMAND), "console", "--bind", f"127.0.0.1:{console.port}"]
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert "name another address with --bind" in second.stderr
     assert "it has no passwords" in ends(console, signal.SIGINT)

@@ -38,11 +38,7 @@ HEAVY = {
 SERVERS_AND_CLIENTS = {"flask", "gunicorn", "kubernetes", "sqlalchemy", "sqlite3", "urllib3"}
 
 
-ALWAYS_HEAVY = {
-    "certs",
-    "serve",
-    "console",
-}  # the commands that always need a server or the client of the API server
+ALWAYS_HEAVY = {"certs", "serve", "console"}  # the commands that always need a server or the client of the API server
 
 
 @pytest.mark.parametrize("argv", [["--version"], ["--help"], ["revew"]], ids=" ".join)
@@ -205,11 +201,7 @@ def test_a_short_option_means_one_thing():
 
 @pytest.mark.parametrize(
     "arguments, completions, directive",
-    [
-        (["vers"], ["version"], ":4"),
-        (["certs", "sh"], ["show"], ":4"),
-        (["manifests", "--policy", ""], [], ":0"),
-    ],
+    [(["vers"], ["version"], ":4"), (["certs", "sh"], ["show"], ":4"), (["manifests", "--policy", ""], [], ":0")],
 )
 def test_kubectl_completes_the_plugin(arguments, completions, directive, capsys):
     assert kubectl_complete(arguments) == 0

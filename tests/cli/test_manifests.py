@@ -186,10 +186,7 @@ def test_invalid_object_names_are_refused(run, options):
     assert f"{options[1]!r} is not a name" in result.err
 
 
-@pytest.mark.parametrize(
-    "options",
-    [["--failure-policy", "Ignore"], ["--fallback", "--all-pods"], ["--static"]],
-)
+@pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--fallback", "--all-pods"], ["--static"]])
 def test_options_that_do_not_go_together(run, options):
     result = run("manifests", *options)
     assert result.code == 2

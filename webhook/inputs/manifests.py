@@ -15,13 +15,16 @@ MAX_FILES = 10_000  # of a directory
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str] = ()) -> list[str]:
+def manifest_files(
+    path: str | Path, *, recursive: bool, exclude: Collection[str] = (), most: int = MAX_FILES
+) -> list[str]:
     """A file as it is; a directory as its regular files with YAML or JSON, in order. Reading a pipe in it would block.
 
     Args:
         path: the file or directory; `-` for standard input.
         recursive: take the directories below a directory, too.
         exclude: globs of files and directories to leave out of a directory: of their names, or of their paths below it.
+        most: how many files a directory may have.
 
     Raises:
         ConfigError: a directory cannot be read, or holds no such file, or too many; or the named one is a kustomization, whose
@@ -42,8 +45,8 @@ def manifest_files(path: str | Path, *, recursive: bool, exclude: Collection[str
         here = Path(directory)
         files = (here / name for name in names if not _excluded(here / name, path, exclude))
         found += [str(file) for file in files if file.suffix in SUFFIXES and file.is_file()]
-        if len(found) > MAX_FILES:
-            raise ConfigError(f"{path}: more than {MAX_FILES} files; name fewer")
+        if len(found) > most:
+            raise ConfigError(f"{path}: more than {most} files; name fewer")
         below[:] = [name for name in below if recursive and not _excluded(here / name, path, exclude)]
     if not found:
         more = "" if recursive else ", or add -R to read the directories below it"

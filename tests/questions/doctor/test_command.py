@@ -126,12 +126,6 @@ def test_output_is_escaped(output, run, tmp_path):
     assert all(line.isprintable() for line in result.out.split("\n"))
 
 
-def test_no_private_key_is_printed(run, directory):
-    key = secret()["data"]["tls.key"]
-    for output in ("text", "json"):
-        assert key[:40] not in run("doctor", "--from", directory, "-o", output).out
-
-
 def test_a_live_cluster(run, tmp_path):
     with ApiServer() as api:
         put(api, healthy())

@@ -9,11 +9,10 @@ import pytest
 from tests.console.audit_lines import LINES, get_page, write
 from tests.console.conftest import Fixed, sample_parts
 from tests.questions import needs
-from webhook.audit import store as stores
 from webhook.audit.database import Database
 from webhook.audit.decision import parse_decision
 from webhook.audit.follower import DecisionSource
-from webhook.audit.store import DecisionStore
+from webhook.audit.store import MAX_POLICIES, DecisionStore
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.policy.policy import parse_policy
@@ -69,10 +68,9 @@ def test_the_content_is_kept_when_another_policy_comes_into_use(store: DecisionS
     assert ", in use now" not in page.text
 
 
-def test_the_latest_policies_are_kept(store: DecisionStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stores, "MAX_POLICIES", 2)
-    store.add([made_with(f"{number:012x}", number) for number in range(5)])
-    assert [use.digest for use in store.policies()] == [f"{4:012x}", f"{3:012x}"]
+def test_the_latest_policies_are_kept(store: DecisionStore):
+    store.add([made_with(f"{number:012x}", number) for number in range(MAX_POLICIES + 3)])
+    assert [use.digest for use in store.policies()] == [f"{number:012x}" for number in range(MAX_POLICIES + 2, 2, -1)]
 
 
 @needs("doctor")

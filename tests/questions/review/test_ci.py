@@ -58,12 +58,7 @@ POSITIVE = {"type": "integer", "minimum": 1}
 
 
 def closed(required: str = "", **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": required.split(),
-        "properties": properties,
-        "additionalProperties": False,
-    }
+    return {"type": "object", "required": required.split(), "properties": properties, "additionalProperties": False}
 
 
 def array(items: Any) -> dict[str, Any]:

@@ -79,10 +79,7 @@ def test_a_file_takes_precedence_over_the_cluster(run, cluster, write):
 
 def test_an_object_without_a_namespace_gets_the_one_of_the_context(run, cluster, write):
     path = write("pod.yaml", pod("here"), pod("there", metadata={"namespace": "elsewhere"}))
-    for options, expected in (
-        ([], ["team-speech", "elsewhere"]),
-        (["-n", "chosen"], ["chosen", "elsewhere"]),
-    ):
+    for options, expected in (([], ["team-speech", "elsewhere"]), (["-n", "chosen"], ["chosen", "elsewhere"])):
         assert [line["namespace"] for line in run("review", *cluster, *options, "-o", "json", path).lines] == expected
 
 

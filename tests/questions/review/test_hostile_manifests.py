@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "more aliases": (lambda: aliases(1800), 413, "more than 3 MiB of JSON once aliases"),
     "documents": (lambda: "--- a\n" * 40_000, 200, "40,000 documents"),
     "8,000 pods": (lambda: "---\nkind: Pod\napiVersion: v1\n" * 8_000, 200, "only the first 50 are reviewed here"),
-    "a list of 80,000": (
-        lambda: f"apiVersion: v1\nkind: PodList\nitems: [{'{},' * 80_000}]",
-        200,
-        "80,000 documents",
-    ),
+    "a list of 80,000": (lambda: f"apiVersion: v1\nkind: PodList\nitems: [{'{},' * 80_000}]", 200, "80,000 documents"),
     "containers": (lambda: containers(1000, "volcano.sh/vgpu-memory: 3000"), 200, "Refused"),
     "containers with NPUs": (lambda: containers(1000, "huawei.com/Ascend310P: 1"), 200, "Refused"),
     "containers of another kind": (lambda: containers(1000, "volcano.sh/gpu-memory: 300"), 200, "Refused"),
@@ -125,12 +122,9 @@ def test_a_hostile_manifest_gets_a_clear_and_fast_response(client, name):
     text = make()
     page = within(SECONDS, lambda: form(client, text))
     assert page.status_code == status
-    result = page.text.partition('id="result"')[2]
-    assert message in re.sub(r"&(lt|gt|amp);", lambda found: {"lt": "<", "gt": ">", "amp": "&"}[found[1]], result)
+    assert message in unescape(page.text.partition('id="result"')[2])
     if name in AS_JSON:
-        operation = "review"
-        path = f"/api/v1/{operation}"
-        answer = within(SECONDS, lambda path=path: client.post(path, json={"manifest": text}))
+        answer = within(SECONDS, lambda: client.post("/api/v1/review", json={"manifest": text}))
         assert answer.status_code == status
         assert len(answer.data) < MAX_ANSWER
         assert "Traceback" not in answer.text
@@ -274,16 +268,12 @@ def test_nothing_of_the_other_fields_becomes_markup(client, harmless, evil):
     assert not HIDDEN.search(Page(answer.text).shown)
 
 
-@pytest.mark.parametrize("evil", EVIL)
-def test_the_editor_holds_it_as_it_was_written(client, evil):
-    text = f"\n\n  {evil}\n"
+def test_the_editor_holds_it_as_it_was_written(client):
+    text = "\n\n  " + "\n".join(EVIL) + "\n"
     page = client.post("/review", data={"manifest": text}).text
     editor = re.search(r'<textarea id="manifest"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
     assert editor is not None
-    unescaped = editor[1]
-    for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&#34;", '"'), ("&#39;", "'"), ("&amp;", "&")):
-        unescaped = unescaped.replace(entity, character)
-    assert unescaped == text
+    assert unescape(editor[1]) == text
 
 
 # --- in a process ---------------------------------------------------------------------------------------------------

@@ -11,11 +11,7 @@ import pytest
 
 from tests.cli.conftest import DATA, Result
 
-POLICY = {
-    "memoryAboveCard": "deny",
-    "target": {"volcano": "1.16.0"},
-    "rules": {"several-device-containers": "off"},
-}
+POLICY = {"memoryAboveCard": "deny", "target": {"volcano": "1.16.0"}, "rules": {"several-device-containers": "off"}}
 
 
 def fleets(name: str) -> list[Any]:

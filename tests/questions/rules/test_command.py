@@ -128,12 +128,7 @@ def test_an_unknown_id_has_a_hint(rule_id, hint, run):
 
 
 @pytest.mark.parametrize(
-    "text,escaped",
-    [
-        ("x | y", "x \\| y"),
-        ("`x | y`", "`x \\| y`"),
-        ("a <b> `c <d>` <e", "a &lt;b> `c <d>` &lt;e"),
-    ],
+    "text,escaped", [("x | y", "x \\| y"), ("`x | y`", "`x \\| y`"), ("a <b> `c <d>` <e", "a &lt;b> `c <d>` &lt;e")]
 )
 def test_a_cell_escapes_bars_and_brackets(text, escaped):
     assert markdown_cell(text) == escaped

@@ -19,10 +19,7 @@ OTHER = next(row for row in VALIDATIONS if row.level == "deny" and row.id != DEN
 
 POLICY = {
     "rules": {DENIED.id: "warn"},
-    "namespaces": [
-        {"match": ["team-*"], "rules": {OTHER.id: "off"}},
-        {"match": ["kube-*"], "exempt": True},
-    ],
+    "namespaces": [{"match": ["team-*"], "rules": {OTHER.id: "off"}}, {"match": ["kube-*"], "exempt": True}],
 }
 
 

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.cli.conftest import pod, vgpus
-from webhook import existing as scan
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.errors import Malformed
-from webhook.existing import Judged, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.existing import MAX_REASONS, OTHER_REASONS, Judged, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
+from webhook.wire.codec import creation
 
 
 def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:
@@ -113,7 +113,7 @@ def test_a_repaired_pod_needs_no_other_repair(raw: dict[str, Any]):
     result = judge(raw, SNAPSHOT)
     assert result is not None
     repairs = [finding for finding in result.findings if finding.message.startswith("would be repaired")]
-    outcome = mutate(scan._request(raw, "default"), SNAPSHOT)
+    outcome = mutate(creation("scan", "v1", "Pod", "default", raw), SNAPSHOT)
     assert [finding.rule for finding in repairs] == list(outcome.mutations)
     stored = judge(dict(outcome.object), SNAPSHOT)
     assert stored is not None
@@ -221,21 +221,20 @@ def test_pods_of_one_owner_with_the_same_finding_are_one_row():
         raw["metadata"]["name"] = f"db-{name}"
         raw["spec"]["schedulerName"] = "volcano" if name == "c" else "other"
         tally.add(judged(raw), Document("", raw))
-    for number in range(scan.MAX_REASONS + 2):
+    for number in range(MAX_REASONS + 2):
         tally.leave(f"namespace n{number} is exempt")
     assert [(row.finding and row.finding.rule, row.pods, row.example) for row in tally.rows()] == [
         ("foreign-scheduler", 2, "db-b"),
         (None, 1, "db-c"),
     ]
-    assert (tally.pods, tally.requesting, sum(tally.left.values())) == (3, 3, scan.MAX_REASONS + 2)
-    assert tally.left[scan.OTHER_REASONS] == 2
+    assert (tally.pods, tally.requesting, sum(tally.left.values())) == (3, 3, MAX_REASONS + 2)
+    assert tally.left[OTHER_REASONS] == 2
     assert tally.findings == {"deny": 2}
     assert tally.objects == {"deny": 2}
 
 
-def test_many_warnings_do_not_hide_a_denial(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(scan, "MAX_ROWS", 2)
-    tally = Tally()
+def test_many_warnings_do_not_hide_a_denial():
+    tally = Tally(most=2)
     for number in range(5):
         raw = placed(tolerations=[], metadata={"name": f"p{number}", "annotations": dict(ASSIGNED)})
         tally.add(judged(raw), Document("", raw))

@@ -1,16 +1,16 @@
 """`vgpu-webhook usage`: its input and output."""
 
 import json
-import threading
+import sys
+from io import StringIO
 
 import pytest
 import yaml
 
-from tests.cli.conftest import CONFIG, shell
+from tests.cli.conftest import CONFIG
 from tests.cli.held import FLEET, ITEMS, PODS, card, pod_with_slice
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import status
-from webhook.questions.usage import command as usage
 
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
 
@@ -59,7 +59,7 @@ def test_json_of_files(run, pods):
     amounts = {"accounted", "assigned", "free"}
     assert first.keys() == {"id", "type", "memory", "split", "cores", "pods", "reserved"} | amounts
     assert first["pods"][0].keys() == {
-        *("namespace", "name", "container", "memory", "cores", "part", "since", "terminating", "accounted"),
+        *("namespace", "name", "container", "memory", "cores", "part", "since", "terminating", "accounted")
     }
     assert first["accounted"] == first["assigned"] == {"slices": 2, "memory": 39000, "cores": 40}
     assert [(item["namespace"], item["name"], item["memory"], item["cores"]) for item in first["pods"]] == [
@@ -134,11 +134,10 @@ def cluster(tmp_path):
         yield api, api.kubeconfig(tmp_path / "kubeconfig")
 
 
-def test_a_cluster_is_read_in_pages(cluster):
+def test_a_cluster_is_read_in_pages(cluster, run):
     api, kubeconfig = cluster
-    result = shell("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "-o", "json")
-    assert result.returncode == 0, result.stderr
-    usage_report = json.loads(result.stdout)
+    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "-o", "json")
+    (usage_report,) = result.lines
     assert sum(item["assigned"]["slices"] for item in usage_report["totals"]) == 1100
     requests = api.requests_for(PODS)
     assert len(requests) == 3
@@ -154,19 +153,27 @@ def test_without_permission_to_list_pods(cluster, run):
     assert "list the pods of all namespaces" in result.err
 
 
+class Watched(StringIO):
+    """Standard output: deletes a pod when the first report is printed, and presses Ctrl-C when the pod is gone."""
+
+    def __init__(self, delete):
+        super().__init__()
+        self.delete = delete
+        self.counts = []
+
+    def write(self, text):
+        self.counts.append(sum(total["assigned"]["slices"] for total in json.loads(text)["totals"]))
+        if len(self.counts) == 1:
+            self.delete()
+        elif self.counts[-1] < self.counts[0]:
+            raise KeyboardInterrupt
+        return len(text)
+
+
 def test_watch_prints_changes(cluster, run, monkeypatch):
     api, kubeconfig = cluster
-    monkeypatch.setattr(usage, "WATCH_SECONDS", 0.05)
-    counts = []
-
-    def record(self, inputs, pods):
-        counts.append(len(pods))
-        if len(counts) == 1:
-            threading.Timer(0.1, api.delete, (PODS, "p0000")).start()
-        elif counts[-1] == 1099:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(usage.UsageCommand, "show", record)
-    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "--watch")
+    out = Watched(lambda: api.delete(PODS, "p0000"))
+    monkeypatch.setattr(sys, "stdout", out)
+    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "--watch", "-o", "json")
     assert result.code == 130
-    assert (counts[0], counts[-1]) == (1100, 1099)
+    assert (out.counts[0], out.counts[-1]) == (1100, 1099)

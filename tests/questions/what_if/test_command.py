@@ -21,11 +21,7 @@ def node(name, card, *, handshake=True, offers=None):
     return made
 
 
-FLEET = [
-    node("plain", SMALL),
-    node("unheard", LARGE, handshake=False),
-    node("nameless", SMALL, offers={CORES: None}),
-]
+FLEET = [node("plain", SMALL), node("unheard", LARGE, handshake=False), node("nameless", SMALL, offers={CORES: None})]
 WAITING = [
     pod(name, limits=vgpus(1, memory, 0), metadata={"namespace": "team", "uid": name})
     | {"status": {"phase": "Pending"}}

@@ -480,41 +480,32 @@ def with_families(name, cards, npus):
     return found
 
 
+NPU_NODE = ascend_node("npu", [(2, 65536, 20)])
+RDMA_NODE = {"metadata": {"name": "ib"}, "status": {"allocatable": {RDMA: "8"}}}
+WITH_RDMA = gpu_node("both", offers={RDMA: "8"})
+
+
 @pytest.mark.parametrize(
-    "others, held, verdict, fitting",
+    "resource, others, held, verdict, fitting",
     [
-        ([], [], WaitVerdict.NEVER, set()),
-        ([with_families("both", 1, 1)], [], WaitVerdict.NEVER, set()),  # one card is too few
-        ([with_families("both", 2, 1)], [], WaitVerdict.FITS_NOW, {"both"}),
-        ([with_families("both", 2, 1)], ["GPU-both-0,NVIDIA,81920,0:"], WaitVerdict.NOT_NOW, set()),
+        (CHIP, [NPU_NODE], 0, WaitVerdict.NEVER, set()),
+        (CHIP, [NPU_NODE, with_families("both", 1, 1)], 0, WaitVerdict.NEVER, set()),  # one card is too few
+        (CHIP, [NPU_NODE, with_families("both", 2, 1)], 0, WaitVerdict.FITS_NOW, {"both"}),
+        (CHIP, [NPU_NODE, with_families("both", 2, 1)], 1, WaitVerdict.NOT_NOW, set()),
+        (RDMA, [RDMA_NODE], 0, WaitVerdict.NEVER, set()),
+        (RDMA, [RDMA_NODE, WITH_RDMA], 0, WaitVerdict.FITS_NOW, {"both"}),
+        (RDMA, [RDMA_NODE, WITH_RDMA], 1, WaitVerdict.NOT_NOW, set()),
     ],
 )
-def test_one_node_takes_all_devices_of_a_pod(others, held, verdict, fitting):
-    nodes = [gpu_node("gpu"), ascend_node("npu", [(2, 65536, 20)]), *others]
+def test_one_node_takes_all_that_a_pod_requests(resource, others, held, verdict, fitting):
+    """Devices of another family, and what another device plugin offers."""
     waiting = pod(number=2)
-    waiting["spec"]["containers"].append({"name": "infer", "resources": {"limits": {CHIP: "1"}}})
-    found = why(waiting, nodes, [pod("old", node="both", ids=ids, number=1) for ids in held], config=CHIPS)
+    waiting["spec"]["containers"].append({"name": "infer", "resources": {"limits": {resource: "1"}}})
+    holders = [pod("old", node="both", ids="GPU-both-0,NVIDIA,81920,0:", number=1)] * held
+    found = why(waiting, [gpu_node("gpu"), *others], holders, config=CHIPS)
     assert found.verdict is verdict
     assert {reason.node for reason in found.fits} == fitting
     assert found.change is None
-
-
-@pytest.mark.parametrize(
-    "also, held, verdict, fitting",
-    [
-        ([], [], WaitVerdict.NEVER, set()),
-        ([gpu_node("both", offers={RDMA: "8"})], [], WaitVerdict.FITS_NOW, {"both"}),
-        ([gpu_node("both", offers={RDMA: "8"})], ["both"], WaitVerdict.NOT_NOW, set()),
-    ],
-)
-def test_one_node_takes_what_a_pod_requests_of_other_device_plugins(also, held, verdict, fitting):
-    rdma = {"metadata": {"name": "ib"}, "status": {"allocatable": {RDMA: "8"}}}
-    waiting = pod(number=2)
-    waiting["spec"]["containers"].append({"name": "mpi", "resources": {"limits": {RDMA: "1"}}})
-    holders = [pod("old", node=name, ids=f"GPU-{name}-0,NVIDIA,81920,0:", number=1) for name in held]
-    found = why(waiting, [gpu_node("gpu"), rdma, *also], holders)
-    assert found.verdict is verdict
-    assert {reason.node for reason in found.fits} == fitting
 
 
 def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():

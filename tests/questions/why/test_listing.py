@@ -3,7 +3,7 @@
 from tests.questions.why.test_answer import A100, pod, state
 from tests.strategies import node_json, register
 from webhook.questions.why.answer import explain_waiting
-from webhook.questions.why.listing import MAX_LISTED, list_waiting
+from webhook.questions.why.listing import MAX_LISTED, NOT_EXAMINED, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
 from webhook.questions.why.waiting import WaitingState, Wanted
 
@@ -39,9 +39,7 @@ def test_each_pod_has_the_verdict_that_it_has_by_itself():
 def test_the_list_is_bounded_by_number_and_by_time():
     waiting = WaitingState(*state(NODES, [pod(f"pod-{number}", **SMALL) for number in range(MAX_LISTED + 5)]))
     found = list_waiting(waiting)
-    assert (len(found.pods), found.more, {each.verdict for each in found.pods}) == (
-        MAX_LISTED,
-        5,
-        {WaitVerdict.FITS_NOW},
-    )
-    assert {each.verdict for each in list_waiting(waiting, seconds=-1.0).pods} == {WaitVerdict.UNKNOWN}
+    assert (len(found.pods), found.more) == (MAX_LISTED, 5)
+    assert {each.verdict for each in found.pods} == {WaitVerdict.FITS_NOW}
+    late = list_waiting(waiting, seconds=-1.0).pods
+    assert {(each.verdict, each.summary) for each in late} == {(WaitVerdict.UNKNOWN, NOT_EXAMINED)}

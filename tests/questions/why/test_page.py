@@ -23,12 +23,6 @@ def state():
     return ConsoleState(settings, followed=followed(sample_sources(settings)))
 
 
-def test_what_takes_too_long_is_not_examined(client, monkeypatch):
-    monkeypatch.setattr("webhook.questions.why.page.LIST_SECONDS", -1.0)
-    (pod,) = client.get("/api/v1/waiting").get_json()["pods"]
-    assert (pod["verdict"], "`vgpu-webhook why POD` explains it" in pod["summary"]) == ("unknown", True)
-
-
 def manifest(**changes):
     items = yaml.safe_load(SAMPLE_PODS.read_text())["items"]
     found = next(item for item in items if item["metadata"]["name"] == WAITING)

@@ -81,7 +81,12 @@ _PENDING = {"fieldSelector": "status.phase=Pending"}
 
 
 def facts_from_files(
-    paths: Sequence[str | Path], now: datetime, policy: Policy | None, *, recursive: bool = True
+    paths: Sequence[str | Path],
+    now: datetime,
+    policy: Policy | None,
+    *,
+    recursive: bool = True,
+    most: int = MAX_BYTES,
 ) -> tuple[Facts, list[str]]:
     """Read files, and all files in directories.
 
@@ -90,6 +95,7 @@ def facts_from_files(
         now: the instant at which certificates are judged.
         policy: the operator's; None for that of the files.
         recursive: read the directories below a directory, too.
+        most: how many bytes of all files are read.
 
     Returns:
         The facts in them, and complaints about files that cannot be read.
@@ -100,7 +106,7 @@ def facts_from_files(
     source = ", ".join(source_name(str(path)) for path in paths)
     collection = _Collection()
     complaints: list[str] = []
-    left = MAX_BYTES
+    left = most
     for file in [file for path in paths for file in manifest_files(path, recursive=recursive)]:
         try:
             data = read_input(file, left)

@@ -83,9 +83,11 @@ Sample = tuple[str, tuple[str, ...], float]
 class UsageMetrics(Collector):
     """The usage of the devices as metrics."""
 
-    def __init__(self, usage: UsageReport) -> None:
-        """Take the usage of all nodes."""
+    def __init__(self, usage: UsageReport, *, cards: int = MAX_CARDS, namespaces: int = MAX_NAMESPACES) -> None:
+        """Take the usage of all nodes, and how many cards and namespaces are listed one by one."""
         self._usage = usage
+        self._most_cards = cards
+        self._most_namespaces = namespaces
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, also those without a sample."""
@@ -104,7 +106,7 @@ class UsageMetrics(Collector):
                 yield "largest_pod_memory_mib", (one.family, str(big.number)), big.memory
 
     def _cards(self) -> Iterator[Sample]:
-        left = MAX_CARDS
+        left = self._most_cards
         for node in self._usage.nodes:
             for card in node.cards[: max(left, 0)]:
                 labels = (node.family, node.name, card.id)
@@ -120,7 +122,7 @@ class UsageMetrics(Collector):
         found = sorted(by_namespace(self._usage.nodes).items(), key=lambda one: one[1].held.memory, reverse=True)
         others: dict[str, Amounts] = {}
         for number, ((namespace, family), usage) in enumerate(found):
-            if number < MAX_NAMESPACES:
+            if number < self._most_namespaces:
                 yield from _amounts("namespace_assigned", (family, namespace), usage.held)
             else:
                 others[family] = others.get(family, NOTHING).plus(usage.held)
