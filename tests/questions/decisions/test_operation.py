@@ -108,11 +108,8 @@ def test_the_summary_counts_decisions(client: Any):
     found = get_decisions(client, "/summary")  # tests/audit/test_summary.py has all counts
     assert found["outcomes"] == {"repaired": 8, "refused": 4, "allowed": 3, "warned": 1}
     assert (next(iter(found["rules"])), found["rules"]["card-count"]["refused"]) == ("card-count", 4)
-    assert found["refused"][0]["times"] == 3
-    assert sum(found["outcomesOverTime"]["counts"]["refused"]) == 4
     assert sum(found["refusalsByRule"]["counts"]["card-count"]) == 4
-    assert sum(found["refusalsByNamespace"]["counts"]["team-vision"]) == 4
-    assert found["refusalsByRule"]["from"] == found["outcomesOverTime"]["from"] == "2026-11-20T08:00:00Z"
+    assert found["refusalsByRule"]["from"] == "2026-11-20T08:00:00Z"
     assert get_decisions(client, "/summary?user=chris*")["decisions"] == 2
 
 

@@ -165,7 +165,9 @@ def test_a_finding_that_refuses_the_pods_of_a_workload_is_a_denial():
     ]
 
 
-OWNED_BY_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "controller": True}
+def controlled(kind: str, version: str, owner: str, owner_version: str) -> dict[str, Any]:
+    controller = {"apiVersion": owner_version, "kind": owner, "controller": True}
+    return workload(kind, version, ownerReferences=[controller])
 
 
 @pytest.mark.parametrize(
@@ -173,19 +175,9 @@ OWNED_BY_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "controller": Tr
     [
         (workload("Deployment", "apps/v1"), True),
         (workload("Deployment", "example.com/v1"), True),
-        (workload("ControllerRevision", "apps/v1", ownerReferences=[OWNED_BY_SET]), False),
-        (
-            workload(
-                "Job", "batch/v1", ownerReferences=[{"apiVersion": "batch/v1", "kind": "CronJob", "controller": True}]
-            ),
-            False,
-        ),
-        (
-            workload(
-                "Job", "batch/v1", ownerReferences=[{"apiVersion": "example.com/v1", "kind": "App", "controller": True}]
-            ),
-            True,
-        ),
+        (controlled("ControllerRevision", "apps/v1", "StatefulSet", "apps/v1"), False),
+        (controlled("Job", "batch/v1", "CronJob", "batch/v1"), False),
+        (controlled("Job", "batch/v1", "App", "example.com/v1"), True),
         (placed(), True),
         (placed() | {"status": {"phase": "Running"}}, True),
         (placed() | {"status": {"phase": "Failed"}}, False),
