@@ -1,13 +1,11 @@
 """Text output: verdicts, diffs, colour."""
 
-import os
-import pty
-import subprocess
 import sys
 
 import pytest
 
 from tests.cli.conftest import FLEETS, pod, shell, vgpus
+from tests.cli.test_terminal import TerminalStream
 
 
 def test_a_repaired_pod_word_for_word(run, write):
@@ -106,29 +104,17 @@ def test_colour_in_a_pipe(run, write, monkeypatch):
     assert "\x1b[1;31mREFUSED " in run("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101)))).out
 
 
-@pytest.mark.parametrize("environment,coloured", [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colour_and_wrapped_lines(environment, coloured, write):
-    out = _at_a_terminal(environment, "review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
+@pytest.mark.parametrize("environment, coloured", [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colour_and_wrapped_lines(environment, coloured, run, write, monkeypatch):
+    for name, value in ({"COLUMNS": "60", "TERM": "xterm"} | environment).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", terminal := TerminalStream())
+    run("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
+    out = terminal.getvalue()
     assert ("\x1b" in out) is coloured
     message = out[out.index("cores-range") : out.index("at spec")]
     assert message.count("\n") > 1
     assert all(len(line) <= 60 for line in message.splitlines()[1:])
-
-
-def _at_a_terminal(environment: dict[str, str], *argv: object) -> str:
-    terminal, process_end = pty.openpty()
-    command = [sys.executable, "-m", "webhook.cli.main", *map(str, argv)]
-    child = subprocess.Popen(command, stdout=process_end, env={"COLUMNS": "60", "TERM": "xterm"} | environment)
-    os.close(process_end)
-    data = b""
-    try:
-        while chunk := os.read(terminal, 4096):
-            data += chunk
-    except OSError:  # Linux reports the end of a terminal with EIO
-        pass
-    os.close(terminal)
-    child.wait()
-    return data.decode().replace("\r\n", "\n")
 
 
 def test_a_terminal_without_utf_8_gets_escaped_names(write):
