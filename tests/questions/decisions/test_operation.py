@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.console.audit_lines import LINES, console_client, get_decisions, numbers, write
 
 
@@ -39,7 +40,7 @@ def test_decisions_come_newest_first(client: Any):
     assert found["log"]["caughtUp"] is True
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "found"),
     [
         ("?refused=true", [12, 10, 8, 2]),
@@ -60,7 +61,7 @@ def test_filters_select_decisions(client: Any, query: str, found: list[int]):
     assert numbers(client, query) == found
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "message"),
     [
         ("?since=yesterday", "since"),

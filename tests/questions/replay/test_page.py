@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.console.audit_lines import LINES, console_client, get_page, write
 from tests.console.conftest import sample_parts
 from webhook.audit.decision import read_decision
@@ -82,7 +83,7 @@ def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):
     assert replay(client, number=4, settings=OTHER_SCHEDULER)["verdict"] == "same"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "status", "message"),
     [
         ({"settings": ["rules.nothing=warn"]}, 422, "no rule is called"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import webhook.console
+from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
 from tests.questions import needs
@@ -150,7 +151,7 @@ def test_a_large_file_is_refused_and_left_nowhere(client):
     assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data,status,message",
     [
         ({"manifest": "a: ["}, 422, "not YAML or JSON that can be read"),
@@ -167,7 +168,7 @@ def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, m
     assert editor.strip() == data.get("manifest", "").strip()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "field", "message"),
     [
         ({"settings": "rules.nothing=deny"}, "settings", "no rule is called 'nothing'"),

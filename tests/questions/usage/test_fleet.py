@@ -4,8 +4,7 @@ import re
 from datetime import UTC, datetime
 from html import unescape
 
-import pytest
-
+from tests.cases import each_case
 from tests.console.conftest import Fixed
 from tests.console.nodes import GATES, vgpu_node
 from tests.questions import needs
@@ -83,7 +82,7 @@ def test_models_are_counted_over_all_nodes():
     assert [(shape["nodes"], shape["names"]) for shape in found["shapes"]] == [(2, ["b", "c"]), (1, ["a"])]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "expected"),
     [
         ({"name": "gpu-a"}, ["gpu-a"]),
@@ -129,9 +128,9 @@ def test_a_search_counts_the_nodes_that_it_finds():
 
 
 def test_a_hostile_pattern_does_not_take_long():
-    client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(2_000)])
+    client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(200)])
     for pattern in ("*a" * 120 + "b", "?*" * 120):
-        within(5, lambda name=pattern: fleet(client, name=name))
+        within(1, lambda name=pattern: fleet(client, name=name))
 
 
 def test_skipped_nodes_are_listed_with_the_missing_resource():
@@ -244,9 +243,9 @@ def test_the_page_shows_the_age_and_the_problem_of_the_fleet():
 
 def test_a_search_in_a_large_fleet_does_not_take_long():
     card = (10, 16_000, "A10")
-    client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(20_000)])
+    client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(5_000)])
     client.get("/fleet")
-    assert within(3, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
+    assert within(1, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
 
 
 def test_the_page_links_the_operation_with_the_same_query(client):

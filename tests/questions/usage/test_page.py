@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts, sample_sources
 from tests.console.pages import Page
 from tests.questions import needs
@@ -87,7 +88,7 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
         assert f"{each['namespace']}/{each['name']}" in shown
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "expected"),
     [
         ({"name": "GPU-?"}, ["gpu-a", "gpu-b", "gpu-c"]),

@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
 from webhook import names
 from webhook.console.app import create_app
@@ -70,7 +71,7 @@ def test_a_pod_with_a_status_and_a_new_manifest_can_be_explained(client):
     assert "Never fits this fleet" in client.post("/why", data={"manifest": refused}).get_data(as_text=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "status", "message"),
     [
         ({"manifest": "a: ["}, 422, "the manifest"),
