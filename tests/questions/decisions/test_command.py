@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import shell
 from tests.server.program import until
 from webhook.cli.terminal import MAX_CELL
 from webhook.settings.files import SAMPLES
@@ -158,10 +158,11 @@ def test_an_empty_log(run, write):
     assert summary["first"] is None
 
 
-def test_ascii_output_prints_numbers_instead_of_bars():
-    result = shell("decisions", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert b"1 3" in result.stdout.splitlines()[4]
-    assert result.returncode == 0
+def test_ascii_output_prints_numbers_instead_of_bars(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", ascii_only := TextIOWrapper(BytesIO(), "ascii"))
+    assert run("decisions", "--summary", SAMPLE).code == 0
+    ascii_only.seek(0)
+    assert "1 3" in ascii_only.readlines()[4]
 
 
 def test_skipped_lines_are_counted(run, tmp_path: Path):

@@ -63,7 +63,7 @@ def _shuffled_pairs(count: int) -> list[Any]:
 
 @pytest.mark.parametrize("settings", [[], ["rules.card-count=warn"], OTHER_SCHEDULER])
 def test_a_replay_of_one_decision_equals_its_part_of_a_replay_of_the_log(tmp_path: Path, settings: list[str]):
-    lines = _shuffled_pairs(60)
+    lines = _shuffled_pairs(30)
     client = console_client(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, settings, None).snapshot())
     for number, line in enumerate(lines, 1):

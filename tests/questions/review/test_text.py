@@ -1,10 +1,11 @@
 """Text output: verdicts, diffs, colour."""
 
 import sys
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
-from tests.cli.conftest import FLEETS, pod, shell, vgpus
+from tests.cli.conftest import FLEETS, pod, vgpus
 from tests.cli.test_terminal import TerminalStream
 
 
@@ -117,7 +118,8 @@ def test_a_terminal_gets_colour_and_wrapped_lines(environment, coloured, run, wr
     assert all(len(line) <= 60 for line in message.splitlines()[1:])
 
 
-def test_a_terminal_without_utf_8_gets_escaped_names(write):
-    result = shell("review", write("p.yaml", pod("训练")), env={"PYTHONIOENCODING": "ascii"})
-    assert result.returncode == 0
-    assert b"Pod \\u8bad\\u7ec3 in default" in result.stdout
+def test_output_without_utf_8_has_escaped_names(run, write, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", ascii_only := TextIOWrapper(BytesIO(), "ascii"))
+    assert run("review", write("p.yaml", pod("训练"))).code == 0
+    ascii_only.seek(0)
+    assert "Pod \\u8bad\\u7ec3 in default" in ascii_only.read()
