@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from itertools import count
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from webhook import names
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
+from webhook.questions.why.listing import NOT_EXAMINED
 from webhook.settings.files import SAMPLE_PODS
 
 WAITING = "finetune-0"
@@ -22,6 +24,13 @@ WAITING = "finetune-0"
 def state():
     settings = Fixed(sample_parts())
     return ConsoleState(settings, followed=followed(sample_sources(settings)))
+
+
+def test_what_takes_too_long_is_not_examined(client, monkeypatch):
+    minutes = count(step=60.0)
+    monkeypatch.setattr("time.monotonic", lambda: next(minutes))
+    (pod,) = client.get("/api/v1/waiting").get_json()["pods"]
+    assert (pod["verdict"], pod["summary"]) == ("unknown", NOT_EXAMINED)
 
 
 def manifest(**changes):
