@@ -41,15 +41,11 @@ def _pods() -> Iterator[tuple[str, Body]]:
     yield "mounts in all containers", lambda: pod(*containers(MAX_CONTAINERS, PERCENT, volumeMounts=mounts))
     for name in ("CUDA_X", names.NVIDIA_VISIBLE_DEVICES):
         yield f"variables {name}", partial(_equal_containers, 1, VGPU, env=[{"name": name, "value": "none"}] * many)
-    yield (
-        "volumes",
-        lambda: pod(*containers(1, VGPU), volumes=[{"name": "v", "hostPath": {"path": "/a/../b/./c"}}] * many),
-    )
+    volume = {"name": "v", "hostPath": {"path": "/a/../b/./c"}}
+    yield "volumes", lambda: pod(*containers(1, VGPU), volumes=[volume] * many)
     yield "tolerations", lambda: pod(*containers(1, VGPU), tolerations=[{"key": "a", "operator": "Exists"}] * many)
-    yield (
-        "annotations",
-        lambda: pod(*containers(1, VGPU), annotations={f"a.huawei.com/Ascend{i}": "" for i in range(many)}),
-    )
+    annotations = {f"a.huawei.com/Ascend{number}": "" for number in range(many)}
+    yield "annotations", lambda: pod(*containers(1, VGPU), annotations=annotations)
     yield "resources", lambda: pod(*containers(1, VGPU | {f"volcano.sh/vgpu-numbr{i}": "1" for i in range(many)}))
     yield "more containers than are reviewed", lambda: pod(*containers(30_000, VGPU))
     yield "more variables than are reviewed", lambda: pod(*containers(1, VGPU, env=[{"name": "A"}] * 100_000))
@@ -61,21 +57,12 @@ def _pods() -> Iterator[tuple[str, Body]]:
 
 
 def _workloads() -> Iterator[tuple[str, Body]]:
+    percent, most = {"resources": {"limits": PERCENT}}, range(MAX_TEMPLATES)
     yield "a job of 400 hard tasks", lambda: vcjob(hard_template(variant) for variant in range(400))
-    yield (
-        "a job of different tasks",
-        lambda: vcjob(
-            template({"name": f"{number}", "resources": {"limits": PERCENT}}) for number in range(MAX_TEMPLATES)
-        ),
-    )
-    yield "a job of equal tasks", lambda: vcjob([template({"resources": {"limits": PERCENT}})] * 20_000)
-    yield (
-        "a job of two containers a task",
-        lambda: vcjob(
-            template({"resources": {"limits": PERCENT}}, {"name": f"{number}", "resources": {"limits": VGPU}})
-            for number in range(MAX_TEMPLATES)
-        ),
-    )
+    yield "a job of different tasks", lambda: vcjob(template({"name": f"{number}", **percent}) for number in most)
+    yield "a job of equal tasks", lambda: vcjob([template(percent)] * 20_000)
+    more = {"resources": {"limits": VGPU}}
+    yield "a job of two containers a task", lambda: vcjob(template(percent, {"name": f"{n}", **more}) for n in most)
 
 
 def _json() -> Iterator[tuple[str, Body]]:
@@ -93,9 +80,7 @@ def _json() -> Iterator[tuple[str, Body]]:
     for name, value in (
         ("empty objects", b"{}"),
         ("small objects", b'{"a":1}'),
-        ("empty lists", b"[]"),
-        ("numbers", b"1"),
-        ("fractions", b"1.5e9"),
+        ("numbers", b"1.5e9"),
         ("strings", b'"ab"'),
         ("deep lists", deep),
     ):
@@ -122,39 +107,26 @@ def template(*container_list: dict[str, Any]) -> dict[str, Any]:
 
 def hard_template(variant: int) -> dict[str, Any]:
     """Eight containers that nearly fill any node; templates with different variants are different."""
-    return template(
-        *(
-            {
-                "name": f"c{index}",
-                "resources": {
-                    "limits": {
-                        names.VGPU_NUMBER: str(1 + index % 3),
-                        names.VGPU_MEMORY: str(5000 + variant * 7 + index * 777),
-                        names.VGPU_CORES: str(10 * (index % 5)),
-                    }
-                },
-            }
-            for index in range(8)
-        )
-    )
+
+    def limits(index: int) -> dict[str, str]:
+        memory = 5000 + variant * 7 + index * 777
+        amounts = {names.VGPU_NUMBER: 1 + index % 3, names.VGPU_MEMORY: memory, names.VGPU_CORES: 10 * (index % 5)}
+        return {name: str(amount) for name, amount in amounts.items()}
+
+    return template(*({"name": f"c{index}", "resources": {"limits": limits(index)}} for index in range(8)))
 
 
 def review(raw: Any, group: str = "", kind: str = "Pod") -> bytes:
-    request = {
-        "uid": "u",
-        "kind": {"group": group, "version": "v1", "kind": kind},
-        "operation": "CREATE",
-        "object": raw,
-    }
+    kinds = {"group": group, "version": "v1", "kind": kind}
+    request = {"uid": "u", "kind": kinds, "operation": "CREATE", "object": raw}
     body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
     assert len(body) <= MAX_BODY
     return body
 
 
 def pod(*container_list: dict[str, Any], annotations: dict[str, str] | None = None, **spec: Any) -> bytes:
-    return review(
-        {"metadata": {"annotations": annotations or {}}, "spec": {"containers": list(container_list), **spec}}
-    )
+    metadata = {"annotations": annotations or {}}
+    return review({"metadata": metadata, "spec": {"containers": list(container_list), **spec}})
 
 
 def vcjob(templates: Any) -> bytes:

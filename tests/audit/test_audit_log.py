@@ -69,6 +69,15 @@ def test_lines_are_lost_as_a_whole(sink: Sink):
     assert sink.read() == line("c", 100)
 
 
+def test_lines_are_lost_when_the_reader_is_gone(sink: Sink, caplog: pytest.LogCaptureFixture):
+    os.close(sink.reader)
+    for _ in range(5):
+        sink.log.write(line("a", 10))
+    assert sink.lost == 5
+    assert "Broken pipe; admissions go on" in caplog.text
+    sink.reader = os.open(os.devnull, os.O_RDONLY)
+
+
 def test_lost_lines_are_logged_once_a_minute(
     sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):

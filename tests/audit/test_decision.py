@@ -6,7 +6,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from tests.audit import sample
-from webhook.audit.decision import Decision, parse_decision, to_record, worst_levels
+from webhook.audit.decision import Decision, parse_decision, worst_levels
 from webhook.outcome import Violation
 from webhook.rules.choices import Level
 
@@ -31,5 +31,4 @@ def test_pydantic_serializes_a_decision_as_its_line():
     line = next(sample.lines())
     adapter = TypeAdapter(list[Decision], config=ConfigDict(alias_generator=to_camel))
     found = adapter.dump_python([parse_decision(line)], mode="json", by_alias=True)
-    assert orjson.loads(orjson.dumps(to_record(parse_decision(line)))) == orjson.loads(line)
     assert found == [orjson.loads(line) | {"exceptions": []}], "the line has none if there are none"

@@ -43,21 +43,9 @@ def check_same_findings(admission_request: Request) -> Outcome:
 
 
 some = st.sampled_from
+variables = "NVIDIA_VISIBLE_DEVICES CUDA_DISABLE_CONTROL CUDA_VERSION NVIDIA_REQUIRE_CUDA LD_PRELOAD PASSWORD"
 env = st.fixed_dictionaries(
-    {
-        "name": some(
-            [
-                "NVIDIA_VISIBLE_DEVICES",
-                "CUDA_DISABLE_CONTROL",
-                "CUDA_VERSION",
-                "NVIDIA_REQUIRE_CUDA",
-                "LD_PRELOAD",
-                "PASSWORD",
-                "ACTIVE_OOM_KILLER",
-                "",
-            ]
-        )
-    },
+    {"name": some([*variables.split(), "ACTIVE_OOM_KILLER", ""])},
     optional={
         "value": some(["none", "void", "all", "secret", "", "/secret/libjemalloc.so", "libjemalloc.so:x"]),
         "valueFrom": st.just({"fieldRef": {}}),
@@ -66,12 +54,8 @@ env = st.fixed_dictionaries(
 sources = st.fixed_dictionaries(
     {"configMapRef": st.just({"name": "settings"})}, optional={"prefix": some(["", "LD_", "APP_", "NPU_"])}
 )
-mounts = st.fixed_dictionaries(
-    {
-        "name": some(["v", "w"]),
-        "mountPath": some(["/data", "../usr/local/vgpu", "/", "/var/run/nvidia-container-devices/0"]),
-    }
-)
+places = some(["/data", "../usr/local/vgpu", "/", "/var/run/nvidia-container-devices/0"])
+mounts = st.fixed_dictionaries({"name": some(["v", "w"]), "mountPath": places})
 devices = st.fixed_dictionaries({"name": some(["v", "w"]), "devicePath": some(["/dev/xvda", "/overrideEnv"])})
 security = st.fixed_dictionaries(
     {}, optional={"privileged": st.booleans(), "capabilities": st.just({"add": ["SYS_ADMIN"], "drop": ["ALL"]})}

@@ -21,15 +21,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.audit.test_follower import World, line, rename_files
+from tests.audit.test_follower import AT_ONCE, World, line, rename_files
 from tests.examples import examples
 from tests.postgres import BINARIES, PASSWORD, Postgres
 from tests.questions import needs
 from tests.server.program import free_port, until
-from webhook.audit import shipper
 from webhook.audit.database import Database
 from webhook.audit.decision import spell_time
-from webhook.audit.shipper import Shipper
+from webhook.audit.shipper import Intervals, Shipper
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.writer import AuditLogWriter
 from webhook.cli.options import STORE_VARIABLE
@@ -57,7 +56,7 @@ class ShippedWorld(World):
 
     def look(self, _: int = 0) -> None:
         database = Database.at(self.url)
-        assert Shipper(str(self.log), "here", database, KEEP).run(OneLook())
+        assert Shipper(str(self.log), "here", database, KEEP, Intervals(linger=AT_ONCE)).run(OneLook())
         database.close()
         self.unread = []
 
@@ -141,7 +140,7 @@ class Waits(threading.Event):
 def test_a_corrupt_database_is_tried_ever_more_rarely_and_reported_once(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    caplog.set_level("INFO", shipper.__name__)
+    caplog.set_level("INFO", Shipper.__module__)
     log, path = tmp_path / "audit.jsonl", tmp_path / "decisions.db"
     log.write_bytes(line(0))
     good = Database.at(f"sqlite:///{path}")
@@ -174,13 +173,12 @@ from tests.audit.test_shipper import KEEP, line, stored
 from tests.audit.test_store import file_of
 from tests.postgres import BINARIES, start_postgres
 from tests.server.program import until
-from webhook.audit import shipper
 from webhook.audit.database import Database
 from webhook.audit.follower import LogFollower
+from webhook.audit.shipper import Intervals, Shipper
 from webhook.audit.store import Retention
 disk, log = Path(sys.argv[1]), Path(sys.argv[2])
 logging.basicConfig(filename=log.with_suffix(".txt"))
-shipper.POLL, shipper.LONGEST_PAUSE = 0.02, 0.2
 messages, url, full = log.with_suffix(".txt"), f"sqlite:///{disk}/decisions.db", "database or disk is full"
 server = start_postgres() if sys.argv[3] == "postgres" else None
 if server:
@@ -202,7 +200,8 @@ def fill():
                 pass
         except OSError:
             pass
-stop, shipping = threading.Event(), shipper.Shipper(str(log), "here", Database.at(url), KEEP)
+stop, often = threading.Event(), Intervals(poll=0.02, longest_pause=0.2)
+shipping = Shipper(str(log), "here", Database.at(url), KEEP, often)
 thread = threading.Thread(target=shipping.run, args=[stop], daemon=True)
 tempfile.tempdir = str(disk)
 follower = LogFollower(str(log), Retention(bytes=16 << 20))  # so that it grows each time
@@ -259,18 +258,22 @@ def test_a_full_disk_loses_nothing_and_is_no_end(kind: str, tmp_path: Path):
 # --- what is kept while decisions arrive ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("keep", [Retention(10**9, 300 << 10), Retention(10**9, 1 << 30, timedelta(hours=1))], ids=str)
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "kind, keep",
+    [
+        ("sqlite", Retention(10**9, 300 << 10)),
+        ("postgres", Retention(10**9, 1 << 30, timedelta(hours=1))),
+    ],
+    ids=["sqlite, by size", "postgres, by age"],
+)
 def test_the_oldest_are_deleted_while_others_arrive(
-    kind: str, keep: Retention, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, keep: Retention, request: pytest.FixtureRequest, tmp_path: Path
 ):
     url = request.getfixturevalue("postgres").make("kept") if kind == "postgres" else f"sqlite:///{tmp_path}/d.db"
-    monkeypatch.setattr(shipper, "FORGET_EVERY", 0.0)
-    monkeypatch.setattr(shipper, "POLL", 0.01)
     log, stop, count = tmp_path / "audit.jsonl", threading.Event(), 2000
     log.touch()
     database = Database.at(url)
-    shipping = Shipper(str(log), "here", database, keep)
+    shipping = Shipper(str(log), "here", database, keep, Intervals(poll=0.01, forget=0.0))
     thread = threading.Thread(target=shipping.run, args=[stop], daemon=True)
     thread.start()
     begin = datetime.now(UTC) - timedelta(hours=3)

@@ -38,7 +38,7 @@ def test_before_the_installation(api: CertsApiServer, certs: Certs):
     )
 
 
-def test_an_installation_in_order(api: CertsApiServer, certs: Certs):
+def test_an_installation_in_order_as_text_and_json(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.log.clear()
     result = certs("show")
@@ -60,22 +60,19 @@ def test_an_installation_in_order(api: CertsApiServer, certs: Certs):
         "next       nothing to do\n"
     )
 
-
-def test_json(api: CertsApiServer, certs: Certs):
-    certs("ensure")
-    ca, leaf = api.data(AUTHORITY)["current.crt"], api.data(TLS)["tls.crt"]
     facts = facts_of(certs)
     assert facts["inOrder"] is True
-    assert facts["authority"]["current"] == {"fingerprint": fingerprint(ca), "notAfter": not_after(ca), "problem": None}
+    assert facts["authority"]["current"] == {"fingerprint": ca, "notAfter": not_after(made), "problem": None}
+    where = "Secret vgpu-webhook/vgpu-webhook-tls"
     assert facts["leaf"] == {
-        "where": "Secret vgpu-webhook/vgpu-webhook-tls",
-        "fingerprint": fingerprint(leaf),
-        "notAfter": not_after(leaf),
+        "where": where,
+        "fingerprint": leaf,
+        "notAfter": not_after(served),
         "hosts": HOSTS,
-        "issuer": fingerprint(ca),
+        "issuer": ca,
         "problem": None,
     }
-    assert [bundle["holds"] for bundle in facts["bundles"]] == [[fingerprint(ca)]] * 3
+    assert [bundle["holds"] for bundle in facts["bundles"]] == [[ca]] * 3
     assert facts["next"] == facts["problems"] == []
 
 
@@ -83,7 +80,7 @@ def not_after(content: bytes) -> str:
     return f"{verify.certificates(content)[0].not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_rotation_of_the_ca(api: CertsApiServer, certs: Certs):
+def test_a_rotation_of_the_ca_as_documented_and_without_keys(api: CertsApiServer, certs: Certs):
     certs("ensure")
     certs("ensure", "--rotate-ca")
     facts = facts_of(certs)
@@ -98,22 +95,25 @@ def test_a_rotation_of_the_ca(api: CertsApiServer, certs: Certs):
     assert all(bundle["holds"] == both for bundle in facts["bundles"])
     (step,) = facts["next"]
     assert step.endswith(" on: the next CA signs the leaf when API servers use the new bundle")
-    assert f"  next     {both[1]}  valid until" in certs("show").out
-    assert ", step promote since 20" in certs("show").out
+    text = certs("show").out
+    assert f"  next     {both[1]}  valid until" in text
+    assert ", step promote since 20" in text
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert without_fingerprints_and_dates(block) == without_fingerprints_and_dates(text), (
+        "as the documentation shows it"
+    )
+    entries = [(name, content) for path in (TLS, AUTHORITY) for name, content in api.data(path).items()]
+    keys = [line for name, content in entries if name.endswith(".key") for line in content.decode().splitlines()[1:-1]]
+    assert len(keys) == 9
+    printed = text + certs("show", "-o", "json").out + certs("ensure", "--rotate-ca").out
+    assert not any(line in printed for line in keys)
 
 
 def without_fingerprints_and_dates(text: str) -> str:
     """Replace fingerprints and dates by constants."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "FINGERPRINT", text)
     return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
-
-
-def test_the_documentation_shows_the_real_output(api: CertsApiServer, certs: Certs):
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
-    certs("ensure")
-    certs("ensure", "--rotate-ca")
-    (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert without_fingerprints_and_dates(block) == without_fingerprints_and_dates(certs("show").out)
 
 
 def test_objects_of_cert_manager_are_a_problem(api: CertsApiServer, certs: Certs):
@@ -130,18 +130,6 @@ def test_a_missing_configuration_is_not_a_problem(api: CertsApiServer, certs: Ce
     result = certs("show")
     assert result.code == 0
     assert "  MutatingWebhookConfiguration vgpu-webhook    not there\n" in result.out
-
-
-def test_output_contains_no_key(api: CertsApiServer, certs: Certs):
-    certs("ensure")
-    certs("ensure", "--rotate-ca")
-    entries = [(name, content) for path in (TLS, AUTHORITY) for name, content in api.data(path).items()]
-    key_lines = [
-        line for name, content in entries if name.endswith(".key") for line in content.decode().splitlines()[1:-1]
-    ]
-    assert len(key_lines) == 9
-    printed = certs("show").out + certs("show", "-o", "json").out + certs("ensure", "--rotate-ca").out
-    assert not any(line in printed for line in key_lines)
 
 
 def test_a_failed_read_is_an_error(api: CertsApiServer, certs: Certs):

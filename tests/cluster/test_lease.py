@@ -3,14 +3,12 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.clock import Clock
 from tests.cluster.apihttp import ReceivedRequest, StatusError
 from tests.cluster.apiserver import ApiServer, Object
-from webhook.cluster import lease as lease_module
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.lease import LEASE_SECONDS, Lease
@@ -60,15 +58,13 @@ def client(api: LeaseServer, tmp_path: Path) -> Client:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    steady = Clock()
-    monkeypatch.setattr(lease_module, "time", SimpleNamespace(monotonic=steady))
-    return steady
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
-def replicas() -> tuple[Lease, Lease]:
-    return Lease("vgpu-webhook", "events"), Lease("vgpu-webhook", "events")
+def replicas(clock: Clock) -> tuple[Lease, Lease]:
+    return Lease("vgpu-webhook", "events", clock), Lease("vgpu-webhook", "events", clock)
 
 
 def test_the_first_holds_it_while_it_renews_it(
@@ -125,9 +121,7 @@ def test_dates_in_the_lease_do_not_count(api: LeaseServer, client: Client, clock
 
 
 @pytest.mark.parametrize("damage", [{"spec": None}, {"spec": []}, {"spec": {"leaseTransitions": "many"}}, {}])
-def test_a_damaged_lease_is_taken(
-    api: LeaseServer, client: Client, clock: Clock, replicas: tuple[Lease, Lease], damage: Object
-):
+def test_a_damaged_lease_is_taken(api: LeaseServer, client: Client, replicas: tuple[Lease, Lease], damage: Object):
     api.put(LEASES, {"kind": "Lease", "metadata": {"name": "events"}, **damage})
     assert replicas[0].hold(client)
     assert api.spec["holderIdentity"] == replicas[0].identity

@@ -124,15 +124,6 @@ def test_with_a_certificate_reviews_are_answered(
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is True
 
 
-def test_without_client_ca_the_audit_line_reports_an_unverified_client(
-    program: Program, audit_file: Path, clients: Clients, tmp_path: Path
-):
-    with connect_with(program, clients.pair(), tmp_path) as connection:
-        admission_response(connection.post("/mutate", review()))
-    program.record()
-    assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is False
-
-
 def test_other_certificates_are_refused(connect: Connect, clients: Clients):
     assert is_admitted(connect, clients.pair())
     assert not is_admitted(connect, client_pair(pki.make_ca("client CA")))

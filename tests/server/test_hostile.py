@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -43,42 +43,41 @@ def warm(program: Program) -> Program:
     return program
 
 
-class HeldConnections:
-    """Many connections that the client does not close."""
+class HeldConnections(contextlib.ExitStack):
+    """Many connections that the client does not close before its end."""
 
-    def __init__(self) -> None:
-        self.sockets: list[socket.socket] = []
-        self._closed = threading.Event()
-        self._threads: list[threading.Thread] = []
+    sockets: Sequence[socket.socket] = ()
 
     def without_handshake(self, program: Program, count: int) -> None:
         """Connections that send nothing, not even a TLS handshake."""
-        for _ in range(count):
-            self.sockets.append(socket.create_connection(("127.0.0.1", program.port), timeout=SECONDS))
+        address = "127.0.0.1", program.port
+        made = [self.enter_context(socket.create_connection(address, timeout=SECONDS)) for _ in range(count)]
+        self.sockets = [*self.sockets, *made]
 
     def silent(self, program: Program, count: int, first: bytes = b"") -> list[socket.socket]:
         """Connections that finish the TLS handshake, send `first`, and then nothing."""
         made, tls = [], context(program.ca)
         for _ in range(count):
-            connection = Connection(program.port, tls)
-            if first:
-                connection.send(first)
+            connection = self.enter_context(Connection(program.port, tls))
+            connection.send(first)
             made.append(connection.socket)
-        self.sockets += made
+        self.sockets = [*self.sockets, *made]
         return made
 
     def slow(self, program: Program, count: int, first: bytes) -> None:
         """Connections that send one byte a second, without end."""
-        targets = self.silent(program, count, first)
+        targets, ended = self.silent(program, count, first), threading.Event()
 
         def send_slowly() -> None:
-            while not self._closed.wait(1):
+            while not ended.wait(1):
                 for target in targets:
                     with contextlib.suppress(OSError):
                         target.send(b"x")
 
-        self._threads.append(threading.Thread(target=send_slowly))
-        self._threads[-1].start()
+        thread = threading.Thread(target=send_slowly)
+        thread.start()
+        self.callback(thread.join)
+        self.callback(ended.set)
 
     def all_closed(self) -> bool:
         """Read every connection to its end; False if one is not closed."""
@@ -92,19 +91,11 @@ class HeldConnections:
                 pass
         return True
 
-    def close(self) -> None:
-        self._closed.set()
-        for thread in self._threads:
-            thread.join()
-        for connection in self.sockets:
-            connection.close()
-
 
 @pytest.fixture
 def held() -> Iterator[HeldConnections]:
-    made = HeldConnections()
-    yield made
-    made.close()
+    with HeldConnections() as made:
+        yield made
 
 
 def check_serves(program: Program) -> None:

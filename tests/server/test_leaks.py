@@ -6,17 +6,17 @@ import os
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.server import counting
-from tests.server.client import JSON, Connection, encode_request
+from tests.server.client import JSON, encode_request
 from tests.server.conftest import SETTINGS, Start
 from tests.server.program import Program, until
-from tests.server.reviews import admission_response, review
+from tests.server.reviews import GOOD
 
 CONNECTIONS = 12
 QUICK = {
@@ -27,8 +27,6 @@ QUICK = {
     "connection.UNUSED_SECONDS": 1.0,
 }
 HALF_A_BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
-CLOSE = {"Connection": "close"}
-WEB_SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
 
 class Counted:
@@ -56,94 +54,39 @@ def counted(start: Start, tmp_path_factory: pytest.TempPathFactory) -> Counted:
     return Counted(start, tmp_path_factory.mktemp("objects") / "counts.json")
 
 
-def idle(connection: Connection) -> None:
-    assert connection.request("GET", "/healthz").status == 200
+GET = encode_request("GET", "/healthz")
+REVIEW = encode_request("POST", "/mutate", GOOD, JSON)
+CHUNKED = encode_request("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"})
 
-
-def close_announced(connection: Connection) -> None:
-    assert connection.request("GET", "/healthz", headers=CLOSE).status == 200
-    assert connection.ended()
-
-
-def reviews(connection: Connection) -> None:
-    for _ in range(3):
-        admission_response(connection.post("/mutate", review()))
-
-
-def chunked_review(connection: Connection) -> None:
-    body = json.dumps(review()).encode()
-    connection.send(encode_request("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
-    connection.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
-    admission_response(connection.receive())
-
-
-def half_a_head(connection: Connection) -> None:
-    connection.send(HALF_A_BODY[:40])
-
-
-def half_a_body(connection: Connection) -> None:
-    connection.send(HALF_A_BODY)
-
-
-def slow_body(connection: Connection) -> None:
-    connection.send(HALF_A_BODY.replace(b"/validate", b"/validate?timeout=10ms"))
-    assert connection.receive().status == 408
-
-
-def slow_head(connection: Connection) -> None:
-    connection.send(HALF_A_BODY[:40])
-    assert connection.ended()
-
-
-def wrong_type(connection: Connection) -> None:
-    assert connection.request("POST", "/validate", b"{}", {"Content-Type": "text/plain"}).status == 415
-
-
-def no_http(connection: Connection) -> None:
-    connection.send(b"hello\r\n\r\n")
-    assert connection.receive().status == 400
-
-
-def web_socket(connection: Connection) -> None:
-    assert connection.request("GET", "/healthz", headers=WEB_SOCKET).status >= 400
-
-
-def pipeline(connection: Connection) -> None:
-    connection.send(encode_request("GET", "/healthz") * 30)
-    for _ in range(30):
-        connection.receive()
-
-
-def never_reading(connection: Connection) -> None:
-    connection.send(encode_request("GET", "/metrics") * 200)
-
-
-def reset(connection: Connection) -> None:
-    connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def reset_in_a_body(connection: Connection) -> None:
-    connection.send(HALF_A_BODY)
-    reset(connection)
-
-
-def handshake_only(_connection: Connection) -> None:
-    """Nothing after the handshake."""
-
-
-ENDINGS = [
-    *(handshake_only, reset, idle, close_announced, reviews, chunked_review, pipeline, never_reading),
-    *(half_a_head, half_a_body, slow_body, reset_in_a_body, wrong_type, no_http, web_socket),
-]
+# What is sent, and the codes of the responses that the client reads before it closes the connection.
+ENDINGS = {
+    "handshake only": (b"", []),
+    "idle": (GET, [200]),
+    "close announced": (encode_request("GET", "/healthz", headers={"Connection": "close"}), [200]),
+    "reviews": (REVIEW * 3, [200] * 3),
+    "chunked review": (CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (len(GOOD), GOOD), [200]),
+    "pipeline": (GET * 30, [200] * 30),
+    "never reading": (encode_request("GET", "/metrics") * 200, []),
+    "half a head": (HALF_A_BODY[:40], []),
+    "half a body": (HALF_A_BODY, []),
+    "slow body": (HALF_A_BODY.replace(b"/validate", b"/validate?timeout=10ms"), [408]),
+    "wrong type": (encode_request("POST", "/validate", b"{}", {"Content-Type": "text/plain"}), [415]),
+    "no HTTP": (b"hello\r\n\r\n", [400]),
+    "web socket": (encode_request("GET", "/healthz", headers={"Connection": "Upgrade", "Upgrade": "websocket"}), [400]),
+}
 BAD_HANDSHAKES = (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01")
 
 Connect = Callable[[Counted], None]
 
 
-def ended_by(ending: Callable[[Connection], None]) -> Connect:
+def ended_by(sent: bytes, statuses: Sequence[int] = (), *, reset: bool = False, waits: bool = False) -> Connect:
     def connect(counted: Counted) -> None:
         with counted.program.connect() as connection:
-            ending(connection)
+            connection.send(sent)
+            assert [connection.receive().status for _ in statuses] == [*statuses]
+            if reset:
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            assert not waits or connection.ended()
 
     return connect
 
@@ -160,11 +103,15 @@ def bad_handshake(sent: bytes, *, waits: bool) -> Connect:
     return connect
 
 
-AT_ONCE = [*map(ended_by, ENDINGS), *(bad_handshake(sent, waits=False) for sent in BAD_HANDSHAKES)]
-WAITING = [
-    ended_by(slow_head),
+AT_ONCE = [
+    *(ended_by(*ending) for ending in ENDINGS.values()),
+    *(ended_by(sent, reset=True) for sent in (b"", HALF_A_BODY)),
+    *(bad_handshake(sent, waits=False) for sent in BAD_HANDSHAKES),
+]
+WAITING = [  # until the server closes
+    ended_by(HALF_A_BODY[:40], waits=True),
     *(bad_handshake(sent, waits=True) for sent in BAD_HANDSHAKES),
-]  # until the server closes
+]
 
 
 def test_closed_connections_leave_nothing(counted: Counted):

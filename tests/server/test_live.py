@@ -1,14 +1,13 @@
 """A server with `--cluster`: reviews follow changes of the cluster."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.apiserver import NODES, ApiServer, config_maps
 from tests.server.conftest import Start
 from tests.server.live import OWN, POLICY, Live, gpu_node, lists, put_device_config, put_policy
-from tests.server.program import DATA, Authority, until
+from tests.server.program import Authority, until
 from webhook.settings.table import COLLECTIONS
 
 QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
@@ -86,11 +85,3 @@ def test_a_new_device_config_that_reads_the_same_of_the_nodes_applies_without_an
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     put_device_config(api, NVIDIA)
     until(lambda: live.refused(5) == ["card-count"])
-
-
-def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(start: Start, api: ApiServer, tmp_path: Path):
-    live = Live(start, api, tmp_path / "kubeconfig", "--fleet", str(DATA / "fleets" / "mixed.yaml"))
-    until(lambda: "device config: ConfigMap kube-system/" in live.page())
-    assert live.program.metric("fleet_nodes", family="vgpu") == 4
-    assert "fleet: the API server" not in live.page()
-    assert live.refused(9) == ["card-count"]

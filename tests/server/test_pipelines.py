@@ -11,7 +11,7 @@ from tests.server.program import Program
 from tests.server.reviews import admission_response, review
 
 CONNECTIONS = 4  # fewer than large reviews may wait
-TIMES = 25
+TIMES = 12
 SMALL = 0
 LARGE = 200_000  # bytes; more than one read of a socket returns, and more than a head may have
 SIZES = {

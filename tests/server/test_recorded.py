@@ -28,7 +28,7 @@ def test_each_recorded_review_has_one_audit_line(program: Program, audit_file: P
         assert set(line) == KEYS
         assert (line["uid"], line["endpoint"], line["allowed"]) == (request["uid"], path[1:], verdict["allowed"])
         assert (line["operation"], line["user"]) == (request["operation"], request["userInfo"]["username"])
-        assert line["dryRun"] == bool(request.get("dryRun"))
+        assert (line["dryRun"], line["clientVerified"]) == (bool(request.get("dryRun")), False)
         assert bool(line["patch"]) == ("patch" in verdict)
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", line["time"])
         assert 0 <= line["durationUs"] < 10_000_000

@@ -7,7 +7,7 @@ import pytest
 
 from tests.review.test_review import USUAL
 from tests.server.reviews import review
-from webhook.policy.policy import default_policy
+from webhook.policy.policy import Policy
 from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.server.admission import Admission
@@ -34,12 +34,13 @@ def broken():
     """A snapshot in which one repair and one check of every pod raise."""
     repair = replace(next(rule for rule in MUTATIONS if rule.id == "scheduler-name"), propose=fail)
     check = replace(next(rule for rule in VALIDATIONS if rule.id == "quantity-invalid"), check=fail)
-    effective = USUAL.policy.of("default")
-    found = replace(USUAL)
+
+    class BrokenPolicy(Policy):
+        def of(self, namespace):
+            return replace(super().of(namespace), active=((check, Level.DENY),))
+
+    found = replace(USUAL, policy=BrokenPolicy())
     object.__setattr__(found, "mutations", (repair,))
-    policy = default_policy()
-    policy._known["default"] = replace(effective, active=((check, Level.DENY),))
-    object.__setattr__(found, "policy", policy)
     return found
 
 

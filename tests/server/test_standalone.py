@@ -27,7 +27,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 def test_standalone_needs_no_other_option(tmp_path: Path):
     program = Program(["--standalone"], tmp_path / "stderr", tmp_path / "none")
     try:
-        program.ca = Path(re.search(r"--cacert (\S+)", _wait_for(program, "--cacert"))[1])  # type: ignore[index]
+        program.ca = Path(until(lambda: re.search(r"--cacert (\S+)", program.log()))[1])
         program.wait_ready()
         assert admission_response(program.post("/validate", review(spec=DENIED)))["allowed"] is False
     finally:
@@ -67,26 +67,19 @@ def test_the_certificate_verifies(standalone: Program, host: str):
         assert connection.request("GET", "/healthz").status == 200
         assert connection.socket.selected_alpn_protocol() is None
 
-
-def test_another_name_does_not_verify(standalone: Program):
     with pytest.raises(ssl.SSLCertVerificationError):
         standalone.connect("example.org")
 
 
-def test_alpn_selects_http_1_1(standalone: Program):
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_tls_1_2_and_1_3_are_supported_and_alpn_selects_http_1_1(standalone: Program, version: ssl.TLSVersion):
     tls = context(standalone.ca)
     tls.set_alpn_protocols(["h2", "http/1.1"])
-    with Connection(standalone.port, tls) as connection:
-        assert connection.socket.selected_alpn_protocol() == "http/1.1"
-        assert connection.request("GET", "/healthz").status == 200
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_tls_1_2_and_1_3_are_supported(standalone: Program, version: ssl.TLSVersion):
-    tls = context(standalone.ca)
     tls.minimum_version = tls.maximum_version = version
     with Connection(standalone.port, tls) as connection:
         assert connection.socket.version() == version.name.replace("_", ".")
+        assert connection.socket.selected_alpn_protocol() == "http/1.1"
+        assert connection.request("GET", "/healthz").status == 200
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -105,8 +98,3 @@ def test_only_the_owner_can_read_the_key(standalone: Program):
         "tls.crt": 0o644,
         "ca.crt": 0o644,
     }
-
-
-def _wait_for(program: Program, text: str) -> str:
-    until(lambda: text in program.log())
-    return program.log()

@@ -102,13 +102,27 @@ DAMAGES = (_mismatched, _garbage, _missing, _empty, _half_written, _encrypted, _
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__.strip("_") for damage in DAMAGES])
-def test_a_bad_pair_is_reported_and_not_used(
-    reloading: Program, authority: Authority, damage: Callable[[Authority], None]
-):
+def test_a_bad_pair_is_a_problem_until_there_is_a_good_one(tmp_path: Path, damage: Callable[[Authority], None]):
+    authority = Authority(tmp_path)
+    pair = (authority.certificate, authority.key)
+    tls = ServingTls(*pair)
+    watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+    damage(authority)
+    watched.reload()
+    assert tmp_path.name in (watched.problem or "")
+    if authority.key.is_dir():
+        authority.key.rmdir()
+    fresh = authority.renew()
+    watched.reload()
+    assert watched.problem is None
+    assert tls.expires == x509.load_pem_x509_certificate(fresh.certificate).not_valid_after_utc
+
+
+def test_a_bad_pair_is_reported_and_not_used(reloading: Program, authority: Authority):
     last_good = served_certificate(reloading)
     failures = reloading.metric("config_reloads_total", source="certificate", result="failure")
     logged = reloading.log().count("ERROR certificate changed, but cannot be used")
-    damage(authority)
+    _mismatched(authority)
     text = until(lambda: (page := reloading.readyz()) and "last good one is in use" in page and page)
     line = next(line for line in text.splitlines() if line.startswith("certificate: /"))
     assert authority.directory.name in line
@@ -117,8 +131,6 @@ def test_a_bad_pair_is_reported_and_not_used(
     assert admission_response(reloading.post("/mutate", review()))
     assert reloading.metric("config_reloads_total", source="certificate", result="failure") > failures
     assert reloading.log().count("ERROR certificate changed, but cannot be used") > logged
-    if authority.key.is_dir():
-        authority.key.rmdir()
     wait_for_certificate(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
     assert "Traceback" not in reloading.log()

@@ -191,12 +191,8 @@ def test_a_change_that_gives_numbers_of_running_pods_another_meaning_is_warned_o
     [
         ("tiers: [{plugins: [{name: priority}]}]", "no tier has deviceshare, so no device is ever assigned"),
         ("actions: allocate", "Volcano then runs without deviceshare"),
-        (
-            NESTED.replace("VGPUEnable: true", "VGPUEnable: false"),
-            "deviceshare.VGPUEnable is not on, so the devices of",
-        ),
+        (NESTED.replace("VGPUEnable: true", "VGPUEnable: false"), "VGPUEnable is not on, so the devices of"),
         (NESTED.replace("VGPUEnable: true", "VGPUEnable: 'yes'"), "is ignored: only true and false are read"),
-        (NESTED.replace("NodeLockEnable: true", "NodeLockEnable: false"), "deviceshare.NodeLockEnable is not on"),
         (
             NESTED.replace("{deviceshare.", "{deviceshare.KnownGeometriesCMNamespace: gpu, deviceshare."),
             "in gpu/volcano-vgpu-device-config",

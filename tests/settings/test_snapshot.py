@@ -32,35 +32,25 @@ def test_a_snapshot_keeps_its_parts():
     snapshot = SnapshotInputs(config, policy, nodes).snapshot()
     assert snapshot.config is config
     assert snapshot.policy is policy
-    assert snapshot.policy is policy
-    assert snapshot.fleet.complete
-    assert snapshot.fleet.nodes == 4
-
-
-def test_a_fleet_is_unknown_without_nodes():
-    snapshot = SnapshotInputs(default_device_config(), default_policy(), None).snapshot()
-    assert snapshot.fleet is None
-    assert snapshot.digests["fleet"] == "unknown"
+    assert (snapshot.fleet.complete, snapshot.fleet.nodes) == (True, 4)
 
 
 def test_an_empty_fleet_differs_from_an_unknown_fleet():
-    snapshot = SnapshotInputs(default_device_config(), default_policy(), []).snapshot()
-    assert snapshot.fleet.complete
-    assert set(snapshot.fleet.by_family.values()) == {()}
-    assert snapshot.digests["fleet"] == snapshot.fleet.digest != "unknown"
+    config, policy = default_device_config(), default_policy()
+    unknown, empty = (SnapshotInputs(config, policy, nodes).snapshot() for nodes in (None, []))
+    assert (unknown.fleet, unknown.digests["fleet"]) == (None, "unknown")
+    assert empty.fleet.complete
+    assert set(empty.fleet.by_family.values()) == {()}
+    assert empty.digests["fleet"] == empty.fleet.digest != "unknown"
 
 
-def test_a_fleet_of_declared_shapes_is_incomplete():
-    snapshot = SnapshotInputs(default_device_config(), parse_policy(DECLARED, "test"), None).snapshot()
-    assert not snapshot.fleet.complete
-    assert [shape.names for shape in snapshot.fleet.vgpu.shapes] == [("h100",)]
-
-
-def test_declared_shapes_join_the_real_ones():
+@pytest.mark.parametrize("known", [True, False])
+def test_declared_shapes_join_the_real_ones(known):
     config, nodes = mixed()
-    snapshot = SnapshotInputs(config, parse_policy(DECLARED, "test"), nodes).snapshot()
-    assert snapshot.fleet.complete
-    assert [shape.names[0] for shape in snapshot.fleet.vgpu.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
+    fleet = SnapshotInputs(config, parse_policy(DECLARED, "test"), nodes if known else None).snapshot().fleet
+    real = ["gpu-a", "gpu-b", "gpu-c", "gpu-mig"] if known else []
+    assert fleet.complete is known
+    assert [shape.names[0] for shape in fleet.vgpu.shapes] == [*real, "h100"]
 
 
 def test_a_digest_changes_only_with_its_part():

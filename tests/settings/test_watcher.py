@@ -305,16 +305,6 @@ def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
         assert source(watcher, "scheduler configuration").digest == watcher.snapshot.digests["scheduler"]
 
 
-def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions):
-    api.fail(config_maps("volcano-system"), status(403))
-    watcher = watch({"config": DATA / "config" / "device-config.yaml"}, cluster)
-    with running(watcher, patience=30):
-        assert watcher.snapshot.fleet is not None
-        assert watcher.snapshot.target.scheduler is None
-        assert "volcano-scheduler-configmap" in source(watcher, "scheduler configuration").source.problem
-    assert len(api.requests_for(config_maps("volcano-system"))) == 1, "it is retried much later"
-
-
 def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
     watcher = watch({}, cluster)
     queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
@@ -344,19 +334,20 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
         (QUEUES, 404, True),
         (CLASSES, 403, False),  # they may serve anything
         (CLASSES, 404, True),
+        (config_maps("volcano-system"), 403, False),
     ],
 )
-def test_objects_that_cannot_be_read_are_unknown(
-    api: ApiServer, cluster: ClusterOptions, path: str, refused: int, known: bool
-):
+def test_what_cannot_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions, path: str, refused: int, known: bool):
     api.fail(path, status(refused))
-    watcher = watch({}, cluster)
+    watcher = watch({"config": DATA / "config" / "device-config.yaml"}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
+        assert watcher.snapshot.target.scheduler is None
         assert watcher.snapshot.collections.queues is None or path != QUEUES
         classes = watcher.snapshot.collections.classes
-        assert (classes is None or classes.complete) is known
-        shown = source(watcher, {QUEUES: "list of queues", CLASSES: "list of DeviceClasses"}[path]).source
+        assert (classes is None or classes.complete) is (known or path != CLASSES)
+        name = {QUEUES: "list of queues", CLASSES: "list of DeviceClasses"}.get(path, "scheduler configuration")
+        shown = source(watcher, name).source
         assert str(refused) in shown.text
         assert (shown.problem is None) is known
     assert len(api.requests_for(path)) == 1, "they are retried much later"
@@ -406,6 +397,18 @@ def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: Clust
         assert source(watcher, "policy").source.problem is None
         write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
         until(lambda: watcher.snapshot.policy.scheduler_name == "other")
+
+
+def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(
+    files: Paths, api: ApiServer, cluster: ClusterOptions
+):
+    put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
+    watcher = watch({"fleet": files["fleet"]}, cluster)
+    with running(watcher, patience=30):
+        assert source(watcher, "device config").source.origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
+        assert watcher.snapshot.config.vgpu.number_name == "example.org/gpu"
+        assert (source(watcher, "fleet").source.origin, watcher.snapshot.fleet.nodes) == (str(files["fleet"]), 4)
+        assert api.requests_for(NODES) == []
 
 
 def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):

@@ -4,7 +4,7 @@ import logging
 
 from webhook.audit.reader import Batch, Skipped
 from webhook.audit.store import DecisionStore, Retention
-from webhook.audit.tail import POLL, LogTail
+from webhook.audit.tail import LINGER, POLL, LogTail
 from webhook.errors import StoreError
 from webhook.worker import Worker
 
@@ -49,16 +49,17 @@ class DecisionSource:
 class LogFollower(DecisionSource):
     """Keeps a store of the latest decisions up to date with a log, in a thread of its own."""
 
-    def __init__(self, path: str, keep: Retention | None = None) -> None:
+    def __init__(self, path: str, keep: Retention | None = None, linger: float = LINGER) -> None:
         """Take the log's name; `start` reads it.
 
         Args:
             path: a file; those that were rotated away, FILE.1, FILE.2.gz and so on, belong to it.
             keep: which decisions the store keeps.
+            linger: how many seconds to wait for the end of a line in a file that was renamed.
         """
         keep = keep or Retention()
         super().__init__(DecisionStore(keep), path, caught_up=False)
-        self._tail = LogTail(path, latest=keep.bytes)
+        self._tail = LogTail(path, latest=keep.bytes, linger=linger)
         self._worker = Worker("follower", self._follow)
         self._failure: str | None = None
 

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -16,14 +17,11 @@ from prometheus_client.registry import Collector
 from webhook.audit.database import Database
 from webhook.audit.reader import START, Batch, Cursor
 from webhook.audit.store import DecisionStore, Retention, Shipped
-from webhook.audit.tail import LogTail
+from webhook.audit.tail import LINGER, LogTail
 from webhook.errors import StoreError
 from webhook.names import METRIC_PREFIX as PREFIX
 
-POLL = 1.0  # seconds between two looks at the log
 BATCH, BATCH_BYTES = 1000, 4 << 20  # decisions of one transaction, and their lines
-FORGET_EVERY = 60.0  # seconds
-LONGEST_PAUSE = 60.0  # seconds between two attempts
 DRAIN = 20.0  # seconds that are left at the end for what is not stored yet
 
 # Each with its description and its labels.
@@ -36,6 +34,25 @@ METRICS = {
 log = logging.getLogger(__name__)
 
 
+class Intervals(NamedTuple):
+    """In seconds.
+
+    Attributes:
+        poll: between two looks at the log.
+        forget: between two deletions of old decisions.
+        longest_pause: between two attempts to use the database.
+        linger: after a log was renamed, until its last line is complete.
+    """
+
+    poll: float = 1.0
+    forget: float = 60.0
+    longest_pause: float = 60.0
+    linger: float = LINGER
+
+
+INTERVALS = Intervals()
+
+
 class Shipper(Collector):
     """Follows a log and adds its decisions to a database.
 
@@ -44,13 +61,15 @@ class Shipper(Collector):
         failures: how many times the database could not be used.
     """
 
-    def __init__(self, path: str, source: str, database: Database, keep: Retention) -> None:
+    def __init__(
+        self, path: str, source: str, database: Database, keep: Retention, intervals: Intervals = INTERVALS
+    ) -> None:
         """Take the log, and what it is called in the database, and which decisions the database keeps."""
         self.stored = self.failures = 0
         self._caught_up = time.monotonic()
         self._well = False  # whether the last look at the log, and all that it led to, succeeded
         self._path, self._source = path, source
-        self._database, self._keep = database, keep
+        self._database, self._keep, self._intervals = database, keep, intervals
         self._reported: tuple[str, ...] | None = None  # the problems of the state that was logged last; None at first
 
     @property
@@ -60,7 +79,8 @@ class Shipper(Collector):
 
     def run(self, stop: threading.Event) -> bool:
         """Ship until `stop` is set and all is stored that was written before; False if that takes too long."""
-        pause, end = POLL, float("inf")
+        poll = pause = self._intervals.poll
+        end = float("inf")
         while True:
             self._well = False
             try:
@@ -73,8 +93,8 @@ class Shipper(Collector):
                 return True
             if stop.is_set():
                 end = min(end, time.monotonic() + DRAIN)
-                time.sleep(POLL)
-            pause = POLL if self._well else min(2 * pause, LONGEST_PAUSE)
+                time.sleep(poll)
+            pause = poll if self._well else min(2 * pause, self._intervals.longest_pause)
             stop.wait(pause)
             if time.monotonic() > end:
                 return False
@@ -88,7 +108,8 @@ class Shipper(Collector):
         self._database.make_tables()
         store = DecisionStore(self._keep, self._database)
         position = store.position(self._source)
-        tail = LogTail(self._path, Cursor.parse(position) if position else START)
+        cursor = Cursor.parse(position) if position else START
+        tail = LogTail(self._path, cursor, linger=self._intervals.linger)
         if self._reported is None:
             self._report()
         forget_at = time.monotonic()
@@ -106,12 +127,12 @@ class Shipper(Collector):
                 if not ending and time.monotonic() >= forget_at:
                     while store.forget() and not stop.is_set():
                         pass
-                    forget_at = time.monotonic() + FORGET_EVERY
+                    forget_at = time.monotonic() + self._intervals.forget
                 self._report(*tail.complaints, *([tail.problem] if tail.problem else []))
                 self._well = True
                 if ending:
                     return
-                stop.wait(POLL)
+                stop.wait(self._intervals.poll)
         finally:
             tail.close()
 

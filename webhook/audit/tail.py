@@ -40,20 +40,21 @@ class LogTail:
         skipped: counts the lines that are no decisions.
     """
 
-    def __init__(self, path: str, cursor: Cursor = START, latest: int | None = None) -> None:
+    def __init__(self, path: str, cursor: Cursor = START, latest: int | None = None, linger: float = LINGER) -> None:
         """Take the log's name.
 
         Args:
             path: the file.
             cursor: up to where it has been read before; what follows is wanted.
             latest: how many bytes are wanted of what is there at the first look, the latest ones; None is all.
+            linger: how many seconds to wait for the end of a line in a file that was renamed.
         """
         self.cursor = cursor
         self.problem: str | None = None
         self.missing = False
         self.complaints: deque[str] = deque(maxlen=10)
         self.skipped = Skipped()
-        self._path, self._latest = path, latest
+        self._path, self._latest, self._linger = path, latest, linger
         self._logs: list[LogFile] = []  # of the last look; they stay open, as they may get other names or none
         self._lingering: tuple[tuple[int, int], float, float] | None = (
             None  # a renamed file, its change, when that was seen
@@ -147,11 +148,11 @@ class LogTail:
     def _is_ended(self, log: LogFile) -> bool:
         """Whether nobody writes to a renamed file any more. Its change is in the future if the clock was set back since."""
         changed = os.fstat(log.file.fileno()).st_ctime
-        if time.time() - changed >= LINGER:
+        if time.time() - changed >= self._linger:
             return True
         if self._lingering is None or self._lingering[:2] != (log.inode, changed):
             self._lingering = log.inode, changed, time.monotonic()
-        return time.monotonic() - self._lingering[2] >= LINGER
+        return time.monotonic() - self._lingering[2] >= self._linger
 
     def _read_file(self, log: LogFile, start: Cursor, repeats: bool, ended: bool) -> Iterator[Batch]:
         """Read one file. The cursor stays until something is read that is not repeated."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -26,10 +26,7 @@ from webhook.errors import ClusterError, ConfigError
 
 CONNECT_SECONDS = 5.0
 QUIET_SECONDS = 15.0  # between two bytes of a response
-WATCH_QUIET_SECONDS = 150.0  # between two bytes of a watch: bookmarks come every minute
-RESPONSE_SECONDS = 60.0  # for a whole response
 MAX_RETRY_AFTER = 120.0
-MAX_BYTES = 256 << 20  # of one response, and of one line
 MAX_STATUS_BYTES = 64 << 10
 PAGE = 50  # objects: parsing a page stops all other threads, and takes ten times its size of memory
 
@@ -60,6 +57,23 @@ class Page:
     remaining: int = 0
 
 
+class ResponseLimits(NamedTuple):
+    """What a response may take.
+
+    Attributes:
+        seconds: for a whole response.
+        watch_seconds: between two bytes of a watch; bookmarks come every minute.
+        bytes: of one response, and of one line.
+    """
+
+    seconds: float = 60.0
+    watch_seconds: float = 150.0
+    bytes: int = 256 << 20
+
+
+RESPONSE_LIMITS = ResponseLimits()
+
+
 @dataclass(frozen=True, slots=True)
 class _Content:
     """The body of a request."""
@@ -77,18 +91,21 @@ class Client:
         clock: the API server's time as of its last response; None if it has not given one.
     """
 
-    def __init__(self, credentials: Credentials, quiet_seconds: float = QUIET_SECONDS) -> None:
+    def __init__(
+        self, credentials: Credentials, quiet_seconds: float = QUIET_SECONDS, limits: ResponseLimits = RESPONSE_LIMITS
+    ) -> None:
         """Read the credentials; this sends nothing.
 
         Args:
             credentials: for the API server.
-            quiet_seconds: how long to wait for each byte of a response; watches wait for WATCH_QUIET_SECONDS.
+            quiet_seconds: how long to wait for each byte of a response that is no watch.
+            limits: what a response may take.
 
         Raises:
             ConfigError: there are none.
         """
         self.clock: datetime | None = None
-        self._quiet_seconds = quiet_seconds
+        self._quiet_seconds, self._limits = quiet_seconds, limits
         self._credentials = credentials
         self._rest: RESTClientObject | None = RESTClientObject(credentials.load())
         self._response: BaseHTTPResponse | None = None
@@ -163,7 +180,7 @@ class Client:
         """
         options = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
         options["timeoutSeconds"] = str(max(1, int(seconds)))
-        with self._opened(path, {**query, **options}, quiet=WATCH_QUIET_SECONDS) as response:
+        with self._opened(path, {**query, **options}, quiet=self._limits.watch_seconds) as response:
             for line in self._lines(path, response):
                 event = self._parsed(path, line)
                 kind, found = event.get("type"), event.get("object")
@@ -229,14 +246,14 @@ class Client:
 
     def _get(self, path: str, query: Mapping[str, str]) -> Object:
         with self._opened(path, query) as response:
-            return self._parsed(path, self._body(path, response, MAX_BYTES))
+            return self._parsed(path, self._body(path, response, self._limits.bytes))
 
     def _change(
         self, method: str, path: str, query: Mapping[str, str], new: object, content_type: str = _JSON
     ) -> Sequence[str]:
         content = None if new is None else _Content(content_type, orjson.dumps(new))
         with self._opened(path, query, method=method, content=content) as response:
-            self._body(path, response, MAX_BYTES)  # to the end, so that the connection can be used again
+            self._body(path, response, self._limits.bytes)  # to the end, so that the connection can be used again
             return response.headers.getlist("Warning")
 
     @contextmanager
@@ -293,14 +310,14 @@ class Client:
         return response
 
     def _body(self, path: str, response: BaseHTTPResponse, limit: int) -> bytes:
-        deadline, left, pieces = time.monotonic() + RESPONSE_SECONDS, limit, []
+        deadline, left, pieces = time.monotonic() + self._limits.seconds, limit, []
         while piece := response.read1(1 << 16, decode_content=False):
             pieces.append(piece)
             left -= len(piece)
             if left < 0:
                 raise self._error(path, "a response without end")
             if time.monotonic() > deadline:
-                raise self._error(path, f"a response that is not finished in {RESPONSE_SECONDS:.0f} s")
+                raise self._error(path, f"a response that is not finished in {self._limits.seconds:.0f} s")
         return b"".join(pieces)
 
     def _lines(self, path: str, response: BaseHTTPResponse) -> Iterator[bytes]:
@@ -315,7 +332,7 @@ class Client:
                 yield b"".join(pieces)
                 yield from more[:-1]
                 pieces, size = [more[-1]], len(more[-1])
-            elif size > MAX_BYTES:
+            elif size > self._limits.bytes:
                 raise self._error(path, "a line without end")
         if size:
             raise self._error(path, "the connection ended within a line")

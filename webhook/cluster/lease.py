@@ -6,6 +6,7 @@ Source: client-go `tools/leaderelection`.
 
 import socket
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -25,8 +26,9 @@ class Lease:
         identity: of this process, unlike that of every other and of those before it.
     """
 
-    def __init__(self, namespace: str, name: str) -> None:
+    def __init__(self, namespace: str, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the place of the Lease; nothing is sent yet."""
+        self._clock = clock
         self.identity = f"{socket.gethostname()[:80]}_{uuid4()}"
         self._name = name
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -47,8 +49,8 @@ class Lease:
             found = {}
         holder, renewed = text(found, "spec", "holderIdentity"), text(found, "spec", "renewTime")
         if self._seen != (holder, renewed):
-            self._seen, self._since = (holder, renewed), time.monotonic()
-        if holder not in ("", self.identity) and time.monotonic() - self._since < LEASE_SECONDS:
+            self._seen, self._since = (holder, renewed), self._clock()
+        if holder not in ("", self.identity) and self._clock() - self._since < LEASE_SECONDS:
             return False
         try:
             if found:
