@@ -1,7 +1,6 @@
 """An explanation of any family agrees with its engine, words the refusal as reviews do, and suggests changes that help."""
 
 import copy
-import json
 
 import pytest
 from hypothesis import given
@@ -17,10 +16,11 @@ from tests.devices.explaining import (
 )
 from tests.devices.vgpu.test_explain import node
 from tests.devices.vgpu.test_explain import pod as vgpu
+from tests.strategies import ascend_node
 from webhook import names
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.nearest import ChangeSearch
-from webhook.devices.nodes import Node
+from webhook.devices.nodes import Node, read_node
 from webhook.devices.verdict import Reason
 
 WORD, NPU, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
@@ -35,10 +35,8 @@ WHOLE = (4, 100, 20)  # split, memory, cores of an NPU
 
 def npus(*listed, name="n", offered=40, hami_core=False):
     """A node of NPUs (split, memory, cores)."""
-    entries = [{"id": str(at), "count": s, "devmem": m, "devcore": c} for at, (s, m, c) in enumerate(listed)]
-    annotations = {f"{names.NODE_ASCEND_REGISTER_PREFIX}{WORD}": json.dumps(entries)}
-    annotations |= {names.NODE_VNPU_HAMI_CORE: str(hami_core).lower()}
-    return Node(name, {"name": name}, annotations, {}, {NPU: offered})
+    mode = str(hami_core).lower()
+    return read_node(ascend_node(name, listed, WORD, offered, mode, labels={"name": name}), CONFIG)
 
 
 def cards(count, total, unhealthy="", name="n", **offered):

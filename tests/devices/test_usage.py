@@ -22,15 +22,8 @@ def slice_of(pod, node, card, memory, cores, *, namespace="default"):
     return bound_pod
 
 
-slices = st.lists(
-    st.tuples(
-        st.integers(0, 1),
-        st.integers(0, 1),
-        st.sampled_from([1000, 40000, 40960, 81920]),
-        st.sampled_from([0, 30, 50, 100]),
-    ),
-    max_size=6,
-)
+memories, cores = st.sampled_from([1000, 40000, 40960, 81920]), st.sampled_from([0, 30, 50, 100])
+slices = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), memories, cores), max_size=6)
 
 
 @given(slices)

@@ -224,20 +224,18 @@ def test_without_budget_a_gang_starts():
     assert verdict_of([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2)], steps=0) == Starts()
 
 
-@pytest.mark.parametrize("nodes", [3, 2_500])
-def test_a_gang_of_several_roles_uses_little_of_the_budget(nodes):
+THREE = (role([Need(4, 8, 0)], 3), role([Need(1, 4, 30)], 10), role([Need(2, None, 100)], 2))
+FIFTY = tuple(role([Need(1, 1 + number % 16, number)], 1) for number in range(50))
+
+
+@pytest.mark.parametrize(
+    "roles, nodes, by_index, most", [(THREE, 3, True, 6_000), (THREE, 2_500, True, 6_000), (FIFTY, 2_500, False, 5_000)]
+)
+def test_a_gang_of_several_roles_uses_little_of_the_budget(roles, nodes, by_index, most):
     budget = SearchBudget(WORK_LIMIT)
-    roles = (role([Need(4, 8, 0)], 3), role([Need(1, 4, 30)], 10), role([Need(2, None, 100)], 2))
-    verdict = judge_gang(GangRequest(roles, 15, by_index=True), fleet_of(*[([T4] * 8, nodes)] * 20), budget)
-    assert (verdict, WORK_LIMIT - budget.left < WORK_LIMIT / 5) == (Starts(), True)
-
-
-def test_a_large_fleet_uses_little_of_the_budget():
-    budget = SearchBudget(PLENTY)
-    roles = [role([Need(1, 1 + number % 16, number)], 1) for number in range(50)]
-    verdict = judge_gang(GangRequest(tuple(roles), 50, by_index=False), fleet_of(*[([T4] * 8, 2_500)] * 20), budget)
-    assert verdict == Starts()
-    assert PLENTY - budget.left < 5_000
+    request = GangRequest(roles, sum(one.needed for one in roles), by_index)
+    assert judge_gang(request, fleet_of(*[([T4] * 8, nodes)] * 20), budget) == Starts()
+    assert WORK_LIMIT - budget.left < most
 
 
 @examples(100)
