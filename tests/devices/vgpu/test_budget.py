@@ -2,15 +2,12 @@
 
 import pytest
 
+from tests.devices.vgpu.test_placement import decide
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.shapes import count_kinds
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need
-
-
-def decide(cards, wanted):
-    return place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(WORK_LIMIT))
 
 
 class CountedNeed(Need):
@@ -49,7 +46,10 @@ def test_work_stays_within_the_budget_of_all_nodes_together():
 
 def test_200_containers_on_16_cards_get_a_verdict():
     cards = [Card("NVIDIA-A", 1000 + index, 1000) for index in range(16)]
-    assert decide(cards, [Need(1, 1, 0)] * 200) is Placement.FITS
-    assert decide(cards, [Need(1, 81, 0)] * 200) is Placement.NEVER
-    assert decide(cards, [Need(1, 1, 0)] * 16_001) is Placement.NEVER
-    assert decide(cards, [Need(1, 77 + index % 7, 0) for index in range(200)]) is Placement.UNKNOWN
+    for needs, verdict in (
+        ([Need(1, 1, 0)] * 200, Placement.FITS),
+        ([Need(1, 81, 0)] * 200, Placement.NEVER),
+        ([Need(1, 1, 0)] * 16_001, Placement.NEVER),
+        ([Need(1, 77 + index % 7, 0) for index in range(200)], Placement.UNKNOWN),
+    ):
+        assert decide(cards, needs, WORK_LIMIT) is verdict

@@ -4,11 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import annotations
+from tests.devices.explaining import fleet_of
+from tests.strategies import annotations, node_json
 from webhook import names
-from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.vgpu.eligibility import (
     UNCONSTRAINED,
     Constraints,
@@ -23,7 +21,6 @@ from webhook.volcano.target import Target
 
 MASTER, OLDER = Target(volcano=(1, 16, 0)), Target(volcano=(1, 15, 1))
 USE, NOUSE = names.USE_GPUTYPE, names.NOUSE_GPUTYPE
-OFFERED = dict.fromkeys(GATE_NAMES, 100)
 USE_UUID, NOUSE_UUID = names.USE_GPUUUID, names.NOUSE_GPUUUID
 
 
@@ -52,16 +49,10 @@ def test_a_type_is_accepted_as_the_scheduler_accepts_it(pod_annotations, card_ty
 
 @pytest.mark.parametrize(
     "pod_annotations, uuid, accepted",
-    [
-        ({NOUSE_UUID: "GPU-0"}, "GPU-1", True),
-        ({USE_UUID: "gpu-1"}, "GPU-1", False),
-        ({}, "", True),
-    ],
+    [({NOUSE_UUID: "GPU-0"}, "GPU-1", True), ({USE_UUID: "gpu-1"}, "GPU-1", False), ({}, "", True)],
 )
 def test_a_uuid_is_accepted_as_the_scheduler_accepts_it(pod_annotations, uuid, accepted):
-    registered = {names.NODE_VGPU_REGISTER: f"{uuid},1,100,NVIDIA-T4,true,hami-core:"}
-    node = Node("a", annotations=registered, allocatable=OFFERED)
-    fleet = build_fleet([node], parse_device_config({}, "empty"), MASTER).vgpu
+    fleet = fleet_of(node_json("a", f"{uuid},1,100,NVIDIA-T4,true,hami-core:"), target=MASTER).vgpu
     assert any(candidate.cards for candidate in eligible(read(pod_annotations), fleet).candidates) is accepted
 
 
