@@ -22,30 +22,17 @@ def test_the_least_pods_of_a_task(task, minimum):
     assert [role.minimum for role in read_roles("batch.volcano.sh", "Job", job)] == [minimum]
 
 
+JOBS = [{"replicas": 2, "template": {"spec": {"parallelism": 3, "completions": 4}}}]
+HEAD = {"rayClusterSpec": {"headGroupSpec": {}}}
+LEADERS = {"replicas": 7, "leaderWorkerTemplate": {"size": 4}}
+
+
 @pytest.mark.parametrize(
     "group, kind, spec, template, pods",
     [
-        (
-            "jobset.x-k8s.io",
-            "JobSet",
-            {"replicatedJobs": [{"replicas": 2, "template": {"spec": {"parallelism": 3, "completions": 4}}}]},
-            "spec.replicatedJobs[0].template.spec.template",
-            6,
-        ),
-        (
-            "leaderworkerset.x-k8s.io",
-            "LeaderWorkerSet",
-            {"replicas": 7, "leaderWorkerTemplate": {"size": 4}},
-            "spec.leaderWorkerTemplate.workerTemplate",
-            4,
-        ),
-        (
-            "ray.io",
-            "RayJob",
-            {"rayClusterSpec": {"headGroupSpec": {}}},
-            "spec.rayClusterSpec.headGroupSpec.template",
-            None,
-        ),
+        ("jobset.x-k8s.io", "JobSet", {"replicatedJobs": JOBS}, "spec.replicatedJobs[0].template.spec.template", 6),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", LEADERS, "spec.leaderWorkerTemplate.workerTemplate", 4),
+        ("ray.io", "RayJob", HEAD, "spec.rayClusterSpec.headGroupSpec.template", None),
         ("batch", "Job", {"completionMode": "Indexed", "parallelism": 5}, "spec.template", 5),
         ("apps", "Deployment", {"replicas": 5}, "spec.template", None),
     ],

@@ -56,8 +56,7 @@ SNAPSHOTS = [
 def test_only_of_a_suspended_job_an_update_is_refused(
     kind: str, old_spec: dict[str, Any], old_status: dict[str, Any], allowed: bool
 ):
-    container = {"name": "main", "image": "cuda", "resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}
-    spec = {"schedulerName": "volcano", "containers": [container]}
+    spec = {"schedulerName": "volcano", "containers": [{"resources": {"limits": {names.VGPU_NUMBER: "1"}}}]}
     job = {
         "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
         "kind": kind,
@@ -65,8 +64,7 @@ def test_only_of_a_suspended_job_an_update_is_refused(
         "spec": {"parallelism": 900, "replicas": 900, "template": {"spec": spec}},
     }
     before = {"spec": {"template": {"spec": {**spec, "priority": 1}}, **old_spec}, "status": old_status}
-    group = "batch" if kind == "Job" else "apps"
-    outcome = validate(request(job, {**job, **before}, group=group), snapshot("mixed", workloads="deny"))
+    outcome = validate(request(job, {**job, **before}), snapshot("mixed", workloads="deny"))
     assert {violation.rule for violation in outcome.violations} == {"gang-too-large"}
     assert outcome.allowed is allowed
 

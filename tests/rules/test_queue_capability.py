@@ -5,14 +5,15 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.devices.config_file import parse_device_config
+from tests.devices.explaining import EMPTY, requesting
+from tests.reviewing import request
+from webhook import names
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import validate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues
 from webhook.volcano.scheduler import parse_scheduler_conf
-from webhook.wire.models import Request
 
 CONF = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "proportion"}]}]}, "test")
 NUMBER, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-cores"
@@ -50,40 +51,21 @@ def test_a_gang_is_reported_if_no_choice_of_pods_starts_it(
     gang: tuple[list[dict[str, int]], int], limits: dict[str, int]
 ):
     job, minimum = gang
-    spec = {
-        "queue": "team-a",
-        "minAvailable": minimum,
-        "schedulerName": "volcano",
-        "tasks": [
-            {
-                "name": f"task-{index}",
-                "replicas": task["replicas"],
-                "minAvailable": task["minAvailable"],
-                "template": {"spec": {"containers": [{"name": "main", "resources": {"limits": _amounts(task)}}]}},
-            }
-            for index, task in enumerate(job)
-        ],
-    }
-    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
-    snapshot = SnapshotInputs(
-        parse_device_config({}, "test"),
-        parse_policy({}, "test"),
-        None,
-        CONF,
-        Collections(Queues([Queue("team-a", "Open", "", limits)])),
-    ).snapshot()
-    request = Request("u", "v1", "CREATE", "batch.volcano.sh", "Job", "", "team-a", "train", "alice", False, raw, None)
-    violations = [
-        violation for violation in validate(request, snapshot).violations if violation.rule == "queue-capability"
+    written = [
+        {"name": f"task-{index}", "replicas": task["replicas"], "minAvailable": task["minAvailable"]}
+        | {"template": requesting((NUMBER, CORES), (task[NUMBER], task[CORES] or None))}
+        for index, task in enumerate(job)
     ]
+    spec = {"queue": "team-a", "minAvailable": minimum, "schedulerName": "volcano", "tasks": written}
+    raw = {"apiVersion": names.VCJOB_API, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    queues = Collections(Queues([Queue("team-a", "Open", "", limits)]))
+    snapshot = SnapshotInputs(EMPTY, parse_policy({}, "test"), None, CONF, queues).snapshot()
+    violations = validate(request(raw, namespace="team-a"), snapshot).violations
+    paths = {violation.path for violation in violations if violation.rule == "queue-capability"}
     if any(task[name] > limit for task in job for name, limit in limits.items()):
-        assert {violation.path for violation in violations} == {"spec.queue"}
-    elif violations:
-        assert {violation.path for violation in violations} == {"spec.minAvailable"}
+        assert paths == {"spec.queue"}
+    elif paths:
+        assert paths == {"spec.minAvailable"}
         assert not starts(job, minimum, limits)
     elif len(limits) == 1:
         assert starts(job, minimum, limits)
-
-
-def _amounts(task: dict[str, int]) -> dict[str, int]:
-    return {name: task[name] for name in (NUMBER, CORES) if task[name]}
