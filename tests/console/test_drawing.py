@@ -88,9 +88,16 @@ def placeable_pods(draw):
 
 
 @given(strategies.pods(), strategies.mixed_fleets())
-def test_no_card_has_more_parts_than_its_capacity(raw, nodes):
-    for explanation in shapes_explained(raw, fleet_of(nodes)):
+def test_no_card_has_more_parts_than_its_capacity_and_an_empty_node_has_none(raw, nodes):
+    fleet = fleet_of(nodes)
+    for explanation in shapes_explained(raw, fleet):
         check_bounds(explanation)
+    for family in bind(CONFIG, TARGET).values():
+        for shape in fleet.by_family[family.id]:
+            drawing = family.draw(shape)
+            assert not parts_by_container(drawing)
+            assert drawing.note == ""
+            assert not any(card.refusal for card in drawing.cards)
 
 
 ROOMY = [node for file in ("every-family.yaml", "mixed.yaml", "npu-core.yaml") for node in nodes_in(file)]
@@ -111,17 +118,6 @@ def test_a_drawing_shows_the_placement_of_the_engine(raw, fleet):
         slices = explanation.slices
         assert sorted(memory for _, memory in drawn) == sorted(each.memory for each in slices)
         assert {name.rpartition(" ")[2] for name, _ in drawn} == {str(each.device) for each in slices}
-
-
-@given(strategies.mixed_fleets())
-def test_every_shape_has_an_empty_drawing(nodes):
-    fleet = fleet_of(nodes)
-    for family in bind(CONFIG, TARGET).values():
-        for shape in fleet.by_family[family.id]:
-            drawing = family.draw(shape)
-            assert not parts_by_container(drawing)
-            assert drawing.note == ""
-            assert not any(card.refusal for card in drawing.cards)
 
 
 # --- vGPUs ----------------------------------------------------------------------------------------------------------

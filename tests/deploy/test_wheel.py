@@ -73,9 +73,14 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path
 
 
 def test_it_is_the_wheel_that_runs(home: Path):
-    done = run(home, "python", "-c", "import webhook, certs; print(webhook.__file__, certs.__file__)")
-    assert all(path.startswith(str(home)) for path in done.stdout.split()), done
-    assert run(home, "vgpu-webhook", "--version").stdout.split()[-1] == version("volcano-vgpu-webhook")
+    program = (
+        "import certs, webhook, webhook.product as p; print(certs.__file__, webhook.__file__, p.product_version())"
+    )
+    done = run(home, "python", "-c", program)
+    *files, shown = done.stdout.split()
+    assert ([file.startswith(str(home)) for file in files], shown) == ([True] * 2, version("volcano-vgpu-webhook")), (
+        done
+    )
 
 
 @needs("review")
