@@ -48,17 +48,13 @@ def test_silent_connections_are_closed_first_the_oldest_before_others(small: Pro
         admission_response(connection.post("/validate", review()))
 
 
-def test_idle_connections_are_closed_after_silent_ones(small: Program, held: contextlib.ExitStack):
+@pytest.mark.parametrize("idle", [True, False], ids=["idle", "that send no body"])
+def test_other_connections_are_closed_after_silent_ones(small: Program, held: contextlib.ExitStack, idle: bool):
     for connection in connect(small, held, LIMIT):
-        admission_response(connection.post("/validate", review()))
-    for _ in range(10):
-        (new,) = connect(small, held, 1)
-        admission_response(new.post("/validate", review()))
-
-
-def test_connections_without_a_body_are_closed_last(small: Program, held: contextlib.ExitStack):
-    for connection in connect(small, held, LIMIT):
-        connection.send(BODY)
+        if idle:
+            admission_response(connection.post("/validate", review()))
+        else:
+            connection.send(BODY)
     for _ in range(10):
         (new,) = connect(small, held, 1)
         admission_response(new.post("/validate", review()))

@@ -59,55 +59,40 @@ def test_a_new_pair_is_served_while_old_connections_work(reloading: Program, aut
     assert reloading.metric("certificate_expiry_timestamp_seconds") == expires.timestamp()
 
 
-def _mismatched(authority: Authority) -> None:
-    replace(authority.key, authority.leaf().key, 0o600)
-
-
-def _garbage(authority: Authority) -> None:
-    replace(authority.certificate, b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n", 0o644)
-
-
-def _missing(authority: Authority) -> None:
-    authority.key.unlink()
-
-
-def _empty(authority: Authority) -> None:
-    authority.certificate.write_bytes(b"")
-
-
-def _half_written(authority: Authority) -> None:
+def half_written(authority: Authority) -> None:
     leaf = authority.leaf()
     authority.certificate.write_bytes(leaf.certificate)
     authority.key.write_bytes(leaf.key[:100])
 
 
-def _encrypted(authority: Authority) -> None:
-    leaf = authority.leaf()
+def encrypted(authority: Authority) -> None:
+    leaf, password = authority.leaf(), serialization.BestAvailableEncryption(b"password")
     key = serialization.load_pem_private_key(leaf.key, None)
-    locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"password"),
-    )
     authority.certificate.write_bytes(leaf.certificate)
-    authority.key.write_bytes(locked)
+    authority.key.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, password)
+    )
 
 
-def _directory(authority: Authority) -> None:
-    authority.key.unlink()
-    authority.key.mkdir()
+GARBAGE = b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"
+DAMAGES: dict[str, Callable[[Authority], object]] = {
+    "of another certificate": lambda authority: replace(authority.key, authority.leaf().key, 0o600),
+    "garbage": lambda authority: replace(authority.certificate, GARBAGE, 0o644),
+    "missing": lambda authority: authority.key.unlink(),
+    "empty": lambda authority: authority.certificate.write_bytes(b""),
+    "half written": half_written,
+    "encrypted": encrypted,
+    "a directory": lambda authority: (authority.key.unlink(), authority.key.mkdir()),
+}
 
 
-DAMAGES = (_mismatched, _garbage, _missing, _empty, _half_written, _encrypted, _directory)
-
-
-@pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__.strip("_") for damage in DAMAGES])
-def test_a_bad_pair_is_a_problem_until_there_is_a_good_one(tmp_path: Path, damage: Callable[[Authority], None]):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_bad_pair_is_a_problem_until_there_is_a_good_one(tmp_path: Path, damage: str):
     authority = Authority(tmp_path)
     pair = (authority.certificate, authority.key)
     tls = ServingTls(*pair)
     watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
-    damage(authority)
+    DAMAGES[damage](authority)
     watched.reload()
     assert tmp_path.name in (watched.problem or "")
     if authority.key.is_dir():
@@ -122,7 +107,7 @@ def test_a_bad_pair_is_reported_and_not_used(reloading: Program, authority: Auth
     last_good = served_certificate(reloading)
     failures = reloading.metric("config_reloads_total", source="certificate", result="failure")
     logged = reloading.log().count("ERROR certificate changed, but cannot be used")
-    _mismatched(authority)
+    DAMAGES["of another certificate"](authority)
     text = until(lambda: (page := reloading.readyz()) and "last good one is in use" in page and page)
     line = next(line for line in text.splitlines() if line.startswith("certificate: /"))
     assert authority.directory.name in line
