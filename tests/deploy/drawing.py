@@ -30,17 +30,9 @@ assigning = st.sampled_from([*ASSIGNMENTS, *sorted(names.RESERVED_ASCEND_ANNOTAT
 INJECTIONS = ["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"]
 injecting = st.sampled_from(INJECTIONS)
 harmless = st.sampled_from(
-    [
-        *sorted(names.AUTHOR_ANNOTATIONS),
-        "hami.io/Ascend910B3-devices",
-        "hami.io/vgpu-devices-allocated",
-        "x.hami.io/Ascend-devices-allocated",
-        "huawei.com/ascend",
-        "volcano.sh/vgpu-node-x",
-        "notcdi.k8s.io/x",
-        "a",
-    ]
-)
+    [*sorted(names.AUTHOR_ANNOTATIONS), "hami.io/Ascend910B3-devices", "hami.io/vgpu-devices-allocated", "huawei.com/ascend",
+     "x.hami.io/Ascend-devices-allocated", "volcano.sh/vgpu-node-x", "notcdi.k8s.io/x", "a"]
+)  # fmt: skip
 
 
 REQUESTING = "/var/run/nvidia-container-devices/all"  # a mount that requests cards
@@ -181,26 +173,13 @@ def paths(draw: Any) -> str:
     )
 
 
+isolation_names = st.sampled_from(
+    [names.NVIDIA_VISIBLE_DEVICES, names.NVIDIA_VISIBLE_DEVICES, "LD_PRELOAD", "LD_PRELOAD", "CUDA_DISABLE_CONTROL",
+     names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA, "ASCEND_VISIBLE_DEVICES", "CUDA_DEVICE_SM_LIMIT", "HOME", "CUDA",
+     "GPU_CORE_UTILIZATION_POLICY", "CUDA_DEVICE_MEMORY_LIMIT_0", "CUDA_DEVICE_SM_LIMIT_" + "x" * 60]
+)  # fmt: skip
 isolation_variables = st.fixed_dictionaries(
-    {
-        "name": st.sampled_from(
-            [names.NVIDIA_VISIBLE_DEVICES] * 2
-            + [
-                "LD_PRELOAD",
-                "LD_PRELOAD",
-                "CUDA_DISABLE_CONTROL",
-                names.CUDA_VERSION,
-                names.NVIDIA_REQUIRE_CUDA,
-                "ASCEND_VISIBLE_DEVICES",
-                "CUDA_DEVICE_SM_LIMIT",
-                "GPU_CORE_UTILIZATION_POLICY",
-                "CUDA_DEVICE_MEMORY_LIMIT_0",
-                "HOME",
-                "CUDA",
-            ]
-            + ["CUDA_DEVICE_SM_LIMIT_" + "x" * 60]
-        )
-    },
+    {"name": isolation_names},
     optional={
         "value": st.sampled_from(
             ["all", "none", "void", "", "force", "/x/libjemalloc.so.2: libtcmalloc.so", "libjemalloc.so:x"]
@@ -227,22 +206,11 @@ hazards = st.fixed_dictionaries(
         "volumeDevices": st.lists(st.fixed_dictionaries({"name": st.just("v"), "devicePath": paths()}), max_size=1),
     },
 )
-device_amounts = st.fixed_dictionaries(
-    {},
-    optional={
-        name: st.sampled_from(["0", "1", "100", "3k"])
-        for name in (
-            names.VGPU_NUMBER,
-            names.VGPU_MEMORY,
-            names.VGPU_CORES,
-            names.NVIDIA_GPU,
-            names.GPUSHARE_MEMORY,
-            names.GPUSHARE_NUMBER,
-            "huawei.com/Ascend910B3",
-            "cpu",
-        )
-    },
-)
+AMOUNTS = (
+    names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES, names.NVIDIA_GPU, names.GPUSHARE_MEMORY, names.GPUSHARE_NUMBER,
+    "huawei.com/Ascend910B3", "cpu",
+)  # fmt: skip
+device_amounts = st.fixed_dictionaries({}, optional=dict.fromkeys(AMOUNTS, st.sampled_from(["0", "1", "100", "3k"])))
 
 
 @st.composite
