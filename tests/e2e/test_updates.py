@@ -35,6 +35,14 @@ def test_only_the_scheduler_may_write_an_assignment(make, cluster: Cluster, api:
     assert stored[KEY] == FORGED.partition("=")[2]
 
 
+def test_only_the_scheduler_may_change_or_remove_an_assignment(cluster: Cluster, api: Api, namespace: str):
+    api.post(pods(namespace), device_pod("p"))
+    annotate(cluster, namespace, SCHEDULER, FORGED)
+    for change in (f"{KEY}=GPU-1,NVIDIA,3000,50:", f"{KEY}-"):
+        assert annotate(cluster, namespace, USER, change)[1].startswith(REFUSAL)
+    assert annotate(cluster, namespace, USER, "team=a") == ("pod/p annotated\n", "")
+
+
 def test_only_the_scheduler_may_inject_a_device(cluster: Cluster, api: Api, namespace: str):
     api.post(pods(namespace), device_pod("p"))
     injected = "nvidia.cdi.k8s.io/cards"
@@ -75,3 +83,11 @@ def test_an_ephemeral_container_may_not_shadow_the_isolation(api: Api, namespace
     assert response.status == 403
     assert f'isolation-mount: ephemeral container "debug" mounts "{path}"' in response.message
     assert debug(api, namespace, volumeMounts=[{"name": "scratch", "mountPath": "../scratch"}]).status == 200
+
+
+def test_a_privileged_ephemeral_container_has_a_warning(api: Api, namespace: str):
+    api.post(pods(namespace), device_pod("p"))
+    response = debug(api, namespace, securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})
+    assert response.status == 200
+    (warning,) = response.warnings
+    assert warning.startswith('host-access: ephemeral container "debug" adds the capability SYS_ADMIN, which reaches')
