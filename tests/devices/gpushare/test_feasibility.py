@@ -94,6 +94,7 @@ inits = st.builds(lambda requested, sidecar: (*requested, sidecar), container_am
 @example([(4, 12, None, (2, 30))], [(1, None)], [(1, None, True), (2, None, False)]).via(
     "an init container and a sidecar"
 )
+@example([(2, 12, None, (9, 3))], [(None, 6)], []).via("memory that a card has, and the node does not offer")
 @given(st.lists(nodes, max_size=2), st.lists(container_amounts, min_size=1, max_size=3), st.lists(inits, max_size=3))
 def test_a_pod_fits_if_some_node_has_the_cards(fleet, containers, init):
     built = [

@@ -1,0 +1,240 @@
+"""Records all output of the program, so that two checkouts can be compared.
+
+    python -m tests.surface before --command ../other-checkout/.venv/bin/vgpu-webhook
+    python -m tests.surface after
+    diff -r before after
+
+The script uses only commands, HTTP endpoints and files of the program, never its modules. Both recordings must read the
+inputs of the same checkout, the one that contains this script.
+"""
+
+import argparse
+import json
+import re
+import ssl
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.server.program import COMMAND, free_port, until
+
+ROOT = Path(__file__).parents[1]
+DATA = Path("tests/data")  # relative to ROOT, as file names are printed
+
+# Values that differ between runs.
+VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds"}
+VOLATILE_METRICS = re.compile(r"_seconds|_created|^process_|^python_|^#|duration|timestamp")
+VOLATILE_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?|127\.0\.0\.1:\d+|/tmp/[^\s'\"]+")
+
+
+def main() -> None:
+    """Record into a directory."""
+    parser = argparse.ArgumentParser(prog="python -m tests.surface", description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path, help="an empty one, or one that does not exist yet")
+    parser.add_argument("--command", type=Path, default=COMMAND, help="the vgpu-webhook to record")
+    arguments = parser.parse_args()
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    recorder = Recorder(arguments.directory, arguments.command.absolute())
+    recorder.reviews()
+    recorder.oracle()
+    recorder.commands()
+    recorder.server()
+    recorder.console()
+
+
+class Recorder:
+    """Runs one `vgpu-webhook` and writes its output and responses."""
+
+    def __init__(self, directory: Path, command: Path) -> None:
+        self._directory = directory
+        self._command = str(command)
+        self._reviews = sorted(str(path.relative_to(ROOT)) for path in (ROOT / DATA / "reviews").glob("*.json"))
+        self._examples = sorted(
+            str(path.relative_to(ROOT)) for path in (ROOT / "webhook/rules/examples").glob("*/*.yaml")
+        )
+
+    def reviews(self) -> None:
+        """`review` of each recorded request and each rule's example, in each form, against three fleets."""
+        config = ["--device-config", f"{DATA}/config/device-config.yaml"]
+        for fleet in ("mixed", "every-family", None):
+            known = [*config, *(["--fleet", f"{DATA}/fleets/{fleet}.yaml"] if fleet else [])]
+            for form in (["-o", "json"], ["-o", "yaml"], ["-o", "patch"], ["-o", "text"], ["--explain"]):
+                name = f"review/{fleet or 'no-fleet'}-{form[-1].strip('-')}"
+                self._run(name, "review", *known, *form, *self._reviews)
+        for example in self._examples:
+            rule = Path(example).stem
+            self._run(f"rules/{rule}", "rules", rule)
+            self._run(f"rules/{rule}-json", "rules", rule, "-o", "json")
+
+    def oracle(self) -> None:
+        """The verdicts of all recorded cases of the scheduler, and the explanation of every eighth."""
+        for file in ("cases", "families"):
+            for line in (ROOT / DATA / "oracle" / f"{file}.jsonl").read_text().splitlines():
+                fleet = json.loads(line)
+                with tempfile.TemporaryDirectory() as scratch:
+                    self._oracle_fleet(fleet, Path(scratch))
+
+    def _oracle_fleet(self, fleet: dict[str, Any], scratch: Path) -> None:
+        files = {
+            "--device-config": fleet["deviceConfig"],
+            "--fleet": {"apiVersion": "v1", "kind": "NodeList", "items": fleet["nodes"]},
+            "--policy": {
+                "memoryAboveCard": "deny",
+                "target": {"volcano": "1.16.0"},
+                "rules": {"several-device-containers": "off"},
+            },
+        }
+        options = []
+        for option, document in files.items():
+            path = scratch / f"{option.strip('-')}.json"
+            path.write_text(json.dumps(document))
+            options += [option, str(path)]
+        pods = [case["pod"] for case in fleet["cases"]]
+        for name, chosen, form in (("json", pods, ["-o", "json"]), ("explain", pods[::8], ["--explain"])):
+            path = scratch / "pods.json"
+            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": chosen}))
+            self._run(f"oracle/{fleet['id']}-{name}", "review", *options, *form, str(path))
+
+    def commands(self) -> None:
+        """Every other command that exits by itself."""
+        config = f"{DATA}/config/device-config.yaml"
+        fleet = f"{DATA}/fleets/every-family.yaml"
+        log = "webhook/samples/audit.jsonl"
+        for name, arguments in {
+            "rules": ["rules"],
+            "rules-json": ["rules", "-o", "json"],
+            "manifests": ["manifests", "--device-config", config],
+            "manifests-all-pods": ["manifests", "--device-config", config, "--all-pods", "-o", "json"],
+            "policy-default": ["policy", "default"],
+            "policy-schema": ["policy", "schema"],
+            "policy-check": ["policy", "check", "webhook/samples/policy.yaml"],
+            "doctor": ["doctor", "--from", f"{DATA}/cluster-healthy"],
+            "doctor-json": ["doctor", "--from", f"{DATA}/cluster-healthy", "-o", "json"],
+            "doctor-sample": ["doctor", "--from", "webhook/samples/cluster"],
+            "decisions": ["decisions", log],
+            "decisions-json": ["decisions", "-o", "json", log],
+            "decisions-summary": ["decisions", "--summary", log],
+            "decisions-summary-json": ["decisions", "--summary", "-o", "json", log],
+            "replay": ["replay", "--fleet", "webhook/samples/fleet.yaml", log],
+            "replay-json": [
+                "replay",
+                "--fleet",
+                "webhook/samples/fleet.yaml",
+                "--what-if",
+                "split=2",
+                "-o",
+                "json",
+                log,
+            ],
+            "scan": ["scan", "--fleet", fleet, "--device-config", config, *self._reviews],
+            "scan-json": ["scan", "-o", "json", "--fleet", fleet, "--device-config", config, *self._reviews],
+        }.items():
+            self._run(f"commands/{name}", *arguments)
+
+    def server(self) -> None:
+        """The responses to the recorded requests, their audit lines and their metrics."""
+        port = free_port()
+        with tempfile.TemporaryDirectory() as scratch:
+            log = Path(scratch) / "audit.jsonl"
+            options = ["--standalone", "--bind", f"127.0.0.1:{port}", "--audit-log", str(log)]
+            process = subprocess.Popen([self._command, "serve", *options], cwd=ROOT, stderr=subprocess.DEVNULL)
+            try:
+                base = f"https://127.0.0.1:{port}"
+                _wait_for(f"{base}/readyz")
+                for path in self._reviews:
+                    body = (ROOT / path).read_bytes()
+                    for endpoint in ("mutate", "validate"):
+                        self._write(f"server/{Path(path).stem}.{endpoint}", _request(f"{base}/{endpoint}", body))
+                metrics = _request(f"{base}/metrics").splitlines()
+            finally:
+                process.terminate()
+                process.wait()
+            self._write("server/metrics", "\n".join(line for line in metrics if not VOLATILE_METRICS.search(line)))
+            lines = [json.dumps(_stable(json.loads(line)), ensure_ascii=False) for line in log.read_text().splitlines()]
+            self._write("server/audit-lines", "\n".join(lines))
+
+    def console(self) -> None:
+        """The API of the console: every operation, and reviews and explanations of the example of every rule."""
+        port = free_port()
+        options = ["--sample", "--audit-log", "webhook/samples/audit.jsonl", "--bind", f"127.0.0.1:{port}"]
+        process = subprocess.Popen(
+            [self._command, "console", *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            api = f"http://127.0.0.1:{port}/api/v1"
+            _wait_for(f"{api}/openapi.json")
+            for path in ("openapi.json", "decisions", "decisions/summary", "decisions/3", "fleet", "rules", "health"):
+                self._write(f"console/{path.replace('/', '-')}", _request(f"{api}/{path}"))
+            self._write("console/replay", _request(f"{api}/decisions/8/replay?settings=rules.card-count%3Dwarn"))
+            for example in self._examples:
+                *_, manifest = (ROOT / example).read_text().split("---\n")
+                body = json.dumps({"manifest": manifest}).encode()
+                self._write(f"console/{Path(example).stem}.review", _request(f"{api}/review", body))
+        finally:
+            process.terminate()
+            process.wait()
+
+    def _run(self, name: str, *arguments: str) -> None:
+        result = subprocess.run(
+            [self._command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        )
+        self._write(name, f"{result.stdout}{result.stderr}exit {result.returncode}\n")
+
+    def _write(self, name: str, text: str) -> None:
+        path = self._directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(VOLATILE_TEXT.sub("…", _pretty(text)))
+
+
+def _request(url: str, body: bytes | None = None) -> str:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
+    context = ssl._create_unverified_context() if url.startswith("https") else None
+    try:
+        with urllib.request.urlopen(request, context=context) as response:
+            return response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"HTTP {error.code}\n{error.read().decode()}"
+
+
+def _wait_for(url: str) -> None:
+    def responds() -> bool:
+        try:
+            return bool(_request(url))
+        except OSError:
+            return False
+
+    until(responds)
+
+
+def _pretty(text: str) -> str:
+    """Indent JSON, so that each difference is on its own line; return other text unchanged."""
+    try:
+        return "\n".join(_indented(json.loads(line)) for line in _documents(text)) + "\n"
+    except ValueError:
+        return text
+
+
+def _documents(text: str) -> Iterator[str]:
+    lines = text.splitlines()
+    ending = [lines.pop()] if lines and lines[-1].startswith("exit ") else []
+    yield from lines
+    yield from (json.dumps(line) for line in ending)
+
+
+def _indented(value: Any) -> str:
+    return json.dumps(_stable(value), indent=1, ensure_ascii=False)
+
+
+def _stable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: "…" if key in VOLATILE_FIELDS else _stable(item) for key, item in value.items()}
+    return [_stable(item) for item in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    main()
