@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -22,6 +22,15 @@ def one_of_two_empty(api: CertsApiServer) -> None:
     del api.objects[MUTATING]["webhooks"][1]["clientConfig"]["caBundle"]
 
 
+def expired_ca(api: CertsApiServer) -> None:
+    old = datetime.now(UTC) - timedelta(days=3651)
+    ca = pki.make_ca("old", old)
+    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], old)
+    api.put_secret(AUTHORITY, {"current.crt": ca.certificate, "current.key": ca.key})
+    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
+    api.apply_webhooks(bundle=ca.certificate)
+
+
 def all_garbage(api: CertsApiServer) -> None:
     for path in (TLS, AUTHORITY):
         api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"garbage").decode())
@@ -32,6 +41,7 @@ def all_garbage(api: CertsApiServer) -> None:
     [
         (foreign_bundle, "it does not contain the CA that signed the leaf"),
         (one_of_two_empty, "MutatingWebhookConfiguration vgpu-webhook    nothing  it contains no certificate"),
+        (expired_ca, "the current CA cannot sign: it expired on 20"),
         (all_garbage, "the current CA cannot sign: it cannot be read"),
     ],
 )
