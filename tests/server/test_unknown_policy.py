@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
-from tests.cluster.faults import status
+from tests.cluster.faults import slow, status
 from tests.server.conftest import Start
 from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, Program, until
@@ -115,6 +115,13 @@ def test_a_replica_that_starts_without_an_api_server_waits_for_it(start: Start, 
     )
     unready(live, "policy")
     makes_right(live, api.start)
+
+
+def test_an_api_server_that_answers_slowly_is_waited_for(start: Start, api: ApiServer, tmp_path: Path):
+    api.fail(".*", slow(0.05, 10_000))
+    live = replica(start, api, tmp_path)
+    assert "not read yet" in unready(live, "policy")
+    assert "not read yet" in unready(live, "device-config")
 
 
 def test_a_device_config_is_waited_for_likewise(start: Start, api: ApiServer, tmp_path: Path):
