@@ -116,7 +116,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
     second.wait(lambda: "were there already" in second.tail(), 30)
     assert re.search(r"events: \d+ written, [6-9]\d\d were there already", second.tail()), second.tail()
     second.process.kill()
-    third = start(FAST | {"kube.lease.LEASE_SECONDS": 5})
+    third = start(FAST | {"cluster.lease.LEASE_SECONDS": 5})
     third.wait(lambda: f"events: 0 written, {total} were there already" in third.tail(), 90)
     found = events(cluster)
     assert Counter(each["reason"] for each in found) == {"VGPUNeverFits": NEVER, "VGPUWaits": WAITS + GATED}
