@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from tests.cluster.apiserver import ApiServer
 from tests.console.conftest import Fixed, sample_parts, sample_sources
 from tests.console.pages import Page
 from tests.questions import needs
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState, Sources
 from webhook.questions.scan.page import follow
@@ -51,6 +55,16 @@ def test_a_rule_has_a_link_and_a_finding_about_an_assignment_has_none():
     page = Page(console(SAMPLE_PODS).get("/scan?wait=30").text)
     assert page.links("/rules/") == ["/rules/node-name-set", "/rules/toleration"]
     assert "bound-without-assignment" in page.text
+
+
+def test_without_files_the_pods_of_the_cluster_are_reviewed(tmp_path: Path):
+    pods = yaml.safe_load(SAMPLE_PODS.read_text())["items"]
+    with ApiServer() as api:
+        api.put("/api/v1/pods", *pods)
+        credentials = Credentials(api.kubeconfig(tmp_path / "kubeconfig"))
+        sources = Sources(Fixed(sample_parts()), connect=lambda: Client(credentials))
+        client = create_app(ConsoleState(sources.settings, followed={"scan": follow(sources)})).test_client()
+        assert scan(client)["pods"] == len(pods)
 
 
 def test_without_pods_the_page_says_how_to_read_them():

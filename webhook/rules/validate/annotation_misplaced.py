@@ -32,6 +32,6 @@ def _check_workload(workload: Workload, _context: Context) -> Findings:
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find annotations that are written as labels."""
-    if pod.view.labels and not READ.isdisjoint(pod.view.labels):
+    if not READ.isdisjoint(pod.view.labels):
         for key in sorted(READ.intersection(pod.view.labels)):
             yield Finding(f"metadata.labels[{key}]", AS_LABEL.format(key=key))
