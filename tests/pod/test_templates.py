@@ -26,6 +26,14 @@ def kind_of(raw: dict[str, Any]) -> WorkloadKind:
     return WORKLOAD_KINDS[raw["apiVersion"].rpartition("/")[0], raw["kind"]]
 
 
+def test_the_annotations_of_a_model_server_are_those_of_its_pod():
+    kind, predictor = WORKLOAD_KINDS["serving.kserve.io", "InferenceService"], {"model": {"name": "m"}}
+    ((_, pod),) = changed(kind, {"spec": {"predictor": {**predictor, "annotations": {"a": "b"}}}})
+    assert pod["metadata"] == {"annotations": {"a": "b"}}
+    ((_, pod),) = changed(kind, {"spec": {"predictor": predictor}})
+    assert pod["metadata"] == {}
+
+
 # --- manifests from the examples of the projects --------------------------------------------------------------------
 
 # The paths of all templates, and the field of each that requests vGPUs; "" if it requests none.
