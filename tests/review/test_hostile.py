@@ -222,6 +222,11 @@ def validated(steps: int, *templates: dict[str, Any]) -> tuple[Outcome, int]:
     return validate_workload(vcjob(*templates), USUAL, USUAL.policy.of("default"), None, budget), steps - budget.left
 
 
+def test_a_budget_lasts_for_its_last_step():
+    budget = SearchBudget(2)
+    assert [budget.spend(1) for _ in range(3)] == [True, True, False]
+
+
 def test_all_templates_of_a_request_share_one_budget():
     """Templates beyond the budget are unknown, so they have no findings."""
     limit = WORK_LIMIT // 3
