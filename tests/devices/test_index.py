@@ -89,6 +89,11 @@ def test_values_with_many_nodes_are_joined():
     assert matched(term({"key": "zone", "operator": "Exists"}), index) == set(range(7))
 
 
+@pytest.mark.parametrize("operator, expected", [("Exists", set()), ("DoesNotExist", {0, 1})])
+def test_a_label_that_no_node_has(operator, expected):
+    assert matched(term({"key": "zone", "operator": operator}), Index([Node("n0"), Node("n1")])) == expected
+
+
 def test_a_duplicate_node_in_a_file_is_found_twice():
     by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
     index = Index([Node("n0"), Node("n1"), Node("n0")])
