@@ -84,6 +84,11 @@ def test_eight_containers_on_sixteen_cards_always_get_a_verdict(first):
         assert verdict is not Placement.UNKNOWN, seed
 
 
+def test_cards_that_are_left_without_room_for_a_container_end_a_branch():
+    cards, wanted = hard_case(3758)  # the only one of 12,000 that was TIGHT when such a branch counted as a placement
+    assert place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(WORK_LIMIT)) is Placement.NEVER
+
+
 def test_a_pod_that_fits_every_total_can_be_impossible():
     """Each card takes the 20 alone or one of the 16s with smaller ones, and every card is needed for a 16."""
     wanted = [Need(16, 9, 0), Need(1, 19, 0), Need(4, 3, 30), Need(1, 5, 35)]
