@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 DATA = Path("tests/data")  # relative to ROOT, as file names are printed
 
 # Values that differ between runs.
-VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds"}
+VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds", "uptimeSeconds", "lookingSeconds"}
 VOLATILE_METRICS = re.compile(r"_seconds|_created|^process_|^python_|^#|duration|timestamp")
 VOLATILE_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?|127\.0\.0\.1:\d+|/tmp/[^\s'\"]+")
 
