@@ -11,9 +11,9 @@ from tests.deploy.clusters import USUAL, request
 from webhook import names
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
+from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues
 from webhook.volcano.scheduler import parse_scheduler_conf
 from webhook.wire.codec import to_request

@@ -35,11 +35,11 @@ from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, validate
+from webhook.rules.context import Collections
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
 from webhook.volcano.device_classes import DeviceClass, DeviceClasses
 from webhook.volcano.queues import Queue, Queues, read_queue
 from webhook.volcano.quotas import Quota, Quotas, read_quota

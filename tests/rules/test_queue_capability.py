@@ -10,8 +10,8 @@ from tests.reviewing import request
 from webhook import names
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import validate
+from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queue, Queues
 from webhook.volcano.scheduler import parse_scheduler_conf
 

@@ -12,8 +12,8 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
+from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.volcano.collections import Collections
 from webhook.volcano.quotas import Quotas, read_quota
 
 KEY = f"limits.{names.VGPU_MEMORY}"

@@ -11,11 +11,11 @@ from tests.deploy.clusters import DATA, request
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
+from webhook.rules.context import Collections
 from webhook.settings.review import review_setting
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET, QUEUES, SCHEDULER
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
 from webhook.wire.codec import to_request
 
 FIELD = DATA / "field" / "fleets"

@@ -10,9 +10,9 @@ import pytest
 
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import default_policy, parse_policy
+from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs, default_device_config, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET
-from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queues
 from webhook.volcano.quotas import Quotas
 from webhook.volcano.scheduler import SchedulerConf

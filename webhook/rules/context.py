@@ -10,7 +10,9 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families, bind
 from webhook.rules.choices import Level
 from webhook.rules.settings import EffectiveSettings, Settings
-from webhook.volcano.collections import Collections
+from webhook.volcano.device_classes import DeviceClasses
+from webhook.volcano.queues import Queues
+from webhook.volcano.quotas import Quotas
 from webhook.volcano.target import Target
 from webhook.wire.models import Request
 
@@ -18,6 +20,17 @@ VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ASCEND_ONLY: frozenset[str] = frozenset({Family.ASCEND})
 ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered later
 EVERY_POD = None
+
+
+class Collections(NamedTuple):
+    """What rules look things up in, besides the nodes. Each is None if it is not known.
+
+    `webhook.settings.table.COLLECTIONS` has their sources.
+    """
+
+    queues: Queues | None = None
+    quotas: Quotas | None = None
+    classes: DeviceClasses | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

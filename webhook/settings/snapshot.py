@@ -10,8 +10,8 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node, read_node
 from webhook.policy.policy import Policy, default_policy
+from webhook.rules.context import Collections
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
 from webhook.volcano.scheduler import SchedulerConf
 
 # What Volcano runs with when there is no ConfigMap: `pkg/scheduler/api/devices/config/config.go`.

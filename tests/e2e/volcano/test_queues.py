@@ -37,8 +37,8 @@ from tests.e2e.volcano.scheduler import (
 from tests.reviewing import request
 from webhook import names
 from webhook.review.endpoints import review
+from webhook.rules.context import Collections
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
 from webhook.volcano.queues import Queues, read_queue
 
 PODS = int(os.environ.get("PROOF_QUEUE_PODS", "40"))

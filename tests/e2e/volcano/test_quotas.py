@@ -31,8 +31,8 @@ from tests.e2e.volcano.scheduler import (
 from tests.reviewing import request
 from webhook import names
 from webhook.review.endpoints import review
+from webhook.rules.context import Collections
 from webhook.snapshot import Snapshot
-from webhook.volcano.collections import Collections
 from webhook.volcano.quotas import Quotas, read_quota
 
 PODS = int(os.environ.get("PROOF_QUOTA_PODS", "40"))

@@ -21,7 +21,7 @@ from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import holder_words
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.volcano.collections import Collections
+from webhook.rules.context import Collections
 from webhook.volcano.queues import Queue, Queues
 from webhook.volcano.scheduler import parse_scheduler_conf
 

@@ -9,11 +9,10 @@ from webhook.questions.doctor.facts import ObjectKind, name_of, namespace_of, pl
 from webhook.questions.doctor.setup import Setup
 from webhook.results import Results
 from webhook.rules import limits
-from webhook.rules.context import KnownCluster
+from webhook.rules.context import Collections, KnownCluster
 from webhook.settings.review import limits_of_quota
 from webhook.settings.snapshot import read_nodes
 from webhook.settings.table import DEVICE_CLASSES
-from webhook.volcano.collections import Collections
 from webhook.volcano.device_classes import DeviceClasses
 from webhook.volcano.queues import Queues
 from webhook.volcano.target import Target
