@@ -13,7 +13,7 @@ from jinja2.bccache import Bucket
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app, pages, sections
 from webhook.console.state import ConsoleState, Sources
-from webhook.live import FilePods, LiveSource
+from webhook.live.cluster import FilePods, LiveSource
 from webhook.policy.policy import Policy
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs

@@ -23,7 +23,7 @@ from webhook.console.app import exposition, sections
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState, Sources
-from webhook.live import FilePods, LiveSource
+from webhook.live.cluster import FilePods, LiveSource
 from webhook.server.gunicorn import check_address
 
 DEFAULT_BIND = "127.0.0.1:8480"

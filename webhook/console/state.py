@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.audit.follower import DecisionSource
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.inputs.files import parse_document
-from webhook.live import LiveSource
+from webhook.live.cluster import LiveSource
 from webhook.policy.policy import parse_policy
 from webhook.settings.files import SAMPLE_PODS, is_sample
 from webhook.settings.snapshot import SnapshotInputs

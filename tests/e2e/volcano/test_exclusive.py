@@ -28,7 +28,8 @@ from tests.e2e.volcano.scheduler import (
 )
 from webhook import names
 from webhook.inputs.documents import Document
-from webhook.live import LiveCluster, LiveObjects
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import LiveObjects
 from webhook.volcano.scheduler import EXCLUSIVE_RULES
 
 why = pytest.importorskip("webhook.questions.why.answer")  # unless the question is gone

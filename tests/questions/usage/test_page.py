@@ -17,7 +17,7 @@ from tests.server.program import until
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices.ledger import BoundPod
-from webhook.live import LiveSource
+from webhook.live.cluster import LiveSource
 from webhook.questions.usage.watcher import UsageWatcher
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'

@@ -14,7 +14,8 @@ from webhook import names
 from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
 from webhook.lenient import obj
-from webhook.live import LiveCluster, LiveObjects, read_node_status
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import LiveObjects, read_node_status
 from webhook.pod.gangs import read_group
 from webhook.pod.templates import read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS

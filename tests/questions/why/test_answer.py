@@ -14,14 +14,15 @@ from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
 from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
-from webhook.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import holder_words
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.rules.context import Collections
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.queues import Queue, Queues
 from webhook.volcano.scheduler import parse_scheduler_conf
 

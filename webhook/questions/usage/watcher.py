@@ -12,7 +12,7 @@ from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import JsonAmounts
 from webhook.devices.usage import capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
-from webhook.live import LiveCluster, LiveSource
+from webhook.live.cluster import LiveCluster, LiveSource
 from webhook.snapshot import Snapshot
 from webhook.worker import Background
 

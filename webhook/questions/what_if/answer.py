@@ -8,7 +8,7 @@ from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import NOTHING, JsonAmounts
 from webhook.devices.node_changes import NodeChange, node_changes
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
-from webhook.live import LiveCluster
+from webhook.live.cluster import LiveCluster
 from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.what_if.search import PodFate, displaced, search
 from webhook.questions.why.waiting import WaitingState

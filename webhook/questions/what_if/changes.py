@@ -11,7 +11,8 @@ from webhook.devices.model import CARD_CORES
 from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
-from webhook.live import LiveCluster, NodeStatus
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import NodeStatus
 from webhook.questions.why.waiting import WaitingState
 from webhook.rules.settings import DeclaredNodes
 from webhook.settings.snapshot import SnapshotInputs

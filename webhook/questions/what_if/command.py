@@ -11,7 +11,7 @@ from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
-from webhook.live import LiveCluster
+from webhook.live.cluster import LiveCluster
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import Addition, FleetChange, parse_addition, parse_mode
 from webhook.questions.what_if.text import show

@@ -23,7 +23,8 @@ from webhook.devices.verdict import Fits, Unknown, Verdict
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs, text
-from webhook.live import Key, LiveCluster, LiveObjects, PodGroup, group_of, key_of, work_of
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import Key, LiveObjects, PodGroup, group_of, key_of, work_of
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import kind_and_name
 from webhook.questions.what_if.changes import FleetChange

@@ -14,7 +14,8 @@ from webhook.document_review import review_document
 from webhook.errors import ConfigError, RequestError
 from webhook.existing import judge as judge_object
 from webhook.lenient import at, obj, objs, text
-from webhook.live import LiveCluster, PodGroup
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
 from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank

@@ -17,7 +17,7 @@ from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.inputs.documents import read_documents
-from webhook.live import LiveCluster
+from webhook.live.cluster import LiveCluster
 from webhook.pod.workload_kinds import kind_named
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting

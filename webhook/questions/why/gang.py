@@ -11,7 +11,7 @@ from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.document_review import Reviewed
-from webhook.live import LiveCluster
+from webhook.live.cluster import LiveCluster
 from webhook.pod.gangs import Gang, read_gang, read_group, read_roles
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject, members, request_content, scheduler_context

@@ -11,7 +11,7 @@ from webhook import names
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.errors import ConfigError, RequestError
 from webhook.lenient import obj, objs, text
-from webhook.live import Key, group_of
+from webhook.live.objects import Key, group_of
 from webhook.questions.why.answer import WaitAnswer, explain_waiting
 from webhook.questions.why.node_reasons import NodeHolder, WaitReason, WaitVerdict, rank
 from webhook.questions.why.waiting import WaitingState, Wanted

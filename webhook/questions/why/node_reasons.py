@@ -16,7 +16,7 @@ from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.shapes import SAMPLE, AnyPart
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
-from webhook.live import LiveCluster
+from webhook.live.cluster import LiveCluster
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
 

@@ -6,7 +6,7 @@ from webhook import names
 from webhook.devices import wording
 from webhook.devices.requests import total
 from webhook.lenient import objs, text
-from webhook.live import LiveCluster
+from webhook.live.cluster import LiveCluster
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.rules.reviewed_pod import ReviewedPod

@@ -8,7 +8,8 @@ from webhook import names
 from webhook.document_review import Reviewed
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
-from webhook.live import LiveCluster, PodGroup, key_of
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import PodGroup, key_of
 from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
 from webhook.rules.context import Context

@@ -11,9 +11,9 @@ from webhook import names
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
 from webhook.inputs.objects import ObjectFiles
-from webhook.live import (
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import (
     Key,
-    LiveCluster,
     LiveObjects,
     NodeStatus,
     ObjectKey,

@@ -1,38 +1,20 @@
-"""A cluster as it is now: what live pods leave of the devices of its nodes, and which pods wait."""
+"""Pods, PodGroups and nodes of a cluster as they are: which pods wait, and who owns whom."""
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from webhook import names
-from webhook.devices.family import AnyFamily
-from webhook.devices.fleet import Fleet
-from webhook.devices.ledger import BoundPod, OccupiedNode
-from webhook.devices.nodes import Node
-from webhook.devices.occupancy import (
-    NodeDevices,
-    Occupancy,
-    nodes_with_devices,
-    occupancy,
-    occupy_node,
-)
+from webhook.devices.ledger import BoundPod
 from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import AnyPart
-from webhook.errors import ConfigError, Malformed
+from webhook.errors import Malformed
 from webhook.existing import controller_of, subject_of
-from webhook.inputs.objects import ObjectFiles
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.gangs import TOGETHER
 from webhook.pod.tolerations import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 
 MAX_WAITING = 20_000  # pods that are kept; each takes some 10 KiB
@@ -76,7 +58,7 @@ class NodeStatus:
         return ""
 
 
-_FREE = NodeStatus()
+FREE = NodeStatus()
 _EFFECTS = ("NoSchedule", "NoExecute")
 _CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with the mark
 
@@ -268,204 +250,6 @@ class LiveObjects:
     def started_of(self, owner: ObjectKey) -> int:
         """How many pods of a workload have a node."""
         return sum(pods for below, pods in self.started_by.items() if owner in self.chain(below))
-
-
-class PodSource(Protocol):
-    """The bound pods of all namespaces, as files or the API server have them."""
-
-    @property
-    def version(self) -> Hashable | None:
-        """Another one after each change; None while the pods are not known."""
-
-    @property
-    def problem(self) -> str | None:
-        """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
-
-    def pods(self) -> Sequence[BoundPod]:
-        """The pods.
-
-        Raises:
-            WebhookError: they cannot be read.
-        """
-
-
-class FilePods:
-    """The bound pods of files, as kubectl prints them.
-
-    Attributes:
-        version, problem: as of pods that change; those of files do not.
-    """
-
-    version = 0
-    problem: str | None = None
-
-    def __init__(self, paths: Sequence[Path], snapshot: Callable[[], Snapshot]) -> None:
-        """Take the files, and the settings in use."""
-        self._paths = [str(path) for path in paths]
-        self._snapshot = snapshot
-
-    def pods(self) -> Sequence[BoundPod]:
-        """The pods that hold devices."""
-        objects = LiveObjects(self._snapshot())
-        for document in ObjectFiles(self._paths, _refuse):
-            objects.add(document.value)
-        return objects.bound
-
-
-def _refuse(complaint: str) -> None:
-    raise ConfigError(complaint)
-
-
-class LiveCluster:
-    """The devices that live pods leave.
-
-    Attributes:
-        snapshot: the settings of reviews, with the empty nodes.
-        statuses: what keeps pods off nodes, by the node's name; a node without a status takes pods.
-        occupied: the nodes with devices of each family, by the family's id.
-    """
-
-    def __init__(self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod]) -> None:
-        """Add up what pods hold.
-
-        Args:
-            inputs: with the nodes.
-            snapshot: that was built from the inputs.
-            bound: pods that hold devices; of several with one name, the first counts.
-        """
-        self.snapshot = snapshot
-        self._nodes: Sequence[Node] = inputs.nodes or ()
-        self.statuses: Mapping[str, NodeStatus] = {}
-        self._pods = _by_node(bound)
-
-    def with_statuses(self, statuses: Mapping[str, NodeStatus]) -> "LiveCluster":
-        """The same, with these statuses of the nodes."""
-        found = copy(self)
-        found.statuses = statuses
-        return found
-
-    def with_bound(self, bound: Iterable[BoundPod]) -> "LiveCluster":
-        """The same nodes with these pods."""
-        found = copy(self)
-        for computed in ("occupancy", "occupied"):
-            found.__dict__.pop(computed, None)
-        found.__dict__["_pods"] = _by_node(bound)
-        return found
-
-    @property
-    def fleet(self) -> Fleet:
-        """The empty nodes.
-
-        Raises:
-            ConfigError: they are not known.
-        """
-        found = self.snapshot.fleet
-        if found is None or not found.complete:
-            raise ConfigError(
-                "the nodes are unknown: add --cluster, or --fleet with what `kubectl get nodes -o yaml` prints"
-            )
-        return found
-
-    @cached_property
-    def _devices(self) -> dict[str, NodeDevices]:
-        return {found.node.name: found for found in nodes_with_devices(self._nodes, self.fleet)}
-
-    @cached_property
-    def occupancy(self) -> Occupancy:
-        """The devices of every node, with what pods hold of them."""
-        bound = [pod for pods in self._pods.values() for pod in pods]
-        return occupancy(self._nodes, bound, self.fleet)
-
-    @cached_property
-    def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:
-        """The nodes with devices of each family, with what pods hold of them."""
-        found: dict[str, list[OccupiedNode]] = {}
-        for node in self.occupancy.nodes:
-            found.setdefault(node.family, []).append(node)
-        return found
-
-    def obstacle(self, node: int, pod: ReviewedPod) -> str:
-        """What keeps a pod off the fleet's node `node`, whatever its devices are; empty if nothing does."""
-        status = self.statuses.get(self.fleet.index.names[node], _FREE)
-        lacks = (f"it does not offer {name}" for name, nodes in pod.others.items() if not nodes >> node & 1)
-        return status.obstacle(pod.view) or next(lacks, "")
-
-    def takes_pods(self, node: str) -> bool:
-        """Whether a node is ready and not cordoned."""
-        status = self.statuses.get(node, _FREE)
-        return status.ready and not status.cordoned
-
-    def remaining(self, family: AnyFamily, nodes: Iterable[OccupiedNode]) -> AnyPart | None:
-        """What live pods leave of some nodes; None if the family's engine cannot compute it."""
-        return family.remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
-
-    def holding(self, pod: BoundPod) -> "LiveCluster":
-        """The same with one more pod on its node."""
-        return self._with_pods(pod.node, (*self._pods.get(pod.node, ()), pod))
-
-    def lacking(self, pod: BoundPod) -> "LiveCluster":
-        """The same without one of the pods."""
-        return self._with_pods(pod.node, tuple(one for one in self._pods.get(pod.node, ()) if one.key != pod.key))
-
-    def _with_pods(self, name: str, pods: tuple[BoundPod, ...]) -> "LiveCluster":
-        """The same with these pods on one node."""
-        devices = self._devices.get(name)
-        changed = occupy_node(devices, pods, self.fleet.families)[0] if devices is not None else []
-        by_shape = {id(one.shape): one for one in changed}
-        occupied = {
-            family: [by_shape.get(id(node.shape), node) if node.name == name else node for node in nodes]
-            for family, nodes in self.occupied.items()
-        }
-        found = copy(self)
-        found.__dict__.pop("occupancy", None)
-        found.__dict__ |= {"_pods": {**self._pods, name: pods}, "occupied": occupied}
-        return found
-
-    def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
-        """A node once a pod has ended, which is given as NAMESPACE/NAME."""
-        pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
-        occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families)
-        return next(one for one in occupied if one.shape is node.shape)
-
-
-class LiveSource:
-    """What live pods leave of the devices, computed anew when nodes, settings or pods have changed. Safe in any thread.
-
-    Attributes:
-        settings: the settings in use: a snapshot, and what it was built from.
-        pods: the pods.
-    """
-
-    def __init__(self, settings: Callable[[], tuple[SnapshotInputs, Snapshot]], pods: PodSource) -> None:
-        """Take the sources; nothing is computed yet."""
-        self.settings = settings
-        self.pods = pods
-        self._lock = threading.Lock()
-        self._key: tuple[Snapshot, Hashable] | None = None
-        self._live: LiveCluster | None = None
-
-    def __call__(self) -> LiveCluster:
-        """What live pods leave now.
-
-        Raises:
-            ConfigError: the pods are not known.
-        """
-        with self._lock:
-            version = self.pods.version
-            if version is None:
-                raise ConfigError(self.pods.problem or "nodes and pods are not read yet; try again in some seconds")
-            inputs, snapshot = self.settings()
-            if self._live is None or self._key is None or self._key[0] is not snapshot or self._key[1] != version:
-                self._live = LiveCluster(inputs, snapshot, self.pods.pods())
-                self._key = snapshot, version
-            return self._live
-
-
-def _by_node(bound: Iterable[BoundPod]) -> dict[str, tuple[BoundPod, ...]]:
-    found: dict[str, dict[str, BoundPod]] = {}
-    for pod in bound:
-        found.setdefault(pod.node, {}).setdefault(pod.key, pod)
-    return {node: tuple(pods.values()) for node, pods in found.items()}
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
