@@ -95,11 +95,8 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
         assert ran.returncode in (0, 1), ran.stderr
         assert ran.stdout
     children = [child(demo, "serve"), child(demo, "console")]
-    for number in (
-        signal.SIGHUP,
-        signal.SIGINT,
-        signal.SIGINT,
-    ):  # a closed terminal; a user presses Ctrl-C again and again
+    # A closed terminal; a user presses Ctrl-C again and again.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGINT):
         demo.send_signal(number)
         time.sleep(0.05)
     assert demo.wait() == 0

@@ -96,9 +96,8 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
 
 def test_more_silent_clients_than_files_may_be_open_do_not_end_the_console():
     few_files = f"__import__('resource').setrlimit({resource.RLIMIT_NOFILE}, (64, 64))"
-    limits = {
-        "console.serving.SILENCE_SECONDS": f"{few_files} or 1"
-    }  # an expression that the copy evaluates when it starts
+    # An expression that the copy evaluates when it starts.
+    limits = {"console.serving.SILENCE_SECONDS": f"{few_files} or 1"}
     with running(constants=limits) as port, contextlib.ExitStack() as held:
         for _ in range(100):
             held.enter_context(socket.create_connection(("127.0.0.1", port)))
