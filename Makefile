@@ -8,7 +8,7 @@ RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs bench manifests e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
+.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench manifests e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -57,13 +57,17 @@ manifests: $(READY) ## make the kustomization's files from the chart's templates
 	@$(BIN)/python -m tests.deploy.chart
 
 e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
-	@$(BIN)/pytest -m e2e tests/e2e
+	@$(BIN)/pytest -m e2e --ledger e2e tests/e2e
 
 KIND ?= mutate
 SECONDS ?= 600
 fuzz: $(READY) ## look for inputs that break an invariant of tests/fuzz; KIND is mutate, validate or manifests
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	@$(BIN)/python -m tests.fuzz $(KIND) --seconds $(SECONDS)
+	@$(BIN)/python -m tests.ledger --record fuzz "nothing found in $(SECONDS) s" --beside $(KIND)
+
+ledger: $(READY) ## what `make test` cannot show: when it was shown last, and what has changed since
+	@$(BIN)/python -m tests.ledger
 
 docs: $(READY) ## update the generated parts of the documentation, and build its site in site/
 	@$(BIN)/python -m tests.docs
@@ -73,14 +77,14 @@ releases: $(READY) ## compare the verdicts with the allocation code of releases 
 	@$(BIN)/python -m tests.releases $(ORACLES)
 
 proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUILDER_ASSETS and VOLCANO_ASSETS
-	@$(BIN)/pytest -m volcano --timeout 0 -rs -s tests/e2e/volcano
+	@$(BIN)/pytest -m volcano --timeout 0 -rs -s --ledger proof tests/e2e/volcano
 
 PROFILES ?= a100
 cluster: $(READY) ## run a whole cluster without a GPU until Ctrl-C; needs root and CLUSTER_ASSETS; PROFILES="a100 t4:2" makes two nodes
 	@$(BIN)/python -m tests.gpuless $(PROFILES)
 
 cluster-test: $(READY) ## test on such a cluster
-	@$(BIN)/pytest -m cluster tests/gpuless
+	@$(BIN)/pytest -m cluster --ledger cluster tests/gpuless
 
 life: $(READY) ## what becomes of pods with and without the webhook, on that cluster; writes the table of docs/proof.md
 	@$(BIN)/python -m tests.gpuless.life

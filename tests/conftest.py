@@ -33,6 +33,10 @@ settings.register_profile("nightly", settings.get_profile("quick"), max_examples
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--ledger", metavar="ROW", default="", help="write the result into this row of tests/ledger.yaml")
+
+
 def pytest_collection_finish() -> None:
     """From here on, the garbage collector looks for what tests leave, and not at the tests themselves."""
     gc.freeze()

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.ledger import record
 from tests.questions import is_removed
 
 ROOT = Path(__file__).parent.parent
@@ -185,7 +186,10 @@ def main() -> None:
         for mutant, end in zip(chosen, pool.map(end_of, chosen), strict=True):
             print(f"{end:8}", mutant, flush=True)
             others += [f"{end}: {mutant}"] if end != "killed" else []
-    print(f"{len(chosen) - len(others)} of {len(chosen)} killed, of {len(every)} that can be made", *others, sep="\n")
+    figure = f"{len(chosen) - len(others)} of {len(chosen)} killed"
+    print(f"{figure}, of {len(every)} that can be made", *others, sep="\n")
+    if not options.path:
+        record("mutants", f"{figure}, seed {options.seed}", ", ".join(parts))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Records all output of the program, so that two checkouts can be compared.
 
     python -m tests.surface before --command ../other-checkout/.venv/bin/vgpu-webhook
-    python -m tests.surface after
+    python -m tests.surface after --against before
     diff -r before after
 
 The script uses only commands, HTTP endpoints and files of the program, never its modules. Both recordings must read the
@@ -13,6 +13,7 @@ import json
 import re
 import ssl
 import subprocess
+import sys
 import tempfile
 import urllib.error
 import urllib.request
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.ledger import record
 from tests.server.program import COMMAND, free_port, until
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +38,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.surface", description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="an empty one, or one that does not exist yet")
     parser.add_argument("--command", type=Path, default=COMMAND, help="the vgpu-webhook to record")
+    parser.add_argument(
+        "--against", type=Path, help="an earlier recording, named after its commit; prints what differs"
+    )
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     recorder = Recorder(arguments.directory, arguments.command.absolute())
@@ -44,6 +49,16 @@ def main() -> None:
     recorder.commands()
     recorder.server()
     recorder.console()
+    if arguments.against:
+        compare(arguments.against, arguments.directory)
+
+
+def compare(before: Path, after: Path) -> None:
+    """Print which recordings differ."""
+    differ = subprocess.run(["diff", "-rq", before, after], capture_output=True, text=True, check=False).stdout
+    sys.stdout.write(differ)
+    files = {path.relative_to(root) for root in (before, after) for path in root.rglob("*") if path.is_file()}
+    record("surface", f"{len(differ.splitlines())} of {len(files)} recordings differ", before.name)
 
 
 class Recorder:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench import conditions, decisions, engine, fallback, hostile, live, memory, peers, siege, throughput
+from tests.ledger import record
 
 
 def main() -> int:
@@ -44,6 +45,7 @@ def main() -> int:
             missing |= conditions.report(Path(directory))
         if chosen.only == "memory":
             missing = siege.report(Path(directory)) | memory.report(Path(directory))
+            record("siege", "NOT within its bounds" if missing else "within its bounds")
         if chosen.only == "decisions":
             decisions.report(Path(directory))
         if chosen.only == "fallback":

@@ -22,6 +22,7 @@ from tests.bench.processes import cpu_seconds, family, proportional
 from tests.bench.throughput import CONNECTIONS, Load, load, start_webhook, stop, wait, write_script
 from tests.e2e.cluster import ASSETS_HELP, Cluster, assets
 from tests.e2e.objects import device_pod, namespace_objects
+from tests.ledger import record
 from tests.server.program import free_port
 
 HAMI_CONFIG = """nvidia:
@@ -115,6 +116,8 @@ def _compare(peers: Sequence[Peer], script: Path, seconds: int, rounds: int) -> 
             print(f"  {connections:<13}{peer.name:<16}{rate:>10.0f}{p50:>9.3f}{p99:>9.3f}{cpu:>9.0f}", end="")
             ratios = [ours / other for ours, other in zip(figures[ours.name], figures[peer.name], strict=True)]
             print("" if peer is ours else " " * 20 + "".join(f"{ratio:>6.2f}" for ratio in ratios))
+            if peer is not ours:
+                record("peers", f"{ratios[0]:.2f} of its rate with {connections} connections", peer.name)
     memory = ", ".join(
         f"{peer.name} {sum(proportional(pid) for pid in family(peer.process.pid)) / 1024:.0f}" for peer in peers
     )

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.docs.commands import PAGES, make_checkout, renew_outputs, run
 from tests.docs.console import as_shown, curl
-from tests.docs.generated import DOCS, renew, set_part
+from tests.docs.generated import DOCS, renew
+from tests.docs.markdown import set_part
 
 parser = argparse.ArgumentParser(prog="python -m tests.docs", description=__doc__)
 parser.add_argument("--bench", type=Path, metavar="FILE", help="the output of `make bench`")

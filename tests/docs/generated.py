@@ -1,6 +1,5 @@
 """The parts of the documentation that are generated from code, each between two markers."""
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -9,6 +8,8 @@ from typing import Any
 
 import click
 
+from tests import ledger
+from tests.docs.markdown import set_part, shown
 from webhook.cli.main import program
 from webhook.console.app import pages
 from webhook.console.openapi import openapi_document
@@ -27,8 +28,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 WIDTH = 100  # columns of help texts
 
-_MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(?P<text>.*?)(<!-- end of (?P=name) -->\n)", re.DOTALL)
-
 
 @cache
 def parts() -> dict[str, str]:
@@ -40,18 +39,9 @@ def parts() -> dict[str, str]:
         "operations": _table(("method", "path", "what it answers"), _operations()),
         "workloads": _table(("API group", "kind", "pod templates"), _workloads()),
         **{dialect.id: _table(("name", "where", "here"), _dialect(dialect)) for dialect in DIALECTS.values()},
+        "ledger": ledger.table(),
         "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
     }
-
-
-def shown(page: str) -> dict[str, str]:
-    """The parts between the markers of a page, by name."""
-    return {match["name"]: match["text"] for match in _MARKED.finditer(page)}
-
-
-def set_part(page: str, name: str, text: str) -> str:
-    """The page with another text between the markers of one part."""
-    return _MARKED.sub(lambda match: match[1] + text + match[4] if match["name"] == name else match[0], page)
 
 
 def renew(page: str) -> str:

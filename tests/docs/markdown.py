@@ -8,6 +8,7 @@ _FENCED = re.compile(
     r"^(?:<!-- (?P<comment>[^\n]*) -->\n)?(?P<indent> *)```(?P<language>[a-z]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+_MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(?P<text>.*?)(<!-- end of (?P=name) -->\n)", re.DOTALL)
 _SPAN = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[[^][]*\]\(([^()\s]+)\)")
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*(?: ?(?:[KMG]i?B|[mµ]?s|%)(?![A-Za-z]))?")
@@ -85,3 +86,13 @@ def paragraphs(section: str) -> list[str]:
     """The paragraphs and list entries of a section; tables are left out."""
     lines = "\n".join("" if line.startswith("|") else line for line in section.splitlines())
     return [text for text in re.split(r"\n\s*\n|\n(?=- )", lines) if text.strip()]
+
+
+def shown(page: str) -> dict[str, str]:
+    """The parts between the markers of a page, by name."""
+    return {match["name"]: match["text"] for match in _MARKED.finditer(page)}
+
+
+def set_part(page: str, name: str, text: str) -> str:
+    """The page with another text between the markers of one part."""
+    return _MARKED.sub(lambda match: match[1] + text + match[4] if match["name"] == name else match[0], page)

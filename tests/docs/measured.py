@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.docs.generated import DOCS, set_part, shown
-from tests.docs.markdown import tables
+from tests.docs.generated import DOCS
+from tests.docs.markdown import set_part, shown, tables
 
 
 def add_row(page: str, part: str, key: Mapping[str, str], counts: Mapping[str, int]) -> str:

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from tests.docs.commands import PAGES
-from tests.docs.generated import parts, shown
+from tests.docs.generated import parts
+from tests.docs.markdown import shown
 
 RENEW = "renew it with `python -m tests.docs`"
 # Not here: these take long, or other programs.

@@ -33,6 +33,12 @@ def assets() -> Path | None:
     return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
 
 
+def api_server_version() -> str:
+    """Such as `Kubernetes v1.37.2`."""
+    command = [assets() or "", "kube-apiserver"]
+    return subprocess.run([Path(*command), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 class Cluster:
     """A running API server with etcd; `close` stops both."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, NODES, attach, create_node
-from tests.e2e.cluster import ASSETS_HELP, HERE, Cluster, assets
+from tests.e2e.cluster import ASSETS_HELP, HERE, Cluster, api_server_version, assets
 from tests.e2e.objects import (
     config_map,
     custom_resource,
@@ -20,6 +20,7 @@ from tests.e2e.objects import (
 )
 from tests.e2e.serving import FORGETS_SOON, Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, render, with_local_service
+from tests.ledger import figure, record
 from tests.server.program import COMMAND, Authority, Program
 
 Serve = Callable[..., Program]
@@ -35,8 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("volcano" if item.path.is_relative_to(HERE / "volcano") else "e2e")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print once, not for every test, what is missing."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print once, not for every test, what is missing; and write the ledger."""
+    if config.getoption("ledger") == "e2e" and assets():
+        record("e2e", figure(terminalreporter), api_server_version())
     if any(report.longrepr[2].endswith(ASSETS_HELP) for report in terminalreporter.stats.get("skipped", [])):
         terminalreporter.write_line(f"skipped: {ASSETS_HELP}")
 

@@ -11,7 +11,14 @@ import pytest
 
 from tests.gpuless.assets import MissingError, find_assets
 from tests.gpuless.cluster import GpuCluster
+from tests.ledger import figure, record
 from tests.server.program import until
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write the ledger."""
+    if config.getoption("ledger") == "cluster" and "CLUSTER_ASSETS" in os.environ:
+        record("cluster", figure(terminalreporter))
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ from tests.e2e.objects import pods as pods_path
 from tests.gpuless.assets import MissingError, find_assets
 from tests.gpuless.cluster import NAME, WAIT, GpuCluster
 from tests.gpuless.images import BUSYBOX
+from tests.ledger import record
 
 NAMESPACE = "storm"
 IN_FLIGHT_SECONDS = 3.0  # before a kill; what the webhook has written may then be lost on its way to the file
@@ -261,6 +262,7 @@ def judge(running: GpuCluster, right: int, lines: list[dict[str, Any]], kills: l
         *(f"| {claim} | {'yes' if holds else 'NO'} |" for claim, holds in claims.items()),
     ]
     print("\n".join(lines))
+    record("storm", f"{sum(map(bool, claims.values()))} of {len(claims)} claims hold")
     if all(claims.values()):
         write_part("storm", lines)
     return sum(not holds for holds in claims.values())

@@ -7,11 +7,12 @@ import argparse
 import json
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 from tests.deploy.files import ROOT
-from tests.docs.generated import set_part, shown
-from tests.docs.markdown import tables
+from tests.docs.markdown import set_part, shown, tables
+from tests.ledger import record as record_run
 from tests.releases.compare import ADMITTED, DOUBT, FLEETS, PODS, REFUSED, TIGHT, Comparison, compare
 from tests.releases.recorded import RECORDED, record
 from webhook.volcano.target import Version, format_version, parse_version
@@ -65,6 +66,7 @@ def main() -> int:
         RECORDED.write_text(record(programs(chosen.directory), chosen.seed))
         return 0
     rows, differs = [], False
+    compared: defaultdict[str, list[Comparison]] = defaultdict(list)
     for version, program in programs(chosen.directory):
         name = program.name.removeprefix("v")
         for family in chosen.family or FAMILIES:
@@ -76,7 +78,11 @@ def main() -> int:
             for difference in one.differences[:SHOWN]:
                 print(json.dumps({"release": name, **difference}))
             rows.append(row(name, family, chosen.seed, one))
+            compared[name].append(one)
             differs = differs or bool(one.differences)
+    for name, each in compared.items() if not chosen.family else ():
+        pods = sum(one.counts.total() for one in each)
+        record_run("releases", f"{pods:,} pods, {sum(len(one.differences) for one in each)} differ", f"Volcano {name}")
     page = chosen.write.read_text()
     chosen.write.write_text(set_part(page, PART, table(page, rows)))
     return int(differs)

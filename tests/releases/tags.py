@@ -8,8 +8,7 @@ import re
 import sys
 from collections.abc import Iterable
 
-from tests.docs.generated import shown
-from tests.docs.markdown import tables
+from tests.docs.markdown import shown, tables
 from tests.releases.__main__ import PAGE, PART
 from webhook.volcano.target import OLDEST_VOLCANO, parse_version
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.generated import shown
-from tests.docs.markdown import tables
+from tests.docs.markdown import shown, tables
 from tests.releases import __main__ as releases
 from tests.releases.compare import ADMITTED, DOUBT, PLACES, REFUSED, REFUSES, TIGHT, compare, differs, question
 from tests.releases.fleets import random_fleet
