@@ -343,7 +343,8 @@ def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[st
                 for each in outcome.pods
                 if each.template is not None
             ]
-            if workload := excerpt_workload(request.object or {}):
+            paths = {each["path"] for each in kept["templates"]}
+            if workload := excerpt_workload(request.object or {}, paths):
                 kept["workload"] = workload
         elif outcome.pods:
             kept["pod"] = excerpt(outcome.pods[0].received, *taking)

@@ -4,11 +4,11 @@ A review of the excerpt gives the findings of the review of the pod. Env values 
 that rules compare.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from webhook import names
-from webhook.lenient import at, obj
+from webhook.lenient import obj
 from webhook.pod.environment import without_secrets
 from webhook.pod.parallelism import parallel_options
 from webhook.pod.view import SCHEDULING_GROUP, Container, PodView
@@ -21,7 +21,16 @@ _LABELS = names.MINDCLUSTER_LABELS
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
 _WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME, *sorted(names.CHOOSING_ANNOTATIONS))
-_WORKLOAD_FIELDS = ("replicas", "minAvailable", "parallelism", "completions", "podManagementPolicy", "queue")
+_WORKLOAD_FIELDS = frozenset(  # that say how many pods run at a time, and how they are replaced
+    {
+        *("replicas", "minReplicas", "maxReplicas", "numOfHosts", "size", "enableInTreeAutoscaling", "suspend"),
+        *("parallelism", "completions", "completionMode", "minAvailable", "elasticPolicy", "schedulingPolicy"),
+        *("tasks", "name", "dependsOn", "status", "partitionPolicy", "minPartitions", "partitionSize"),
+        *("strategy", "type", "maxSurge", "maxUnavailable", "podManagementPolicy", "leaderTemplate", "queue"),
+    }
+)
+_OF_OBJECTS = frozenset({"metadata", "selector"})  # whose keys their author chooses
+_MAX_DEPTH = 12  # of a workload, above its templates
 _ANNOTATION_DOMAINS = (
     *("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX, names.GROUP_NAME),
     *(
@@ -66,6 +75,11 @@ def excerpt(
             spec[containers[0].kind] = [_container(container, pick) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
+    if isinstance(beside := pod.spec.get("resources"), dict):  # of the pod itself
+        parts = {part: pick(obj(beside, part)) for part in ("limits", "requests")}
+        spec |= (
+            {"resources": found} if (found := {part: _scalars(some) for part, some in parts.items() if some}) else {}
+        )
     selector = pod.selector
     if selector is not None:
         spec |= selector.json()
@@ -77,31 +91,30 @@ def excerpt(
     return kept
 
 
-def excerpt_workload(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Take from a workload what rules read of it, its templates left out."""
-    spec = obj(raw, "spec")
+def excerpt_workload(raw: Mapping[str, Any], templates: Collection[str] = ()) -> dict[str, Any]:
+    """Take from a workload what rules read of it, without the pod templates at these paths."""
     kept: dict[str, Any] = {}
     if name := _only(obj(raw, "metadata"), ("name",)):
         kept["metadata"] = name
     if annotations := _only(obj(raw, "metadata", "annotations"), _WORKLOAD_ANNOTATIONS):
         kept.setdefault("metadata", {})["annotations"] = annotations
-    fields = _only(spec, _WORKLOAD_FIELDS)
-    if isinstance(strategy := spec.get("strategy"), dict):
-        rolling = _only(obj(strategy, "rollingUpdate"), ("maxSurge", "maxUnavailable"))
-        fields["strategy"] = {**_only(strategy, ("type",)), "rollingUpdate": rolling}
-    if isinstance(tasks := spec.get("tasks"), list):
-        fields["tasks"] = [_task(task) for task in tasks]
-    return {**kept, "spec": fields} if fields else kept
+    return {**kept, "spec": _above(raw["spec"], "spec", templates)} if isinstance(raw.get("spec"), dict) else kept
 
 
-def _task(task: Any) -> dict[str, Any]:
-    kept = _only(obj(task), ("name", "replicas", "minAvailable"))
-    if partition := _only(obj(task, "partitionPolicy"), ("minPartitions", "partitionSize")):
-        kept["partitionPolicy"] = partition
-    names_of_tasks = at(task, "dependsOn", "name")
-    if isinstance(names_of_tasks, list):
-        kept["dependsOn"] = {"name": [_scalar(name) for name in names_of_tasks]}
-    return kept
+def _above(value: Any, path: str, templates: Collection[str], depth: int = 0, *, read: bool = True) -> Any:
+    """Of a part of a workload, the fields that rules read, with their places; nothing of its pod templates."""
+    if not isinstance(value, dict | list):
+        return _scalar(value) if read else None
+    if depth > _MAX_DEPTH or "containers" in value or (path in templates and depth):
+        return {}
+    if isinstance(value, list):
+        return [_above(each, f"{path}[{at}]", templates, depth + 1, read=read) for at, each in enumerate(value)]
+    kept = {
+        key: _above(each, f"{path}.{key}", templates, depth + 1, read=key in _WORKLOAD_FIELDS)
+        for key, each in value.items()
+        if key not in _OF_OBJECTS
+    }
+    return {key: each for key, each in kept.items() if key in _WORKLOAD_FIELDS or (each and any(each))}
 
 
 def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class Suite:
         if twice := next((name for name in found if found.count(name) > 1), None):
             raise ConfigError(f"{self.file}: two cases are called {twice!r}; give each a name of its own")
         try:
-            self._snapshot(_Settings())
+            self.snapshot(_Settings())
         except ConfigError as error:
             raise ConfigError(f"{self.file}: {error}") from error
 
@@ -216,7 +216,7 @@ class Suite:
         index = next(index for index, each in enumerate(self.cases) if each.name == case.name)
         position = self._text.position(1, ["cases", str(index)])
         try:
-            manifest, snapshot = self._manifest(case, index), self._snapshot(case)
+            manifest, snapshot = self._manifest(case, index), self.snapshot(case)
             reviewed = review_document(manifest, snapshot, case.namespace, abridged=True)
         except (ConfigError, RequestError) as error:
             raise ConfigError(f"{self.file}: case {case.name!r}: {error}") from error
@@ -236,7 +236,7 @@ class Suite:
             )
         return documents[0]
 
-    def _snapshot(self, given: _Settings) -> Snapshot:
+    def snapshot(self, given: _Settings) -> Snapshot:
         """The settings of a case, which most cases share."""
         written = {setting: self._written(setting, given) for setting in SETTINGS}
         key = orjson.dumps(list(written.values()))

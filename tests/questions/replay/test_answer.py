@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from tests.cases import each_case
 from tests.examples import examples
 from tests.policy import test_exceptions
 from tests.review import test_pod_groups
-from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
+from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, request, snapshot
 from tests.workloads import KINDS, kind_id, kinds, workload
 from webhook.audit.decision import Decision, parse_decision
 from webhook.devices.config_file import parse_device_config
@@ -39,6 +40,7 @@ from webhook.review.endpoints import mutate
 from webhook.rules.choices import Level
 from webhook.settings.snapshot import default_device_config
 from webhook.snapshot import Snapshot
+from webhook.suites.rulebook import example_suite
 from webhook.wire import codec
 
 known = partial(snapshot, *ALL_FAMILIES)
@@ -91,6 +93,52 @@ def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any],
 @given(st.lists(rich_pods(), min_size=1, max_size=2), kinds, ENDPOINTS, st.sampled_from([OLD, HIDING, AUDITING]))
 def test_any_workload_is_reproduced(pods: list[dict[str, Any]], kind: WorkloadKind, endpoint: str, used: Snapshot):
     assert_reproduced(request(workload(kind, pods)), endpoint, used)
+
+
+CASES = {case.name: case for case in example_suite().cases}
+
+
+@each_case("name", CASES)
+@each_case("endpoint", ENDPOINT_REVIEWS)
+def test_the_example_of_every_rule_is_reproduced(endpoint: str, name: str):
+    suite = example_suite()
+    reviewed, used = suite.run(CASES[name]).reviewed.request, suite.snapshot(CASES[name])
+    assert_reproduced(reviewed, endpoint, used)
+    if reviewed.kind == "Pod":
+        repaired = mutate(reviewed, used).object
+        assert_reproduced(reviewed._replace(object=repaired), endpoint, used)
+
+
+REPLICAS = {"replicas", "parallelism", "completions", "size", "minAvailable"}
+
+
+def _as_large(value: Any) -> Any:
+    """A workload with many pods wherever it counts them."""
+    if isinstance(value, list):
+        return [_as_large(each) for each in value]
+    if isinstance(value, dict):
+        return {key: 90 if key in REPLICAS else _as_large(each) for key, each in value.items()}
+    return value
+
+
+WORKLOADS = [
+    raw
+    for file in sorted((DATA / "workloads").glob("*.yaml"))
+    for raw in yaml.safe_load_all(file.read_text())
+    if raw is not None
+]
+DENYING = known(workloads="deny", rules={"group-too-large": "deny", "rollout-needs-room": "deny"})
+
+
+@each_case("raw", WORKLOADS, ids=lambda raw: raw["kind"])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_workload_is_reproduced_by_what_says_how_many_pods_it_has(raw: dict[str, Any], many: bool):
+    judged = request(_as_large(raw) if many else raw)
+    for endpoint in ENDPOINT_REVIEWS:
+        assert_reproduced(judged, endpoint, OLD)
+        assert_reproduced(judged, endpoint, DENYING)
+    found = replay(recorded(judged, OLD), OLD, DENYING)
+    assert (found.direction is Direction.REFUSED) == (not ENDPOINT_REVIEWS["validate"](judged, DENYING).allowed)
 
 
 counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
