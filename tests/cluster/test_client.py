@@ -197,6 +197,17 @@ def test_another_context(api: ApiServer, tmp_path: Path):
     assert refusal(lambda: list(Client(credentials).list(NODES))).status == 401
 
 
+def test_without_a_kubeconfig_what_kubectl_reads_now(api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / ".kube").mkdir()
+    api.kubeconfig(tmp_path / "named", "of-the-variable")
+    api.kubeconfig(tmp_path / ".kube" / "config", "of-the-home")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable, namespace in ((f"/nowhere:{tmp_path / 'named'}", "of-the-variable"), ("", "of-the-home")):
+        monkeypatch.setenv("KUBECONFIG", variable)
+        assert Credentials().namespace == namespace
+        assert list(Client(Credentials()).list(NODES)) == []
+
+
 def test_a_service_account(api: ApiServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))

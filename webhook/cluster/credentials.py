@@ -86,8 +86,9 @@ class Credentials:
         return self.kubeconfig is None and SERVICE_HOST_ENV_NAME in os.environ
 
     @property
-    def _file(self) -> str | None:
-        return str(self.kubeconfig) if self.kubeconfig else None
+    def _file(self) -> str:
+        """The kubeconfig; without one, what kubectl reads. The library reads the variable only when it is imported."""
+        return str(self.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
 
     def _refusal(self, error: Exception) -> ConfigError:
         where = self.directory if self.in_cluster else self.kubeconfig or "the default kubeconfig"
