@@ -105,14 +105,10 @@ def made_files() -> Iterator[tuple[Path, str]]:
 
 
 def _translated() -> str:
-    """What differs in the webhook configurations if the policy translates a dialect, whichever it is.
-
-    For each configuration: entries that are added, with their annotations, and of each condition `ENTRY/NAME` that differs the
-    lines that stand after some line and until another.
-    """
+    """The entries that are added if the policy translates a dialect, whichever it is, with their annotations."""
     old, new = printed({}), printed(dict.fromkeys(DIALECTS, "translate"))
-    found = {after["kind"]: _difference(before, after) for before, after in zip(old, new, strict=True)}
-    header = "# What differs in the webhook configurations if the policy translates dialects: made by tests/deploy/chart.py.\n"
+    found = {after["kind"]: _added(before, after) for before, after in zip(old, new, strict=True)}
+    header = "# The entries that are added if the policy translates dialects: made by tests/deploy/chart.py.\n"
     return header + yaml.safe_dump(found, sort_keys=False, width=2**31)
 
 
@@ -122,33 +118,12 @@ def printed(dialects: Json) -> list[Json]:
     return list(yaml.safe_load_all(as_yaml(configurations(default_device_config(), policy))))
 
 
-def _difference(old: Json, new: Json) -> Json:
-    before = {entry["name"]: entry for entry in old["webhooks"]}
-    conditions = {}
-    for entry in new["webhooks"]:
-        if entry["name"] in before:
-            texts = {each["name"]: each["expression"] for each in before[entry["name"]]["matchConditions"]}
-            for each in entry["matchConditions"]:
-                if each["expression"] != texts[each["name"]]:
-                    lines = texts[each["name"]].splitlines(), each["expression"].splitlines()
-                    conditions[f"{entry['name']}/{each['name']}"] = _changed_lines(*lines)
+def _added(old: Json, new: Json) -> Json:
     annotations = old["metadata"]["annotations"]
     return {
-        "webhooks": [entry for entry in new["webhooks"] if entry["name"] not in before],
+        "webhooks": [entry for entry in new["webhooks"] if entry not in old["webhooks"]],
         "annotations": {key: text for key, text in new["metadata"]["annotations"].items() if key not in annotations},
-        "conditions": conditions,
     }
-
-
-def _changed_lines(old: list[str], new: list[str]) -> Json:
-    after = _equal(old, new)
-    same = _equal(old[after:][::-1], new[after:][::-1])
-    return {"after": after, "until": len(old) - same, "lines": new[after : len(new) - same]}
-
-
-def _equal(one: list[str], other: list[str]) -> int:
-    """How many lines at the beginning are equal."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _policy_schema() -> str:

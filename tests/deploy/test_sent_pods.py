@@ -27,9 +27,9 @@ from tests.reviewing import RECORDED
 from tests.workloads import workload
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 
-# Pods without devices, with devices of another plugin, or without a change that rules read.
-NATIVE = {"specific-gpu-pod", "test-vgpu-compatible"}
-NOT_SENT = NATIVE | {
+NATIVE = {"specific-gpu-pod", "test-vgpu-compatible"}  # their cards are those of NVIDIA's own device plugin
+# Pods without devices, or without a change that rules read.
+NOT_SENT = {
     "deployment-dep.update",
     "gpu-pod1.delete",
     "gpu-pod1.update",
@@ -48,8 +48,10 @@ def test_recorded_requests_with_findings_are_sent(file: Path):
 
 
 @pytest.mark.parametrize("name", sorted(NATIVE))
-def test_recorded_pods_are_sent_if_the_count_has_the_name_of_their_resource(name: str):
+def test_cards_of_nvidias_own_plugin_are_sent_to_be_repaired_only_if_the_count_has_their_name(name: str):
     admission_request = json.loads((DATA / "reviews" / f"{name}.json").read_bytes())["request"]
+    assert called(USUAL.entries, admission_request, "/mutate") == set()
+    assert called(USUAL.entries, admission_request, "/validate") == {"dialects"}  # which only warns
     assert_sent(admission_request, RENAMED)
     assert called(RENAMED.entries, admission_request, "/mutate") == {"repair"}
 

@@ -175,7 +175,7 @@ def test_a_misspelt_name_is_refused(limits: dict[str, str], suggestion: str, api
 
 
 def test_the_names_of_other_plugins_are_not_sent(api: Api, namespace: str, calls: Calls):
-    foreign = {"nvidia.com/gpu": "1", "huawei.com/npu": "1", "example.org/vgpu-num": "1"}
+    foreign = {"amd.com/gpu": "1", "huawei.com/npu": "1", "example.org/vgpu-num": "1"}
     assert api.post(pods(namespace), pod("foreign", foreign)).status == 201
     assert calls() == {}
 

@@ -155,19 +155,17 @@ def test_each_pod_that_is_told_or_translated_is_sent(raw: dict[str, Any], policy
     assert_sent(request(raw, namespace=namespace), POLICIES[policy])
 
 
-def test_a_card_of_nvidias_own_plugin_is_sent_only_where_some_namespace_translates():
-    plain = request(pod({"nvidia.com/gpu": "1"}))
-    for where, paths in (
-        (WARNING, set()),
-        (with_dialects(kai="translate"), {"translate"}),  # whichever dialect it is
-        (with_dialects(hami="translate"), {"translate"}),
+def test_a_card_of_nvidias_own_plugin_is_sent_to_be_translated_only_where_some_namespace_translates():
+    plain, share = request(pod({"nvidia.com/gpu": "1"})), request(pod({"nvidia.com/gpumem": "1"}))
+    for where, mutated, validated in (
+        (WARNING, set(), {"dialects"}),
+        (with_dialects(kai="translate"), {"translate"}, {"dialects"}),  # whichever dialect it is
+        (with_dialects(hami="translate"), {"translate"}, {"dialects"}),
+        (with_dialects(), set(), set()),
     ):
-        assert called(where.entries, plain, "/mutate") == paths
-    assert called(WARNING.entries, plain, "/validate") == set()
-    beside = request(pod({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1"}))
-    assert called(WARNING.entries, beside, "/mutate") == set()
-    assert called(WARNING.entries, beside, "/validate") == {"dialects"}
-    assert called(with_dialects().entries, beside, "/validate") == set()
+        assert called(where.entries, plain, "/mutate") == called(where.entries, share, "/mutate") == mutated
+        assert called(where.entries, plain, "/validate") == {"dialects"}  # for resource-not-offered
+        assert called(where.entries, share, "/validate") == validated
 
 
 def test_a_pod_that_names_both_is_sent_once():

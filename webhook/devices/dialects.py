@@ -76,17 +76,14 @@ class Dialect(NamedTuple):
 
     @property
     def sizes(self) -> set[str]:
-        """The annotations that nothing else uses, and that request memory."""
+        """The annotations that request memory."""
         sized = (Role.MEMORY, Role.PERCENTAGE)
-        return {word.name for word in self.words if word.place is Place.ANNOTATION and word.sign and word.role in sized}
+        return {word.name for word in self.words if word.place is Place.ANNOTATION and word.role in sized}
 
-    def sure(self, place: Place) -> list[str]:
-        """The names at a place that nothing else uses."""
-        return [word.name for word in self.words if word.place is place and word.sign]
-
-    def unsure(self, place: Place) -> list[str]:
-        """The amounts at a place whose names other systems use, too."""
-        return [word.name for word in self.words if word.place is place and word.role is not None and not word.sign]
+    @property
+    def resources(self) -> set[str]:
+        """The resources that nothing else uses."""
+        return {word.name for word in self.words if word.place is Place.RESOURCE and word.sign}
 
 
 _ANY_CARD = "the order in which Volcano tries nodes and cards is the same for all pods"

@@ -121,13 +121,13 @@ def _mutating(config: DeviceConfig, policy: Policy, *, all_pods: bool) -> Iterat
         {"names-a-device": when.names_device(config), "is-no-mirror": when.is_no_mirror()},
         reinvocationPolicy="IfNeeded",
     )
-    if uses := when.uses_dialect(config, policy, translated=True):
+    if when.translates(policy):
         yield _entry(
             "translate",
             "/mutate",
             [_rule(["CREATE"], ["pods"])],
             {
-                "uses-a-dialect": uses,
+                "uses-a-dialect": when.uses_dialect(config, policy),
                 "names-no-device": when.names_no_device(config),
                 "is-no-mirror": when.is_no_mirror(),
             },

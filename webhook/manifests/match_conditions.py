@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.dialects import DIALECTS, Place
+from webhook.devices.dialects import DIALECTS
 from webhook.manifests.cel import any_of, block, exists, exists_or_many, lines, list_of, text
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
@@ -60,16 +60,22 @@ def concerns_no_device(config: DeviceConfig) -> str:
     return "!" + concerns_device(config)
 
 
-def uses_dialect(config: DeviceConfig, levels: Policy, *, translated: bool = False) -> str:
-    """A pod with the names of another system that the policy warns of or translates; empty if it does neither.
+def uses_dialect(config: DeviceConfig, levels: Policy) -> str:
+    """A pod with a name of another system that the policy warns of or translates, or a card of NVIDIA's own device plugin.
+
+    The latter has no effect where a node offers it. Empty if all these names are the device config's own.
 
     Args:
         config: its own names are of no other system.
-        levels: of the policy.
-        translated: only if some dialect is translated in some namespace; then the names of all.
+        levels: of the policy. If it translates a dialect in some namespace, the names of all are read.
     """
-    condition = _uses_dialect(config, levels, translated=translated)
+    condition = _uses_dialect(config, levels)
     return exists("[object]", "pod", condition) if condition else ""
+
+
+def translates(levels: Policy) -> bool:
+    """Whether the policy translates a dialect in some namespace."""
+    return any(DialectUse.TRANSLATE in levels.uses(dialect) for dialect in DIALECTS)
 
 
 def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds, levels: Policy) -> str:
@@ -287,34 +293,13 @@ def _concerns(config: DeviceConfig) -> str:
     return any_of(_some_container(any_of(_requests_device(config), _exposes_device())), annotated)
 
 
-def _uses_dialect(config: DeviceConfig, levels: Policy, *, translated: bool = False) -> str:
-    resources: set[str] = set()
-    keys: set[str] = set()
-    conditions = []
-    translates = any(DialectUse.TRANSLATE in levels.uses(dialect) for dialect in DIALECTS)
-    if translated and not translates:
-        return ""
-    for dialect in DIALECTS.values():
-        if not translates and not levels.uses(dialect.id) - {DialectUse.OFF}:
-            continue
-        resources |= {*dialect.sure(Place.RESOURCE)}
-        keys |= dialect.sizes
-        unsure = dialect.unsure(Place.RESOURCE), dialect.unsure(Place.ANNOTATION)
-        if translates:  # one text for whichever are translated: the chart chooses between two
-            resources |= {*unsure[0]}
-            keys |= {*unsure[1]}
-        elif named := _names_some(config, *unsure):
-            scheduler = f"has(pod.spec.schedulerName) && pod.spec.schedulerName in {list_of(dialect.schedulers)}"
-            beside = any_of(scheduler, _names_some(config, [], dialect.sure(Place.ANNOTATION)))
-            conditions.append(f"({block(named)}) &&\n({block(beside)})")
-    return any_of(*filter(None, [_names_some(config, resources, keys), *conditions]))
-
-
-def _names_some(config: DeviceConfig, resources: Iterable[str], keys: Iterable[str]) -> str:
-    """The pod requests one of some resources that are not its cluster's own, or has one of some annotations."""
-    foreign, found = [name for name in resources if name not in config.roles], []
-    if foreign:
-        found.append(_some_container(_requests(f"name in {list_of(foreign)}")))
+def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:
+    used = [one for one in DIALECTS.values() if translates(levels) or levels.uses(one.id) - {DialectUse.OFF}]
+    resources = {names.NVIDIA_GPU, *(name for one in used for name in one.resources)} - config.roles.keys()
+    keys = [key for one in used for key in one.sizes]
+    found = []
+    if resources:
+        found.append(_some_container(_requests(f"name in {list_of(resources)}")))
     if keys:
         there = exists(list_of(keys), "key", "key in pod.metadata.annotations")
         found.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.dialects import AMOUNTS, RESOURCES
+from webhook.devices.dialects import AMOUNTS, DIALECTS, RESOURCES
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
 from webhook.pod import quantity
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.choices import Level
+from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 
@@ -62,6 +62,9 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
         return []
     classes = pod.cluster.collections.classes
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
+    for dialect, use in context.effective.dialects.items():
+        if use is DialectUse.OFF:
+            offered |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
     if pod.requested:
         offered.add(names.NVIDIA_GPU)  # family-mixed
     return list(islice(_devices(pod, lambda name: _is_foreign(name) and name not in offered), MAX_UNJUDGED))
