@@ -8,7 +8,7 @@ RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench manifests e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
+.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench manifests parts e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -56,7 +56,11 @@ bench: $(READY) ## measure engine, throughput, latency, memory, and the expressi
 manifests: $(READY) ## make the kustomization's files from the chart's templates, with the version of pyproject.toml
 	@$(BIN)/python -m tests.deploy.chart
 
-e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
+parts: $(READY) ## compile what e2e, proof and bench run beside the webhook, with Go: once a machine, 20 minutes on two cores
+	@$(BIN)/python -m tests.parts.compiled
+
+e2e: $(READY) ## test against a real API server: that of make parts, or of KUBEBUILDER_ASSETS
+	@$(BIN)/python -m tests.parts.compiled api-server
 	@$(BIN)/pytest -m e2e --ledger e2e tests/e2e
 
 KIND ?= mutate
@@ -76,7 +80,8 @@ docs: $(READY) ## update the generated parts of the documentation, and build its
 releases: $(READY) ## compare the verdicts with the allocation code of releases of Volcano; ORACLES is the folder of the programs
 	@$(BIN)/python -m tests.releases $(ORACLES)
 
-proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUILDER_ASSETS and VOLCANO_ASSETS
+proof: $(READY) ## compare the verdicts with Volcano's scheduler: that of make parts, or of VOLCANO_ASSETS
+	@$(BIN)/python -m tests.parts.compiled
 	@$(BIN)/pytest -m volcano --timeout 0 -rs -s --ledger proof tests/e2e/volcano
 
 PROFILES ?= a100

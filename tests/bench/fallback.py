@@ -1,6 +1,6 @@
 """The cost of the fallback policies: dry-run creations on a real API server with nothing, them, the webhook, and both.
 
-It needs KUBEBUILDER_ASSETS, as `make e2e` does.
+It needs the API server of `make parts`, as `make e2e` does.
 """
 
 import sys

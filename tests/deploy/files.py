@@ -1,6 +1,5 @@
 """The files of deploy/: as kubectl combines them, and as they are."""
 
-import os
 import pickle
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import click
 import pytest
 import yaml
 
+from tests.parts.compiled import API_SERVER
 from webhook.cli.main import program
 
 ROOT = Path(__file__).parents[2]
@@ -82,10 +82,10 @@ def parsed(command: click.Command, arguments: Iterable[str]) -> SimpleNamespace:
 
 def built(directory: Path) -> list[Json]:
     """The objects that `kubectl apply -k` would apply, in order."""
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
-    kubectl = (assets and shutil.which("kubectl", path=assets)) or shutil.which("kubectl")
+    assets = API_SERVER.find()
+    kubectl = str(assets / "kubectl") if assets else shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on the PATH")
+        pytest.skip(f"there is no kubectl: install it, or {API_SERVER.help}")
     found: list[Json] = pickle.loads(_kustomized(kubectl, directory))
     return found
 

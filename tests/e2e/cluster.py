@@ -1,7 +1,6 @@
 """etcd and kube-apiserver on the loopback address: a cluster that stores objects and runs no controller or kubelet."""
 
 import json
-import os
 import secrets
 import subprocess
 from collections.abc import Sequence
@@ -13,24 +12,18 @@ import yaml
 from certs import pki
 from tests.e2e.api import Api
 from tests.e2e.process import Daemon
+from tests.parts.compiled import API_SERVER
 from tests.server.program import free_port
 
 HERE = Path(__file__).parent
-BINARIES = ("etcd", "kube-apiserver", "kubectl")
-ASSETS_HELP = (
-    "KUBEBUILDER_ASSETS is not a directory with etcd, kube-apiserver and kubectl; setup-envtest downloads one:\n"
-    'export KUBEBUILDER_ASSETS="$(setup-envtest use -p path)"'
-)
+ASSETS_HELP = f"there is no API server: {API_SERVER.help}"
 START_SECONDS = 60.0
 
 ADMIN_TOKEN = secrets.token_urlsafe()
 DAY = 86_400  # seconds
 
 
-def assets() -> Path | None:
-    """The directory of the binaries; None if one is missing."""
-    directory = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
-    return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
+assets = API_SERVER.find
 
 
 def api_server_version() -> str:

@@ -21,16 +21,14 @@ from tests.e2e.cluster import ADMIN_TOKEN, Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
+from tests.parts.compiled import VOLCANO
 from tests.reviewing import CONFIG
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.scheduler import parse_scheduler_conf
 
-BINARIES = ("vc-scheduler", "vc-controller-manager")
-ASSETS_HELP = (
-    "VOLCANO_ASSETS is not a directory with vc-scheduler, vc-controller-manager and crd/*.yaml; docs/try-without-gpu.md "
-    "says which release has them; give its version in VOLCANO_VERSION"
-)
+SCHEDULER = "vc-scheduler"
+ASSETS_HELP = f"there is no Volcano: {VOLCANO.help}"
 PERIOD = 0.2  # seconds between two scheduling cycles
 CYCLES = 10  # a pod that is not bound after this many is never bound
 NEVER = PERIOD * CYCLES
@@ -38,7 +36,7 @@ SOON = 4 * NEVER  # for pods that must be bound; most need two cycles
 JOB_SECONDS = 1.0  # until the controllers have created the pods of a job
 START_SECONDS = 60.0
 NAMESPACE = "default"
-PAGE = DOCS / "proof.md"
+PAGE = Path(os.environ.get("PROOF_PAGE") or DOCS / "proof.md")
 SEED = int(os.environ.get("PROOF_SEED", "1"))
 
 # Volcano's device code always reads its credentials from the files of a pod.
@@ -63,10 +61,7 @@ tiers:
 """
 
 
-def assets() -> Path | None:
-    """The directory of Volcano's binaries and CRDs; None if a binary is missing."""
-    directory = Path(os.environ.get("VOLCANO_ASSETS") or "/nonexistent")
-    return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
+assets = VOLCANO.find
 
 
 def version() -> str:
@@ -88,7 +83,7 @@ def inputs(fleet: str, conf: str = CONF) -> SnapshotInputs:
 
 
 def report(part: str, of: str, counts: Counter[str], differences: list[Any]) -> None:
-    """Print the results of random objects, and write them into a table of docs/proof.md; fails if there are differences."""
+    """Print the results of random objects, and write them into a table of the page; fails if there are differences."""
     print(f"\n{part} of {of}, Volcano {version()}, seed {SEED}: {dict(sorted(counts.items()))}")
     for each in differences:
         print(json.dumps(each))
@@ -140,7 +135,7 @@ class Volcano:
         inside = ["/usr/bin/env", *(f"{key}={value}" for key, value in environment.items())]
         inside += ["unshare", "--mount", "sh", "-c", _IN_POD, "sh", token, str(cluster.ca)]
         try:
-            for name, flags in (("vc-controller-manager", ["--enable-healthz=false"]), ("vc-scheduler", scheduler)):
+            for name, flags in (("vc-controller-manager", ["--enable-healthz=false"]), (SCHEDULER, scheduler)):
                 self._command = [*inside, str(binaries / name), *common, *flags]
                 self._daemons.append(Daemon(self._command, directory / f"{name}.log"))
         except BaseException:
@@ -150,7 +145,7 @@ class Volcano:
     def restart_scheduler(self) -> None:
         """Start the scheduler again, with an empty cache."""
         self._daemons.pop().close()
-        self._daemons.append(Daemon(self._command, self._directory / f"{BINARIES[0]}.log"))
+        self._daemons.append(Daemon(self._command, self._directory / f"{SCHEDULER}.log"))
 
     def start_with_retry(self, api: Api, attempt: Callable[[], bool]) -> str:
         """Call `attempt`; if it fails, call it again with a new scheduler and an empty fleet.

@@ -1,0 +1,1 @@
+"""The programs of other projects that tests run: an API server, and Volcano's scheduler. Each folder is a Go module."""
