@@ -3,9 +3,13 @@
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from webhook.audit import writer as audit
 from webhook.audit.writer import AuditLogWriter, reopened
@@ -45,44 +49,83 @@ def line(letter: str, length: int) -> bytes:
     return letter.encode() * (length - 1) + b"\n"
 
 
-def test_a_torn_line_is_finished_before_the_next_line(sink: Sink):
-    long = line("a", 2 * PAGE + 100)
-    sink.log.write(long)
-    assert sink.lost == 0, "a part is written, and the rest is kept"
-    read = sink.read()
-    assert read == long[:PAGE]
-    sink.log.write(line("b", 10))
-    assert sink.lost == 1, "the rest of the first line takes the place of the second"
-    read += sink.read()
-    sink.log.write(line("c", 10))
-    read += sink.read()
-    assert read == long + line("c", 10)
+@pytest.fixture
+def _one_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "MAX_WAITING", PAGE)
 
 
-def test_lines_are_lost_as_a_whole(sink: Sink):
-    sink.log.write(line("a", PAGE))
-    for _ in range(5):
-        sink.log.write(line("b", 100))
-    assert sink.lost == 5
-    assert sink.read() == line("a", PAGE)
-    sink.log.write(line("c", 100))
-    assert sink.read() == line("c", 100)
+def test_what_a_pipe_does_not_take_waits_for_its_reader(sink: Sink):
+    lines = line("a", 2 * PAGE + 100) + line("b", 10)
+    assert not sink.log.write(lines)
+    assert sink.read() == lines[:PAGE]
+    assert not sink.log.flush()
+    assert sink.read() == lines[PAGE : 2 * PAGE]
+    assert sink.log.write(line("c", 10))
+    assert sink.read() == lines[2 * PAGE :] + line("c", 10)
+    assert sink.lost == 0
+
+
+STEPS = st.lists(
+    st.lists(st.integers(2, PAGE), max_size=8).map(tuple)  # a write of lines with these lengths
+    | st.integers(0, 2 * PAGE),  # a flush after so many bytes were read
+    max_size=30,
+)
+
+
+@given(STEPS)
+@example([(2 * PAGE,), (10,), PAGE, (10,), PAGE])
+@example([(PAGE,), *[(100,)] * 50, (10,) * 3, PAGE, (50,)])
+def test_no_line_is_torn_or_lost_without_being_counted(steps: list[tuple[int, ...] | int]):
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audit, "MAX_WAITING", 2 * PAGE)
+        sink = Sink(Path(directory) / "fifo")
+        sent, read = [], b""
+        for step in steps:
+            if isinstance(step, int):
+                with suppress(BlockingIOError):
+                    read += sink.read(step)
+                sink.log.flush()
+            elif step:
+                lines = [b"%0*d\n" % (length - 1, len(sent) + place) for place, length in enumerate(step)]
+                sent += lines
+                sink.log.write(b"".join(lines))
+            assert len(sink.log._waiting) <= audit.MAX_WAITING
+        while not sink.log.flush():
+            read += sink.read()
+        with suppress(BlockingIOError):
+            read += sink.read()
+        sink.close()
+    found = read.splitlines(keepends=True)
+    rest = iter(sent)
+    assert all(one in rest for one in found), "whole, in order, none twice"
+    assert sink.lost == len(sent) - len(found)
+
+
+def test_the_end_counts_the_lines_that_still_wait(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    sink = Sink(tmp_path / "fifo")
+    sink.log.write(line("a", PAGE) + line("b", PAGE) + line("c", 10))
+    sink.close()
+    assert sink.lost == 2
+    assert "the reader did not make room for the last 2 lines" in caplog.text
 
 
 def test_lines_are_lost_when_the_reader_is_gone(sink: Sink, caplog: pytest.LogCaptureFixture):
+    sink.log.write(line("b", 2 * PAGE) + line("c", 10))  # torn, as its reader goes in the middle
     os.close(sink.reader)
-    for _ in range(5):
-        sink.log.write(line("a", 10))
+    for _ in range(3):
+        assert sink.log.write(line("a", 10)), "nothing waits for a reader that is gone"
     assert sink.lost == 5
     assert "Broken pipe; admissions go on" in caplog.text
     sink.reader = os.open(os.devnull, os.O_RDONLY)
 
 
+@pytest.mark.usefixtures("_one_page_waits")
 def test_lost_lines_are_logged_once_a_minute(
     sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     now = [1000.0]
     monkeypatch.setattr(audit.time, "monotonic", lambda: now[0])
+    sink.log.write(line("a", PAGE))
     sink.log.write(line("a", PAGE))
     for seconds in (0, 1, 58, 61, 62):
         now[0] = 1000.0 + seconds

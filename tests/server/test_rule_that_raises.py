@@ -21,8 +21,9 @@ class AuditLog:
     def __init__(self) -> None:
         self.lines: list[bytes] = []
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes) -> bool:
         self.lines.append(line)
+        return True
 
 
 def fail(*_):

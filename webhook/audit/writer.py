@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from errno import ENOENT
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -36,6 +37,9 @@ CUT_FINDINGS = 20  # or as many as rules have findings
 CUT_FINDINGS_BYTES = 14 * 1024  # of all together
 LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 MAX_BYTES = 256 << 20  # of a log file; there is at most one full file beside it
+MAX_WAITING = 4 << 20  # bytes of lines that wait for the reader of a pipe
+NEWLINE = 0x0A
+GONE = (BrokenPipeError, FileNotFoundError)  # after these, a line that was begun cannot be completed
 REPORT_EVERY = 60.0  # seconds between two error messages about the same log
 
 log = logging.getLogger(__name__)
@@ -157,9 +161,10 @@ def _replace(name: str, target: str) -> None:
 class AuditLogWriter:
     """Appends lines to a file or to standard output, and never fails or blocks an admission.
 
-    If the reader of a pipe is stuck, the disk is full or the file is closed, the lines are counted as lost and an error is
-    logged, at most once a minute. What was written in part is completed before the next lines, so no line is torn, not even
-    when the file is rotated.
+    A pipe takes 64 KiB at once. What its reader has not made room for waits here, at most MAX_WAITING bytes, and `flush`
+    writes it later. Lines that do not fit any more, and those that a full disk, a closed file or a pipe without a reader does
+    not take, are lost: each is counted, and an error is logged, at most once a minute. What was written in part is completed
+    before the next lines, so no line is torn, not even when the file is rotated.
     """
 
     def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES) -> None:
@@ -180,59 +185,75 @@ class AuditLogWriter:
         else:
             self._stream = _open(target)
         self._failed = failed
-        self._rest = b""
+        self._waiting = bytearray()
+        self._begun = False  # the first line of these was written in part
         self._complained = float("-inf")
 
-    def write(self, text: bytes) -> None:
-        """Append lines, all in one write."""
+    def write(self, text: bytes) -> bool:
+        """Append lines, if possible all in one write; returns whether nothing waits."""
+        if self._waiting:
+            self.flush()
+        self._waiting += text
+        if len(self._waiting) > MAX_WAITING:
+            self._lose(self._waiting.rfind(b"\n", 0, MAX_WAITING) + 1, "the reader does not keep up")
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Write as much of what waits as is taken now; returns whether nothing waits any more."""
         try:
-            if self._rest:
-                self._finish()
-            if self._file is not None:
-                self._prepare(self._file, len(text))
-            written = os.write(self._descriptor, text)
-            if written < len(text):
-                self._rest = text[written:]
+            while self._waiting:
+                written = os.write(self._descriptor(), self._waiting)
+                self._begun = self._waiting[written - 1] != NEWLINE
+                del self._waiting[:written]
+        except BlockingIOError:
+            pass
         except OSError as error:
-            self._lose(text)
-            stuck = isinstance(error, BlockingIOError)
-            reason = "the reader does not keep up" if stuck else error.strerror or error
-            self._complain(f"{reason}; admissions go on, lines are lost (audit_write_failures_total)")
+            whole = not self._begun or isinstance(error, GONE)
+            self._lose(0 if whole else self._waiting.index(b"\n") + 1, error.strerror or str(error))
+        return not self._waiting
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the log; what still waits is lost."""
+        if lost := self._waiting.count(b"\n"):
+            self._complained = float("-inf")
+            self._lose(0, f"the reader did not make room for the last {lost} lines")
         if self._file is not None:
             self._file.close()
         else:
             os.close(self._stream)
 
-    @property
     def _descriptor(self) -> int:
-        return self._stream if self._file is None else self._file.descriptor
+        """The file for the next bytes.
 
-    def _prepare(self, file: AuditFile, length: int) -> None:
-        problem = file.prepare(length)
+        Raises:
+            OSError: there is none.
+        """
+        file = self._file
+        if file is None:
+            return self._stream
+        if self._begun:
+            if file.deleted:
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
+            return file.descriptor  # where the line began
+        problem = file.prepare(len(self._waiting))
         if problem is not None:
             self._complain(
                 f"cannot be renamed or opened again: {problem.strerror or problem}; lines go on into the old file"
             )
         if file.torn:
-            file.torn, self._rest = False, b"\n"  # ends the line that a killed process left unfinished
-            self._finish()
+            os.write(file.descriptor, b"\n")  # ends the line that a killed process left unfinished
+            file.torn = False
+        return file.descriptor
 
-    def _finish(self) -> None:
-        """Write what is left of the previous line, into the file where it began."""
-        if self._file is not None and self._file.deleted:
-            self._lose(self._rest)
-            self._rest = b""
-            return
-        self._rest = self._rest[os.write(self._descriptor, self._rest) :]
-        if self._rest:
-            raise BlockingIOError
-
-    def _lose(self, text: bytes) -> None:
-        for _ in range(text.count(b"\n")):
+    def _lose(self, start: int, reason: str) -> None:
+        """Lose the lines that wait, from the one that starts at a place on."""
+        lines = self._waiting.count(b"\n", start)
+        del self._waiting[start:]
+        self._begun = self._begun and start > 0
+        for _ in range(lines):
             self._failed()
+        if lines:
+            self._complain(f"{reason}; admissions go on, lines are lost (audit_write_failures_total)")
 
     def _complain(self, text: str) -> None:
         now = time.monotonic()

@@ -125,6 +125,7 @@ class Admission:
         self._recording = Lock()  # the event loop's thread and the thread of large reviews both record decisions
         self._waiting = 0
         self._unrecorded: list[Answered] = []
+        self._written = True  # no line waits for the reader of a log
 
     def answer(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
         """Review one body, and record the decision.
@@ -185,8 +186,20 @@ class Admission:
                 self._metrics.reviewed(exchange.endpoint, request, outcome, exchange.duration)
                 self._state.reviewed(outcome)
             if lines:
-                for audit_log in self._audit_logs:
-                    audit_log.write(b"".join(lines))
+                text = b"".join(lines)
+                self._written = all([audit_log.write(text) for audit_log in self._audit_logs])
+
+    def flush(self) -> bool:
+        """Write the lines that wait for the reader of a log, as far as it has made room; returns whether all are written."""
+        with self._recording:
+            self._written = all([audit_log.flush() for audit_log in self._audit_logs])
+            return self._written
+
+    def close(self) -> None:
+        """Close the audit logs, after the last review; lines that still wait are lost."""
+        self._thread.shutdown(cancel_futures=True)
+        for audit_log in self._audit_logs:
+            audit_log.close()
 
     def refuse(self, path: str, error: RequestError) -> tuple[int, bytes]:
         """Answer a request that cannot be reviewed."""
@@ -244,7 +257,7 @@ class Admission:
                 asyncio.get_running_loop().call_soon(self.record)
             self._unrecorded.append(decision)
         answer(status, response)
-        if len(self._unrecorded) >= MAX_UNRECORDED:
+        if len(self._unrecorded) >= MAX_UNRECORDED or not self._written:
             self.record()
 
     def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool) -> None:

@@ -32,11 +32,13 @@ from webhook.server.transport import TlsTransport
 from webhook.server.wiring import Service
 
 FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
+FLUSH_SECONDS = 2.0  # then, for the readers of the audit logs
 MAX_OPEN_FILES = 8192
 MIN_OPEN_FILES = 64  # half for connections; the program itself has some 20, and silent clients must not take these
 KERNEL_BYTES = 128 << 10  # the socket buffers of a connection, each
 BACKLOG = 1024
 SWEEP_SECONDS = 0.25
+SOON_SECONDS = 0.05  # until the next look while the server drains, or audit lines wait for their reader
 STANDARD_ERROR = 2
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 CATCH_UP_SECONDS = 2.0  # for a new worker to read the cluster's settings; an API server waits 5 s for a response
@@ -120,7 +122,8 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         while self.alive and time.monotonic() < self._ends and self.ppid == os.getppid():
             self.notify()
             self._sweep()
-            await asyncio.sleep(0.05 if service.state.draining else SWEEP_SECONDS)
+            written = service.admission.flush()
+            await asyncio.sleep(SWEEP_SECONDS if written and not service.state.draining else SOON_SECONDS)
         for server in servers:
             server.close()
         await self._finish()
@@ -141,7 +144,13 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
                 if not connection.serving:
                     connection.drop()
             await asyncio.sleep(0.02)
-        self.service.admission.record()
+        admission = self.service.admission
+        admission.record()
+        deadline = self.loop.time() + FLUSH_SECONDS
+        while not admission.flush() and self.loop.time() < deadline:
+            self.notify()
+            await asyncio.sleep(0.02)
+        admission.close()
 
 
 class Server(BaseApplication):  # type: ignore[misc]
