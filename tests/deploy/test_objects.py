@@ -11,7 +11,7 @@ from webhook import names
 from webhook.cli import certs, serve
 from webhook.cli.main import COMMANDS
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.server.gunicorn import SETTINGS
+from webhook.server.gunicorn import graceful_seconds
 
 FOUND = documents(*DEFAULT)
 PODS = pod_specs(FOUND)
@@ -132,7 +132,8 @@ def test_ports_and_probes_match_the_service():
 
 def test_the_grace_period_is_longer_than_the_shutdown():
     grace = PODS["Deployment"]["terminationGracePeriodSeconds"]
-    assert 0 < options().drain.total_seconds() < SETTINGS["graceful_timeout"] < grace
+    drain = options().drain.total_seconds()
+    assert 0 < drain < graceful_seconds(drain) < grace
 
 
 def test_a_rollout_and_a_drain_leave_a_replica():

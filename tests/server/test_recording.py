@@ -42,6 +42,21 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
     assert f'outcome="repaired"}} {total}.0' in metrics.exposition().decode()
 
 
+def test_while_lines_wait_each_decision_is_recorded_at_once():
+    """Else the reader of a pipe gets 64 KiB for each batch, however fast it reads."""
+    log = AuditLog(written=False)
+    admission = Admission(ServerState(USUAL), [log], Metrics())
+
+    async def turn() -> None:
+        for number in range(4):
+            admission.review("/mutate", json.dumps(numbered(number)).encode(), lambda *_: None, client_verified=False)
+            if number == 1:
+                await asyncio.sleep(0)
+
+    asyncio.run(turn())
+    assert [len(lines.splitlines()) for lines in log.lines] == [2, 1, 1]
+
+
 def test_sigterm_loses_no_line(start: Start, tmp_path: Path):
     file = tmp_path / "audit.jsonl"
     program = start(*SETTINGS, "--audit-log", str(file))

@@ -16,14 +16,15 @@ from webhook.server.state import ServerState
 
 
 class AuditLog:
-    """An audit log that keeps its lines."""
+    """An audit log that keeps its lines, and says whether they are written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, written: bool = True) -> None:
         self.lines: list[bytes] = []
+        self.written = written
 
     def write(self, line: bytes) -> bool:
         self.lines.append(line)
-        return True
+        return self.written
 
 
 def fail(*_):

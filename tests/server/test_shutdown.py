@@ -2,15 +2,20 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.server.client import JSON, SECONDS, Connection, encode_request
+from tests.cases import each_case
+from tests.server.client import JSON, SECONDS, Connection, context, encode_request
 from tests.server.conftest import Start
-from tests.server.program import Program, until
+from tests.server.program import Authority, Program, free_port, until
 from tests.server.reviews import GOOD, admission_response, review
+from webhook.server.gunicorn import FINISH_SECONDS, FLUSH_SECONDS, Server
+from webhook.server.wiring import Options, build_service
 
 StartServer = Callable[..., Program]
 
@@ -91,6 +96,34 @@ def test_a_second_sigterm_changes_nothing(start_server: StartServer):
         time.sleep(0.1)
     assert program.get("/readyz").status == 503
     assert exit_code(program) == 0
+
+
+def test_the_first_request_of_a_new_connection_is_answered(start_server: StartServer):
+    """Both connections are accepted before the listeners are closed, and send their request after that."""
+    program = start_server(constants={"gunicorn.FIRST_REQUEST_SECONDS": SECONDS})
+    with (
+        socket.create_connection(("127.0.0.1", program.port), SECONDS) as raw,
+        program.connect() as new,
+        program.connect() as used,
+    ):
+        admission_response(used.post("/validate", review()))
+        program.process.terminate()
+        assert used.ended()
+        with context(program.ca).wrap_socket(raw, server_hostname="localhost") as handshake:
+            handshake.sendall(encode_request("POST", "/validate", GOOD, JSON))
+            assert handshake.recv(64).startswith(b"HTTP/1.1 200")
+        response = new.post("/validate", review())
+        assert admission_response(response)["uid"] == "u-1"
+        assert response.headers["connection"] == "close"
+    assert exit_code(program) == 0
+
+
+@each_case("seconds", [0, 5, 40.5, 3600])
+def test_the_master_waits_longer_than_the_worker_needs(seconds: float, tmp_path: Path):
+    authority = Authority(tmp_path)
+    options = Options(authority.certificate, authority.key, {}, audit_logs=(), drain_seconds=seconds)
+    patience = Server(build_service(options), f"127.0.0.1:{free_port()}").cfg.graceful_timeout
+    assert patience > seconds + FINISH_SECONDS + FLUSH_SECONDS
 
 
 def test_a_worker_does_not_outlive_its_master(start_server: StartServer):

@@ -63,6 +63,10 @@ class Connection(Protocol):
     def serving(self) -> bool:
         """Whether a request was read and is not yet answered."""
 
+    @property
+    def used(self) -> bool:
+        """Whether a request was answered, or the connection is being closed."""
+
     def overdue(self, now: float) -> bool:
         """Whether the peer took too long."""
 

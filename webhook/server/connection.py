@@ -70,7 +70,11 @@ class Transport(Protocol):
 
 
 class HttpConnection:
-    """The requests of one connection."""
+    """The requests of one connection.
+
+    Attributes:
+        used: any request was answered.
+    """
 
     def __init__(self, worker: ServingWorker, transport: Transport) -> None:
         """Begin to serve requests; called after the handshake."""
@@ -88,7 +92,7 @@ class HttpConnection:
         self._chunks: ChunkedBody | None = None
         self._timer: asyncio.TimerHandle | None = None  # while a body arrives
         self._reviewing = False
-        self._answered = False  # any request
+        self.used = False
         self._write_blocked_since = 0.0  # 0 if the peer reads its responses
 
     def data_received(self, data: bytes) -> None:
@@ -140,7 +144,7 @@ class HttpConnection:
             return False  # a timer limits the time for the body
         if self._client_outdated:
             return True
-        idle = IDLE_SECONDS if self._answered else UNUSED_SECONDS
+        idle = IDLE_SECONDS if self.used else UNUSED_SECONDS
         return now - self._usage.since > (HEAD_SECONDS if self._received else idle)
 
     @property
@@ -246,7 +250,7 @@ class HttpConnection:
         if not more and (head is None or head.closes or self._service.state.draining or self._client_outdated):
             more = b"connection: close\r\n"
         response = RESPONSE % (STATUS_LINES[status], media_type, len(body), _date(int(time.time())), more)
-        self._answered = True
+        self.used = True
         self._forget()
         transport.write(response if head is not None and head.method == "HEAD" else response + body)
         self._budget.finish(self._usage, self._loop.time(), len(self._received))

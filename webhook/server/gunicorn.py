@@ -32,7 +32,9 @@ from webhook.server.transport import TlsTransport
 from webhook.server.wiring import Service
 
 FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
+FIRST_REQUEST_SECONDS = 0.5  # of these, for a new connection to send a request: an API server does not repeat that one
 FLUSH_SECONDS = 2.0  # then, for the readers of the audit logs
+SPARE_SECONDS = 1.0  # then, until the master kills the worker
 MAX_OPEN_FILES = 8192
 MIN_OPEN_FILES = 64  # half for connections; the program itself has some 20, and silent clients must not take these
 KERNEL_BYTES = 128 << 10  # the socket buffers of a connection, each
@@ -136,14 +138,15 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
                 connection.drop()
 
     async def _finish(self) -> None:
-        """Answer the requests that have been read; close the other connections."""
-        deadline = self.loop.time() + FINISH_SECONDS
-        while self.budget and self.loop.time() < deadline and not self._at_once:
+        """Answer the requests that have been read, and the first one of new connections; close the other connections."""
+        started = now = self.loop.time()
+        while self.budget and now < started + FINISH_SECONDS and not self._at_once:
             self.notify()
             for connection in self.budget:
-                if not connection.serving:
+                if not connection.serving and (connection.used or now > started + FIRST_REQUEST_SECONDS):
                     connection.drop()
             await asyncio.sleep(0.02)
+            now = self.loop.time()
         admission = self.service.admission
         admission.record()
         deadline = self.loop.time() + FLUSH_SECONDS
@@ -168,7 +171,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         """
         check_address(bind)
         self.service = service
-        self._settings = SETTINGS | {"bind": bind}
+        self._settings = SETTINGS | {"bind": bind, "graceful_timeout": graceful_seconds(service.drain_seconds)}
         super().__init__()
 
     def load_config(self) -> None:
@@ -179,6 +182,11 @@ class Server(BaseApplication):  # type: ignore[misc]
     def load(self) -> Any:
         """What is served."""
         return self.service.admission
+
+
+def graceful_seconds(drain: float) -> int:
+    """How long after a SIGTERM the master kills a worker that has not ended, with so many seconds of drain."""
+    return math.ceil(drain + FINISH_SECONDS + FLUSH_SECONDS + SPARE_SECONDS)
 
 
 def ignore_reloads(_: object) -> None:
@@ -200,7 +208,6 @@ SETTINGS: dict[str, Any] = {
     "workers": 1,  # one fleet, one metrics registry; replicas give the rest
     "preload_app": True,
     "timeout": WATCHDOG_SECONDS,
-    "graceful_timeout": 27,  # drain and finish, then the master kills; under Kubernetes' 30 s
     "keepalive": int(IDLE_SECONDS),
     "control_socket_disable": True,
     # The heartbeat file: on a disk it could stall the worker.

@@ -137,6 +137,11 @@ class TlsTransport(asyncio.Protocol):
         """Whether the head of a request was read, and the request is not yet answered."""
         return not self.usage.closing and self._protocol is not None and self._protocol.serving
 
+    @property
+    def used(self) -> bool:
+        """Whether a request was answered, or the connection is being closed."""
+        return self.usage.closing or (self._protocol is not None and self._protocol.used)
+
     def overdue(self, now: float) -> bool:
         """Whether the peer exceeded a time limit."""
         if self.usage.closing:
