@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.pod.gangs import read_group, read_roles
+from webhook.pod.gangs import read_groups, read_roles
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ LEADERS = {"replicas": 7, "leaderWorkerTemplate": {"size": 4}}
 @pytest.mark.parametrize(
     "group, kind, spec, template, pods",
     [
-        ("jobset.x-k8s.io", "JobSet", {"replicatedJobs": JOBS}, "spec.replicatedJobs[0].template.spec.template", 6),
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", LEADERS, "spec.leaderWorkerTemplate.workerTemplate", 4),
-        ("ray.io", "RayJob", HEAD, "spec.rayClusterSpec.headGroupSpec.template", None),
-        ("batch", "Job", {"completionMode": "Indexed", "parallelism": 5}, "spec.template", 5),
-        ("apps", "Deployment", {"replicas": 5}, "spec.template", None),
+        ("jobset.x-k8s.io", "JobSet", {"replicatedJobs": JOBS}, "spec.replicatedJobs[0].template.spec.template", [2]),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", LEADERS, "spec.leaderWorkerTemplate.workerTemplate", [4, 28]),
+        ("ray.io", "RayJob", HEAD, "spec.rayClusterSpec.headGroupSpec.template", []),
+        ("batch", "Job", {"completionMode": "Indexed", "parallelism": 5}, "spec.template", [5]),
+        ("apps", "Deployment", {"replicas": 5}, "spec.template", []),
     ],
 )
 def test_the_pods_of_a_group(group, kind, spec, template, pods):
-    found = read_group(group, kind, {"spec": spec}, [template])
-    assert (None if found is None else found.minimum) == pods
+    found = read_groups(group, kind, {"spec": spec}, [template])
+    assert [each.minimum for each in found] == pods

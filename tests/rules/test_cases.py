@@ -11,7 +11,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     quotas                the `hard` of each ResourceQuota of the namespace; absent: they are unknown
     queues                short queues: name, annotations, parent, state, capability; absent: they are unknown
     operation, subResource, user, namespace   of the request; absent: CREATE, of a pod, by alice in team-a
-    workload              the object; each `template` in it is short like a pod
+    workload              the object; each template of pods in it is short like a pod
     pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
     patch, notices        the exact patch and notices of /mutate; `by` lists the rules that write, if not only this one
     unmutated             true: the validating endpoint gets the original pod
@@ -163,7 +163,12 @@ def _templates(short: Any) -> Any:
         return [_templates(each) for each in short]
     if not isinstance(short, dict):
         return short
-    return {key: _pod(value) if key == "template" else _templates(value) for key, value in short.items()}
+    return {key: _pod(value) if _is_template(key, value) else _templates(value) for key, value in short.items()}
+
+
+def _is_template(key: str, value: Any) -> bool:
+    """Whether it is the template of a pod, not that of the Jobs of a JobSet."""
+    return key in ("template", "leaderTemplate", "workerTemplate") and "spec" not in value
 
 
 def _pod(short: dict[str, Any]) -> dict[str, Any]:

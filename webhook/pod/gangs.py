@@ -3,26 +3,33 @@
 A gang is read of the object that Volcano's controllers make a PodGroup from: a Volcano Job's `minAvailable`, or the
 annotation `scheduling.volcano.sh/group-min-member` on a workload.
 Source: volcano `pkg/controllers/job/job_controller_actions.go` and `pkg/controllers/podgroup/pg_controller_handler.go`.
+
+Other controllers make pods that need each other, too, with a PodGroup or without (`read_groups`). Sources: Kubernetes
+`pkg/controller/job`; kuberay `ray-operator/controllers/ray/utils/util.go` (GetWorkerGroupDesiredReplicas,
+CalculateMinReplicas); training-operator `pkg/controller.v1/common/job.go` (MinAvailable) and
+`pkg/apis/kubeflow.org/v1/pytorch_types.go` (ElasticPolicy); jobset `api/jobset/v1alpha2/jobset_types.go` (DependsOn); lws
+`api/leaderworkerset/v1/leaderworkerset_types.go`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook import names
-from webhook.lenient import at, obj
+from webhook.lenient import at, obj, objs, text
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
 _OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})
 # The kinds whose pods work together: none gets on before all run. One replica of a LeaderWorkerSet is such a group.
+_JOBSET, _LEADER_WORKER_SET, _RAY = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io", "ray.io"
 TOGETHER = frozenset(
     {
-        ("jobset.x-k8s.io", "JobSet"),
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+        (_JOBSET, "JobSet"),
+        (_LEADER_WORKER_SET, "LeaderWorkerSet"),
         *(("kubeflow.org", f"{framework}Job") for framework in ("JAX", "MPI", "Paddle", "PyTorch", "TF", "XGBoost")),
-        *(("ray.io", kind) for kind in ("RayCluster", "RayJob")),
+        *((_RAY, kind) for kind in ("RayCluster", "RayJob")),
     }
 )
 _SUBMITTERS = frozenset({"spec.submitterPodTemplate"})  # of a RayJob: it may wait for the cluster
@@ -60,12 +67,14 @@ class Gang:
         minimum: so many pods, of any role.
         roles: in order.
         replicas: the pods of all roles.
+        certain: whether its pods need each other; else they may.
         counts_roles: each role must reach its own minimum: Volcano drops these where the gang needs fewer pods in all.
     """
 
     path: str
     minimum: int
     roles: tuple[GangRole, ...]
+    certain: bool = True
     replicas: int = field(init=False)
     counts_roles: bool = field(init=False)
 
@@ -131,11 +140,13 @@ def read_gang(group: str, kind: str, raw: Mapping[str, Any], roles: tuple[GangRo
     return Gang("spec.minAvailable", minimum_of_job or sum(role.minimum for role in roles), roles)
 
 
-def read_group(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable[str]) -> Gang | None:
-    """The pods of a workload that must all run, though Volcano may start them one by one.
+def read_groups(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable[str]) -> list[Gang]:
+    """The pods of a workload that must run at the same time, though Volcano may start them one by one.
 
-    Those are the pods of a distributed training, of a Ray cluster, of one replica of a LeaderWorkerSet, of a JobSet and of an
-    indexed Job. Whether its controller makes a PodGroup depends on its own settings, which are not known here.
+    Those are the pods of a distributed training, of a Ray cluster, of a replica of a LeaderWorkerSet, and of the Jobs of a
+    JobSet that wait for the end of the same others. It is not certain of the pods of an indexed Job, nor of the replicas of a
+    LeaderWorkerSet, which may hold each other up. Whether the controller makes a PodGroup depends on its own settings, which
+    are not known here.
 
     Args:
         group: of the workload's API.
@@ -144,47 +155,112 @@ def read_group(group: str, kind: str, raw: Mapping[str, Any], templates: Iterabl
         templates: the paths of its pod templates.
 
     Returns:
-        All pods, as a gang at the field that counts them; None for other kinds, a single pod, and malformed numbers.
+        Each as a gang at the field that counts most of its pods; none for other kinds, single pods, and malformed numbers.
     """
-    indexed = (group, kind) == JOB and at(raw, "spec", "completionMode") == "Indexed"
-    if not indexed and (group, kind) not in TOGETHER:
-        return None
-    roles = []
-    for template in templates:
-        if template in _SUBMITTERS:
-            continue
-        replicas = _pods_of(template, raw)
-        if replicas is None:
-            return None
-        name = template.removesuffix(".template").rpartition(".")[2]
-        roles.append(GangRole(name, template, replicas, replicas))
-    largest = max(roles, key=lambda role: role.replicas, default=None)
-    if largest is None or sum([role.replicas for role in roles]) < 2:
-        return None
-    return Gang(largest.template.removesuffix(".template"), sum([role.replicas for role in roles]), tuple(roles))
+    is_job = (group, kind) == JOB
+    if not (is_job and at(raw, "spec", "completionMode") == "Indexed") and (group, kind) not in TOGETHER:
+        return []
+    found = [_read_role(group, raw, template) for template in templates if template not in _SUBMITTERS]
+    roles = [role for role in found if role is not None]
+    if not roles or len(roles) < len(found):
+        return []
+    if group == "kubeflow.org":
+        return _groups([_group(roles, _least_of_training(raw))])
+    if group == _JOBSET:
+        stage_of = _stages(objs(raw, "spec", "replicatedJobs"))
+        stages: dict[int, list[GangRole]] = {}
+        for role in roles:
+            stages.setdefault(stage_of.get(role.name, 0), []).append(role)
+        return _groups(map(_group, stages.values()))
+    replicas = _count(at(raw, "spec", "replicas"), 1) if group == _LEADER_WORKER_SET else 1
+    one = _group(roles)
+    if not replicas or replicas == 1 or one.minimum < 2:
+        return _groups([replace(one, certain=not is_job)])
+    every = [replace(role, replicas=role.replicas * replicas, minimum=role.minimum * replicas) for role in roles]
+    return _groups([one, replace(_group(every), path="spec.replicas", certain=False)])
 
 
-def _pods_of(template: str, raw: Mapping[str, Any]) -> int | None:
-    """How many pods are made of a template at a time; None if that cannot be read."""
-    *above, last = [int(step) if step.isdecimal() else step for step in _STEP.findall(template)]
+def _group(roles: Sequence[GangRole], least: int = _MAX_INT32) -> Gang:
+    """All pods of some roles, or fewer."""
+    largest = max(roles, key=lambda role: role.replicas)
+    return Gang(
+        largest.template.removesuffix(".template"), min(sum([role.minimum for role in roles]), least), tuple(roles)
+    )
+
+
+def _groups(gangs: Iterable[Gang]) -> list[Gang]:
+    return [gang for gang in gangs if gang.minimum > 1]
+
+
+def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | None:
+    """The pods that are made of a template; None if a field on the way is malformed."""
+    *above, last = _STEP.findall(template)
     holders: list[Any] = [raw]
     for step in above:
         here = holders[-1]
-        holders.append(here[step] if isinstance(here, list) and isinstance(step, int) else obj(here).get(str(step)))
+        holders.append(here[int(step)] if isinstance(here, list) else obj(here).get(step))
     holder = holders[-1]
     if not isinstance(holder, dict):
         return None
-    if last == "leaderTemplate":
-        return 1
-    if last == "workerTemplate":  # of a replica; the size counts its leader
+    around = obj(holders[-3:][0])
+    name, minimum = above[-1], None
+    if group == _JOBSET:  # Jobs that are alike, each with its pods
+        name, jobs, pods = text(around, "name"), _count(around.get("replicas"), 1), _parallel_pods(holder)
+        pods = None if jobs is None or pods is None else jobs * pods
+        minimum = pods if _is_parallel(holder) else jobs
+    elif group == _LEADER_WORKER_SET:  # the size counts the leader
         size = _count(holder.get("size"), 1)
-        return None if size is None else size - ("leaderTemplate" in holder)
-    if above[:2] == ["spec", "replicatedJobs"]:  # Jobs that are alike, each with its pods
-        jobs, pods = _count(holders[3].get("replicas"), 1), _parallel_pods(holder)
-        return None if jobs is None or pods is None else jobs * pods
-    if above == ["spec"]:
-        return _parallel_pods(holder)
-    return _count(holder.get("replicas"), 1)
+        name = last.removesuffix("Template")
+        pods = 1 if last == "leaderTemplate" else None if size is None else max(size - ("leaderTemplate" in holder), 0)
+    elif group == _RAY:
+        name = text(holder, "groupName") or name
+        pods, minimum = (1, 1) if above[-1] == "headGroupSpec" else _ray_workers(holder, around)
+    elif group == JOB[0]:
+        pods = _parallel_pods(holder)
+        minimum = pods if _is_parallel(holder) else 1
+    else:
+        pods = _count(holder.get("replicas"), 1)
+    if pods is None:
+        return None
+    return GangRole(name, template, pods, pods if minimum is None else minimum)
+
+
+def _ray_workers(workers: Mapping[str, Any], cluster: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The pods of a group of workers, and how many of them the cluster keeps at least."""
+    least, most = _count(workers.get("minReplicas"), 0), _count(workers.get("maxReplicas"), _MAX_INT32)
+    replicas, hosts = _count(workers.get("replicas"), 0), _count(workers.get("numOfHosts"), 1)
+    if least is None or most is None or replicas is None or hosts is None:
+        return None, None
+    if workers.get("suspend") is True:
+        return 0, 0
+    wanted = least if replicas < least else min(replicas, most)
+    return wanted * hosts, min(least, wanted) * hosts if cluster.get("enableInTreeAutoscaling") is True else None
+
+
+def _least_of_training(raw: Mapping[str, Any]) -> int:
+    """With so many pods a training job starts, if it says so."""
+    said = (
+        at(raw, "spec", "runPolicy", "schedulingPolicy", "minAvailable"),
+        at(raw, "spec", "elasticPolicy", "minReplicas"),
+    )
+    return min([_count(each, None) or _MAX_INT32 for each in said])
+
+
+def _stages(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, int]:
+    """A number for each Job of a JobSet, equal for those that wait for the end of the same others.
+
+    A Job waits only for Jobs before it: until they are complete, or until they are ready, when both exist.
+    """
+    found: dict[str, int] = {}
+    numbers: dict[frozenset[str | int], int] = {}
+    for job in jobs:
+        others = objs(job, "dependsOn")
+        ended = {text(other, "name") for other in others if other.get("status") == "Complete"}
+        stages = {found.get(text(other, "name"), 0) for other in others if other.get("status") != "Complete"} - {0}
+        if ended or len(stages) > 1:
+            stages = {numbers.setdefault(frozenset(ended | stages), len(numbers) + 1)}
+        found[text(job, "name")] = max(stages, default=0)
+    return found
 
 
 def _roles_of_tasks(tasks: list[Any]) -> Iterator[GangRole]:
@@ -227,6 +303,11 @@ def group_min_member(raw: Mapping[str, Any]) -> int:
     if not isinstance(text, str) or not text.removeprefix("+").isascii() or not text.removeprefix("+").isdigit():
         return 1
     return found if len(text) < 12 and (found := int(text)) <= _MAX_INT32 else 1
+
+
+def _is_parallel(spec: Mapping[str, Any]) -> bool:
+    """Whether a batch Job runs all its pods at a time; else some run after others."""
+    return _count(spec.get("completions"), 0) in (0, _parallel_pods(spec))
 
 
 def _parallel_pods(spec: Mapping[str, Any]) -> int | None:

@@ -12,7 +12,7 @@ from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
 from webhook.lenient import at, obj, text
-from webhook.pod.gangs import Gang, GangRole, read_gang, read_group, read_roles
+from webhook.pod.gangs import Gang, GangRole, read_gang, read_groups, read_roles
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.context import Context
@@ -66,23 +66,28 @@ class Workload:
     @computed_once
     def roles(self) -> tuple[GangRole, ...]:
         """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
-        schedulers = self.context.cluster.policy.scheduler_names
-        return tuple(
+        return tuple([role for role in self._written_roles if role.template in self.pods and self._is_volcanos(role)])
+
+    def _is_volcanos(self, role: GangRole) -> bool:
+        return self.pods[role.template].view.scheduler in self.context.cluster.policy.scheduler_names
+
+    def _is_judged(self, gang: Gang) -> bool:
+        """Whether all pods were reviewed, and those that request devices go to Volcano's scheduler."""
+        return all(
             [
-                role
-                for role in self._written_roles
-                if role.template in self.pods and self.pods[role.template].view.scheduler in schedulers
+                role.template in self.pods and (self._is_volcanos(role) or not self.pods[role.template].requested)
+                for role in gang.roles
             ]
         )
 
     @computed_once
     def gang(self) -> Gang | None:
-        """The gang; None if the pods start one by one, some go to another scheduler, or some were not reviewed."""
+        """The gang; None if its pods start one by one, go to another scheduler with devices, or were not all reviewed."""
         conf = self.context.cluster.target.scheduler
         if conf is not None and not conf.starts_gangs:
             return None
         gang = read_gang(self.group, self.kind, self.raw, self._written_roles)
-        return gang if gang is not None and self.requests_devices and gang.roles == self.roles else None
+        return gang if gang is not None and self.requests_devices and self._is_judged(gang) else None
 
     @computed_once
     def queue(self) -> ChosenQueue | None:
@@ -106,15 +111,13 @@ class Workload:
         return self._judged(self.gang)
 
     @computed_once
-    def judged_group(self) -> JudgedGang | None:
-        """The verdict on the pods that must all run though they are no gang here; None as in `judged`."""
+    def group_too_large(self) -> JudgedGang | None:
+        """The first pods that must all run, though they are no gang here, and which never do; else None."""
         if self.gang is not None or not self.pods:
             return None
-        group = read_group(self.group, self.kind, self.raw, self.pods)
-        schedulers = self.context.cluster.policy.scheduler_names
-        if group is None or any([self.pods[role.template].view.scheduler not in schedulers for role in group.roles]):
-            return None
-        return self._judged(group)
+        groups = read_groups(self.group, self.kind, self.raw, self.pods)
+        judged = (self._judged(group) for group in groups if self._is_judged(group))
+        return next((one for one in judged if one is not None and isinstance(one.verdict, NeverStarts)), None)
 
     def judge_replicas(self, pods: int) -> GangVerdict | None:
         """The verdict on so many pods of the only template, at the same time; None as in `judged`."""

@@ -16,7 +16,7 @@ from webhook.errors import ConfigError
 from webhook.lenient import obj
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import LiveObjects, read_node_status
-from webhook.pod.gangs import read_group
+from webhook.pod.gangs import read_groups
 from webhook.pod.templates import read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
@@ -143,7 +143,7 @@ WORKS["Job"] = INDEXED | {
     "spec": {
         "completionMode": "Indexed",
         "parallelism": 2,
-        "completions": 4,
+        "completions": 2,
         "template": WORKS["PyTorchJob"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"],
     }
 }
@@ -163,7 +163,7 @@ def created(raw):
         labels |= {names.LEADER_WORKER_SET: name, names.LEADER_WORKER_SET_REPLICA: "0"}
     elif kind == "Job":
         annotations[names.JOB_INDEX] = "0"
-    for number, role in enumerate(read_group(*key, raw, templates).roles):
+    for number, role in enumerate(read_groups(*key, raw, templates)[0].roles):
         for index in range(role.replicas):
             found = copy.deepcopy(templates[role.template])
             of_pod = {"namespace": "default", "name": f"{name}-{number}-{index}", "ownerReferences": [owner]}

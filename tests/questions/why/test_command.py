@@ -325,14 +325,18 @@ def test_devices_of_resource_claims_are_not_judged(run, write, pods):
     assert f"  note  {sentence}" in run("why", *SETTINGS, "--pods", pods, "-f", path).out
 
 
-@pytest.mark.parametrize("replicas, verdict", [(1, "fits-now"), (2, "fits-now"), (400, "never")])
+@pytest.mark.parametrize("replicas, verdict", [((0, 1), "fits-now"), ((1, 1), "fits-now"), ((1, 399), "never")])
 def test_the_pods_of_a_distributed_job_are_asked_for_together(run, write, pods, replicas, verdict):
-    worker = {"replicas": replicas, "template": {"spec": pod(limits=vgpus(1, 1000, 10))["spec"]}}
+    template = {"spec": pod(limits=vgpus(1, 1000, 10))["spec"]}
+    roles = {
+        role: {"replicas": count, "template": template}
+        for role, count in zip(("Master", "Worker"), replicas, strict=True)
+    }
     raw = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}}
-    job = write("j.yaml", raw | {"spec": {"pytorchReplicaSpecs": {"Worker": worker}}})
+    job = write("j.yaml", raw | {"spec": {"pytorchReplicaSpecs": roles}})
     (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", job, "-o", "json").lines
-    gang = {"minimum": replicas, "started": 0, "waiting": replicas, "atOnce": False}
-    assert (answer["verdict"], answer["gang"]) == (verdict, gang if replicas > 1 else None)
+    gang = {"minimum": sum(replicas), "started": 0, "waiting": sum(replicas), "atOnce": False}
+    assert (answer["verdict"], answer["gang"]) == (verdict, gang if sum(replicas) > 1 else None)
     if verdict == "never":
         assert answer["summary"].startswith(
             "400 pods work together: 400 more must fit at once, but the empty fleet has room"

@@ -17,7 +17,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.vgpu.cycle import GangRequest, lay_out
 from webhook.devices.vgpu.feasibility import judge
-from webhook.devices.vgpu.gang import Starts, judge_gang
+from webhook.devices.vgpu.gang import NeverStarts, Starts, judge_gang
 from webhook.devices.vgpu.slices import Need
 from webhook.inputs.documents import Document
 from webhook.live.cluster import LiveCluster
@@ -197,9 +197,9 @@ def test_a_reserved_card_is_one_whose_slices_are_all_taken(cards, wanted, rules)
     assert verdict(cards, rules) is verdict(capped, 0)
 
 
-def matching(pods, rules):
+def matching(pods, rules, memory=4):
     """A role of pods with a slice each that match some rules."""
-    made = role([Need(1, 4, 0)], pods)
+    made = role([Need(1, memory, 0)], pods)
     constraints = made.request.constraints._replace(rules=rules)
     return replace(made, request=replace(made.request, constraints=constraints))
 
@@ -222,5 +222,10 @@ def test_pods_of_a_gang_are_laid_out_on_cards_of_their_own(roles, cards, placed)
 
 def test_roles_that_share_a_rule_are_not_said_to_start_in_another_order():
     """Whether they have cards enough together is not judged, and no order of the pods would help them."""
-    gang = GangRequest((matching(2, 0b1), matching(2, 0b1)), 4, by_index=True)
+    gang = GangRequest((matching(2, 0b1), matching(2, 0b1, memory=5)), 4, by_index=True)
     assert judge_gang(gang, fleet_of(([T4] * 3, 1)), SearchBudget()) == Starts()
+
+
+def test_equal_pods_of_two_roles_are_counted_as_one():
+    gang = GangRequest((matching(2, 0b1), matching(2, 0b1)), 4, by_index=True)
+    assert judge_gang(gang, fleet_of(([T4] * 3, 1)), SearchBudget()) == NeverStarts(None, 3)

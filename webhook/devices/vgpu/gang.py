@@ -8,7 +8,7 @@ cycle are accounted on the same cards, one after the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from webhook.devices.budget import SearchBudget
@@ -113,7 +113,7 @@ def judge_gang(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> Gan
     if most < gang.minimum:
         return NeverStarts(None, most)
     if len(known) > 1:
-        return _judge_together(gang, fleet, budget)
+        return _judge_alike(gang, fleet, budget) or _judge_together(gang, fleet, budget)
     placed = known[0].placed
     return StartsTightly(placed) if placed < gang.roles[0].needed else Starts()
 
@@ -218,6 +218,27 @@ def _places(candidate: Candidate, role: RoleRequest, pods: int, budget: SearchBu
 # --- several roles together -----------------------------------------------------------------------------------------
 
 
+def _judge_alike(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict | None:
+    """Judge roles whose pods are alike as one; None if all differ."""
+    alike: dict[object, RoleRequest] = {}
+    for role in gang.roles:
+        pod = role.request
+        key = pod.needs, tuple(pod.totals.items()), pod.constraints, pod.policies, role.spread
+        one = alike.get(key, replace(role, needed=0, replicas=0))
+        alike[key] = replace(one, needed=one.needed + role.needed, replicas=one.replicas + role.replicas)
+    if len(alike) == len(gang.roles):
+        return None
+    verdict = judge_gang(replace(gang, roles=tuple(alike.values())), fleet, budget)
+    match verdict:
+        case NeverStarts(role=int()) if len(alike) > 1:
+            return NeverStarts(None, None)  # no role is too large alone
+        case NeverStarts():
+            return NeverStarts(None, verdict.most)
+        case StartsTightly():
+            return StartsTightly(None)
+    return verdict
+
+
 def _judge_together(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:
     """Judge several roles, for each of which alone there is room."""
     if not _totals_suffice(gang, fleet):
@@ -251,12 +272,21 @@ def _is_searchable(gang: GangRequest) -> bool:
 
 
 def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: SearchBudget) -> bool | None:
-    """Fill node after node with every combination of pods that is part of no larger one; None if the budget runs out."""
+    """Fill node after node with every combination of pods that is part of no larger one; None if that is not known.
+
+    On nodes with MIG the order of the pods matters: there, each role counts as if it were alone.
+    """
     targets = gang.targets
     reached: set[Vector] = {(0,) * len(targets)}
+    exact = True
     for candidate, count in nodes:
-        found = _largest_combinations(candidate, gang, budget)
-        if found is None:
+        if any(card.geometries is not None for card, _ in candidate.kinds):
+            alone = [_pods_on(candidate, role, budget) for role in gang.roles]
+            found = [tuple([most for most, _ in filter(None, alone)])]
+            exact = exact and sum(map(bool, found[0])) < 2
+        else:
+            found = _largest_combinations(candidate, gang, budget)
+        if budget.left < 0 or len(found[0]) < len(targets):
             return None
         for _ in range(count):
             if not budget.spend(len(reached) * len(found)):
@@ -271,17 +301,12 @@ def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: 
                 break
             reached = after
         if any(gang.starts(state) for state in reached):
-            return True
+            return exact or None
     return False
 
 
-def _largest_combinations(candidate: Candidate, gang: GangRequest, budget: SearchBudget) -> list[Vector] | None:
-    """The pods of each role that one empty node holds together, those combinations that are part of no other.
-
-    None if the budget ran out, or the order of the pods matters (MIG).
-    """
-    if any(card.geometries is not None for card, _ in candidate.kinds):
-        return None
+def _largest_combinations(candidate: Candidate, gang: GangRequest, budget: SearchBudget) -> list[Vector]:
+    """The pods of each role that one empty node without MIG holds together, those combinations that are part of no other."""
     found: list[Vector] = [()]
     for target in gang.targets:
         last = len(found[0]) + 1 == len(gang.roles)
@@ -290,7 +315,7 @@ def _largest_combinations(candidate: Candidate, gang: GangRequest, budget: Searc
             most = _largest(target, partial(_holds, candidate, gang, budget, vector))
             longer += [(*vector, pods) for pods in ([most] if last else range(most + 1))]
         found = longer
-    return _largest_of(found) if budget.left >= 0 else None
+    return _largest_of(found)
 
 
 def _holds(candidate: Candidate, gang: GangRequest, budget: SearchBudget, before: Vector, pods: int) -> bool:

@@ -278,9 +278,7 @@ class _Judged:
             ),
             None,
         )
-        rules = snapshot.target.rules_of(self._pod.view.labels)
-        self.alike = request_content(self._pod), rules, group is not None and group.queue
-
+        self.alike = request_content(self._pod), group is not None and group.queue
         self.unserved = next(self._unserved(live), None)
 
     def _unserved(self, live: LiveCluster) -> Iterator[_Try]:

@@ -1,7 +1,7 @@
 """Pods that start or work together: how many of them wait, and what keeps them from starting though each of them might."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -12,9 +12,10 @@ from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.document_review import Reviewed
 from webhook.live.cluster import LiveCluster
-from webhook.pod.gangs import Gang, read_gang, read_group, read_roles
-from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict
-from webhook.questions.why.subject import WaitingObject, members, request_content, scheduler_context
+from webhook.pod.gangs import Gang, read_gang, read_groups, read_roles
+from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, rank
+from webhook.questions.why.subject import WaitingObject, members, pods_of, request_content, scheduler_context
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 
 MAX_MEMBERS = 10_000  # pods of a gang that are read
@@ -58,42 +59,50 @@ def gang_of(
     if subject.group is not None:
         if not at_once:
             return None, []
-        minimum, started = subject.group.minimum, subject.started
-        counts = _counts(subject.waiting, answers, reviewed, live)
-        waiting = len(subject.waiting)
-        others = waiting - sum(counts)
-    else:
-        planned = _planned(reviewed) if at_once else None
-        at_once = planned is not None
-        if planned is None and not subject.exists:
-            request = reviewed.request
-            planned = read_group(request.group, request.kind, request.object or {}, [one.path for one in answers])
-        if planned is None:
-            return None, []
-        minimum, started, waiting = planned.minimum, 0, planned.replicas
-        by_path = {role.template: role.replicas for role in planned.roles}
-        counts = [by_path.get(answer.path, 0) for answer in answers]
-        others = waiting - sum(counts)
-    if minimum <= 1:
-        return None, []
-    gang = WaitingGang(minimum, started, waiting, at_once)
-    missing = minimum - started
-    if missing > waiting:
-        message = (
-            f"{minimum} pods start together, but only {waiting + started} exist; the scheduler waits for the others"
+        gang = WaitingGang(subject.group.minimum, subject.started, len(subject.waiting))
+        return _judged(gang, _counts(subject.waiting, answers, reviewed, live), answers, live)
+    request: Request = reviewed.request
+    key, raw = (request.group, request.kind), request.object or {}
+    pods = dict(pods_of(subject, reviewed, live))
+    planned = read_gang(*key, raw, read_roles(*key, raw)) if at_once else None
+    groups = [] if subject.exists else [group for group in read_groups(*key, raw, pods) if group.certain]
+    found = [
+        _judged(
+            WaitingGang(group.minimum, 0, group.replicas, at_once=planned is not None),
+            _counts_of(group, pods, answers),
+            answers,
+            live,
         )
+        for group in (groups if planned is None else [planned])
+    ]
+    return max(found, key=lambda each: [rank(reason.verdict) for reason in each[1]], default=(None, []))
+
+
+def _judged(
+    gang: WaitingGang, counts: Sequence[int], answers: Sequence[PodAnswer], live: LiveCluster
+) -> tuple[WaitingGang | None, list[WaitReason]]:
+    """A gang with so many pods like each of the explained ones; the others need no devices."""
+    if gang.minimum <= 1:
+        return None, []
+    missing = gang.minimum - gang.started
+    if missing > gang.waiting:
+        exist = gang.waiting + gang.started
+        message = f"{gang.minimum} pods start together, but only {exist} exist; the scheduler waits for the others"
         return gang, [WaitReason(reason="gang", message=message, verdict=WaitVerdict.NOT_NOW)]
     roles = [_Role(answer, count) for answer, count in zip(answers, counts, strict=True) if count]
-    needed = missing - others
+    needed = missing - gang.waiting + sum(counts)
     if needed <= 1 or not roles:
         return gang, []
     return gang, list(_together(roles, needed, gang, live))
 
 
-def _planned(reviewed: Reviewed) -> Gang | None:
-    request: Request = reviewed.request
-    raw = request.object or {}
-    return read_gang(request.group, request.kind, raw, read_roles(request.group, request.kind, raw))
+def _counts_of(gang: Gang, pods: Mapping[str, ReviewedPod], answers: Sequence[PodAnswer]) -> list[int]:
+    """How many pods of a planned gang are like each of the explained ones."""
+    found: Counter[object] = Counter()
+    for role in gang.roles:
+        if role.template in pods:
+            found[request_content(pods[role.template])] += role.replicas
+    return [found[request_content(answer.pod)] for answer in answers]
 
 
 def _counts(

@@ -90,4 +90,5 @@ def request_content(pod: ReviewedPod) -> object:
     """Equal for pods that get the same verdict from every engine."""
     amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
     author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
-    return amounts, author, tuple(pod.others), pod.view.selector, repr(pod.view.spec.get("tolerations"))
+    rules = pod.context.cluster.target.rules_of(pod.view.labels)
+    return amounts, author, tuple(pod.others), pod.view.selector, repr(pod.view.spec.get("tolerations")), rules
