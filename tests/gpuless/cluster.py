@@ -14,13 +14,15 @@ from tests.e2e.changes import DEVICE_CONFIG
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import config_map, service_account
 from tests.e2e.process import Daemon
-from tests.e2e.volcano.scheduler import CONF, PERIOD, Volcano, touch_nodes
+from tests.e2e.volcano.scheduler import CONF as ALLOCATE
+from tests.e2e.volcano.scheduler import PERIOD, Volcano, touch_nodes
 from tests.gpuless.assets import find_assets, memory_units
 from tests.gpuless.images import TAG, WEBHOOK, webhook_image
 from tests.gpuless.namespace import API_ADDRESS
 from tests.gpuless.node import DEVICE_PLUGIN, Node
 from tests.server.program import free_port
 
+CONF = ALLOCATE.replace('"allocate"', '"allocate, backfill"')  # which places pods without requests
 NAME = "vgpu-webhook"  # of the release, its namespace and its Deployment
 WEBHOOK_SECONDS = 180
 WAIT: dict[str, Any] = {"wait": "watcher", "timeout": WEBHOOK_SECONDS}  # options of Helm: until all pods are ready

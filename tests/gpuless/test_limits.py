@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, pod, pods
-from tests.e2e.volcano.scheduler import CONF
+from tests.gpuless.cluster import CONF
 from tests.gpuless.conftest import start
 from tests.gpuless.images import BUSYBOX
 from tests.server.program import until

@@ -1,12 +1,16 @@
 """The engine answers to the pods of `make life` what the scenarios say, and they cover the rules; no cluster is needed."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
+from tests.e2e.volcano.scheduler import established
 from tests.gpuless import life
 from tests.gpuless.assets import MEMORY_FACTOR
+from tests.gpuless.cluster import CONF
 from tests.reviewing import CONFIG, request, snapshot
 from webhook.document_review import review_document
 from webhook.inputs.documents import Document
@@ -79,9 +83,61 @@ def test_the_engine_answers_as_on_the_cluster(scenario: dict[str, Any]):
     assert set(scenario.get("file", ())) <= in_file
 
 
+def seen(expected: dict[str, Any]) -> life.Seen:
+    """What a run of `make life` sees where reality is as a part of a scenario says."""
+    if "refused" in expected:
+        return life.Seen("Refused", expected["refused"])
+    values = {name: value for name, value in expected.get("env", {}).items() if value is not None}
+    return life.Seen(expected["phase"], expected.get("message", ""), environment=values)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["title"])
+def test_a_row_of_the_table_says_what_the_scenario_does(scenario: dict[str, Any]):
+    answer = scenario["webhook"]
+    refused = {"refused": "denied the request"} if "refuses" in answer else answer if "refused" in answer else None
+    line = life.row(scenario, seen(scenario["without"]), seen(scenario.get("then") or refused or {"phase": "Running"}))
+    page = re.sub(f", ({life.WHY})", "", life.PAGE.read_text())  # the scenario does not have all of the message
+    line = re.sub(f", ({life.WHY})", "", line)
+    if f"\n| {scenario['title']} |" in page:
+        assert line in page.splitlines()
+    assert life.with_row(page, scenario["title"], line).count(f"\n{line}\n") == 1
+
+
+def test_the_rows_of_other_scenarios_stay():
+    page = life.PAGE.read_text()
+    first, second = SCENARIOS[0]["title"], SCENARIOS[1]["title"]
+    changed = life.with_row(page, second, f"| {second} | anew |")
+    assert changed != page
+    old, new = page.splitlines(), changed.splitlines()
+    assert [line for line in old if not line.startswith(f"| {second} |")] == [
+        line for line in new if "anew" not in line
+    ]
+    at = [number for number, line in enumerate(new) if line.startswith(f"| {first} |")]
+    assert [new[number + 1] for number in at] == [f"| {second} | anew |"]
+
+
 def test_every_repair_and_every_rule_that_refuses_has_a_scenario():
     shown = {rule for scenario in SCENARIOS for rules in scenario["webhook"].values() for rule in rules}
     shown |= {scenario["rule"] for scenario in SCENARIOS if "rule" in scenario}
     rules = {rule.id for rule in MUTATIONS} | {rule.id for rule in VALIDATIONS if rule.level is Level.DENY}
     assert rules - shown == WITHOUT.keys()
     assert len(SCENARIOS) >= 45
+
+
+def test_pods_without_requests_are_placed():
+    """Volcano does so in the action `backfill`."""
+    assert yaml.safe_load(CONF)["actions"] == "allocate, backfill"
+
+
+@pytest.mark.parametrize(
+    "status, expected",
+    [
+        ({}, False),
+        ({"status": {"conditions": None}}, False),
+        ({"status": {"conditions": [{"type": "NamesAccepted", "status": "True"}]}}, False),
+        ({"status": {"conditions": [{"type": "Established", "status": "False"}]}}, False),
+        ({"status": {"conditions": [{"type": "Established", "status": "True"}]}}, True),
+    ],
+)
+def test_a_crd_that_has_no_conditions_yet_is_waited_for(status: dict[str, Any], expected: bool):
+    assert established(status) is expected

@@ -23,6 +23,7 @@ from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
 from tests.parts.compiled import VOLCANO
 from tests.reviewing import CONFIG
+from tests.server.program import until
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.scheduler import parse_scheduler_conf
@@ -36,6 +37,7 @@ SOON = 4 * NEVER  # for pods that must be bound; most need two cycles
 JOB_SECONDS = 1.0  # until the controllers have created the pods of a job
 START_SECONDS = 60.0
 NAMESPACE = "default"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PAGE = Path(os.environ.get("PROOF_PAGE") or DOCS / "proof.md")
 SEED = int(os.environ.get("PROOF_SEED", "1"))
 
@@ -92,6 +94,12 @@ def report(part: str, of: str, counts: Counter[str], differences: list[Any]) -> 
     assert not differences
 
 
+def established(crd: dict[str, Any]) -> bool:
+    """Whether the API server serves a CRD; one that was just created has no status, which `kubectl wait` takes for an error."""
+    conditions = crd.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
 class Volcano:
     """Running scheduler and controllers; `close` stops both."""
 
@@ -116,8 +124,8 @@ class Volcano:
         binaries = binaries or assets()
         assert binaries is not None, ASSETS_HELP
         cluster.apply(*(yaml.safe_load(file.read_text()) for file in sorted((binaries / "crd").glob("*.yaml"))))
-        established = cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        assert established.returncode == 0, established.stderr
+        with cluster.api() as api:
+            until(lambda: all(map(established, api.get(CRDS).body["items"])), START_SECONDS)
         queue = {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "Queue",
