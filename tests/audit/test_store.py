@@ -49,7 +49,14 @@ decisions = st.builds(
     st.integers(0, len(SAMPLE) - 1),
     st.integers(-200, 200),
     st.fixed_dictionaries(
-        {"namespace": texts, "user": texts, "name": texts, "findings": findings, "allowed": st.booleans()},
+        {
+            "namespace": texts,
+            "user": texts,
+            "name": texts,
+            "findings": findings,
+            "repairs": st.lists(texts, max_size=2).map(tuple),
+            "allowed": st.booleans(),
+        },
     ),
 )
 times = st.none() | st.integers(-200, 200).map(lambda minutes: SAMPLE[0].time + timedelta(minutes=minutes))

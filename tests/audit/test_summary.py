@@ -78,8 +78,12 @@ def test_the_summary_of_the_sample_has_all_counts():
     assert dict(found.endpoints) == {"mutate": 8, "validate": 8}
     assert found.rules["card-count"] == Count(4, refused=4)
     assert found.rules["host-access"] == Count(1, warned=1)
-    assert found.namespaces == {"team-vision": Count(10, refused=4), "team-speech": Count(6, warned=1)}
-    assert found.users["ben@example.org"] == Count(4, warned=1)
+    assert found.namespaces == {
+        "team-vision": Count(10, refused=4, repaired=5),
+        "team-speech": Count(6, warned=1, repaired=3),
+    }
+    assert found.rules["toleration"] == Count(8, repaired=8)
+    assert found.users["ben@example.org"] == Count(4, warned=1, repaired=2)
     assert found.refused[RefusalKey("card-count", "team-vision", "system:serviceaccount:team-vision:runner")] == 3
     assert found.refusals_of.counts("card-count") == [1, 3]
     assert found.refusals_in.counts("team-vision") == [1, 3]
@@ -100,7 +104,7 @@ def test_decisions_that_are_not_enforced_are_counted_separately(enforcement: Enf
     assert dict(found.words) == {word: count for word, count in expected.items() if count}
     assert found.rules["card-count"] == Count(4, would_be_refused=4)
     assert found.rules["host-access"] == Count(1, warned=warned, audited=1 - warned)
-    assert found.namespaces["team-vision"] == Count(10, would_be_refused=4)
+    assert found.namespaces["team-vision"] == Count(10, would_be_refused=4, repaired=5)
     runner = "system:serviceaccount:team-vision:runner"
     assert found.refused[RefusalKey("card-count", "team-vision", runner, enforced=False)] == 3
     assert all(not who.enforced for who in found.refused)

@@ -1,10 +1,9 @@
 """One line of the audit log as a value."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 import orjson
 from pydantic import BeforeValidator, ConfigDict, StrictBool, StrictInt, TypeAdapter
@@ -18,8 +17,11 @@ ENDPOINTS: tuple[str, ...] = get_args(Endpoint)
 
 MAX_DEPTH = 200  # brackets in a line whose nesting need not be checked
 
+REPAIR: Final = "repair"
+Effect = Level | Literal["repair"]  # of a rule in a decision: the worst level of its findings, or that it repaired
+
 _ID = re.compile(r"[0-9a-f]{12}")
-_SEVERITY = {Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
+_SEVERITY: dict[Effect, int] = {REPAIR: 0, Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
 
 
 def is_id(text: str) -> bool:
@@ -32,7 +34,7 @@ class DecisionGroup(NamedTuple):
 
     Attributes:
         endpoint, dry_run, namespace, user, allowed, enforcement, word: as the decision has them.
-        levels: each rule with a finding, in order, with the worst level of its findings.
+        effects: each rule that found or repaired something, in order.
     """
 
     endpoint: str
@@ -42,7 +44,7 @@ class DecisionGroup(NamedTuple):
     allowed: bool
     enforcement: Enforcement
     word: str
-    levels: tuple[tuple[str, Level], ...]
+    effects: tuple[tuple[str, Effect], ...]
 
 
 def _utc(text: str) -> datetime:
@@ -67,6 +69,7 @@ class Decision:
         allowed: the verdict.
         findings: of every level; those that deny refused only if enforcement is `enforce`.
         patch: the JSON patch; it was made only if enforcement is `enforce`.
+        repairs: the rules that made it, in order; none in lines of versions that did not record them.
         request: what is kept of the request.
         digests: of device config, policy and fleet.
         duration_us: in microseconds.
@@ -96,6 +99,7 @@ class Decision:
     duration_us: StrictInt
     client_verified: StrictBool = False
     enforcement: Enforcement = Enforcement.ENFORCE
+    repairs: tuple[str, ...] = ()
     exceptions: list[Any] = field(default_factory=list)
 
     @property
@@ -112,7 +116,6 @@ class Decision:
     @property
     def group(self) -> DecisionGroup:
         """The group in which it is counted."""
-        levels = tuple(worst_levels(self.findings).items()) if self.findings else ()
         return DecisionGroup(
             self.endpoint,
             self.dry_run,
@@ -121,8 +124,18 @@ class Decision:
             self.allowed,
             self.enforcement,
             str(self.word),
-            levels,
+            tuple(self.effects.items()),
         )
+
+    @property
+    def effects(self) -> dict[str, Effect]:
+        """Each rule that repaired or found something, in order."""
+        worst: dict[str, Effect] = dict.fromkeys(self.repairs, REPAIR)
+        for finding in self.findings:
+            before = worst.get(finding.rule)
+            if before is None or _SEVERITY[finding.level] > _SEVERITY[before]:
+                worst[finding.rule] = finding.level
+        return worst
 
     @property
     def changes(self) -> list[dict[str, Any]]:
@@ -136,17 +149,8 @@ class Decision:
 
 
 _DECISION = TypeAdapter(Decision)
+_OPTIONAL = ("repairs", "exceptions")  # a line has them only if there are any
 _KEYS = {each.name: to_camel(each.name) for each in fields(Decision)}  # of the audit line
-
-
-def worst_levels(findings: Iterable[Violation]) -> dict[str, Level]:
-    """Each rule with a finding, in order, with the worst level of its findings."""
-    worst: dict[str, Level] = {}
-    for finding in findings:
-        before = worst.get(finding.rule)
-        if before is None or _SEVERITY[finding.level] > _SEVERITY[before]:
-            worst[finding.rule] = finding.level
-    return worst
 
 
 def parse_decision(line: bytes) -> Decision | None:
@@ -171,7 +175,7 @@ def read_decision(record: Any) -> Decision | None:
 def to_record(decision: Decision) -> dict[str, Any]:
     """The audit line of a decision as it was."""
     record = {
-        key: getattr(decision, name) for name, key in _KEYS.items() if name != "exceptions" or decision.exceptions
+        key: getattr(decision, name) for name, key in _KEYS.items() if name not in _OPTIONAL or getattr(decision, name)
     }
     return record | {"time": spell_time(decision.time)}
 

@@ -77,7 +77,9 @@ class Filter(Parameters):
     outcome: Annotated[tuple[OutcomeWord, ...], Condition("word", "in")] = Field(
         default=(), max_length=MAX_GLOBS, description="The outcome; would-be: if the policy enforced."
     )
-    rule: Annotated[_Globs, Condition("findings", "has a rule")] = Field((), description="Findings of the rule.")
+    rule: Annotated[_Globs, Condition("effects", "has a rule")] = Field(
+        (), description="Findings or repairs of the rule."
+    )
     namespace: Annotated[_Globs, Condition("namespace", "matches")] = Field(
         (), description="The namespace of the request."
     )
@@ -145,5 +147,5 @@ _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": lambda found, wanted: found == wanted,
     "in": lambda found, wanted: found in wanted,
     "matches": _matches,
-    "has a rule": lambda found, wanted: any([_matches(finding.rule, wanted) for finding in found]),
+    "has a rule": lambda found, wanted: any([_matches(rule, wanted) for rule in found]),
 }

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from webhook.audit.filters import Condition, Filter
 from webhook.audit.tables import decisions
 
-NO_LEVELS = "[]"  # of a decision without findings
+NO_EFFECTS = "[]"  # of a decision in which no rule found or repaired anything
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -43,7 +43,7 @@ def matching(db: Connection, wanted: Filter) -> ColumnElement[bool]:
 
 
 def _condition(db: Connection, wanted: Condition) -> ColumnElement[bool]:
-    stored = decisions.c[{"time": "at", "findings": "levels"}.get(wanted.attribute, wanted.attribute)]
+    stored = decisions.c[{"time": "at"}.get(wanted.attribute, wanted.attribute)]
     value = wanted.value
     match wanted.operator:
         case ">=":
@@ -55,7 +55,7 @@ def _condition(db: Connection, wanted: Condition) -> ColumnElement[bool]:
         case "matches":
             return _any_glob(db, stored, value)
         case "has a rule":
-            return and_(stored != NO_LEVELS, _any_rule(db, stored, value))
+            return and_(stored != NO_EFFECTS, _any_rule(db, stored, value))
     return stored == (storable(value) if isinstance(value, str) else value)
 
 
@@ -84,9 +84,9 @@ def add_functions(db: sqlite3.Connection) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _finds(levels: str, glob: str) -> bool:
-    """Whether a rule of some findings matches."""
-    return any(fnmatchcase(rule, glob) for rule, _ in orjson.loads(levels))
+def _finds(effects: str, glob: str) -> bool:
+    """Whether one of some rules matches."""
+    return any(fnmatchcase(rule, glob) for rule, _ in orjson.loads(effects))
 
 
 def _any_glob(db: Connection, value: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
@@ -101,11 +101,11 @@ def _matches(db: Connection, value: ColumnElement[str], glob: str) -> ColumnElem
     return value.regexp_match(_regex(glob)) if "[" in glob else value.like(_like(glob))
 
 
-def _any_rule(db: Connection, levels: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
-    """Whether the rule of a finding matches one of some globs."""
+def _any_rule(db: Connection, effects: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a rule that found or repaired something matches one of some globs."""
     if is_sqlite(db):
-        return or_(false(), *[func.finds(levels, storable(glob), type_=Boolean) for glob in globs])
-    each = func.json_array_elements(cast(levels, JSON)).table_valued(column("value", JSON))
+        return or_(false(), *[func.finds(effects, storable(glob), type_=Boolean) for glob in globs])
+    each = func.json_array_elements(cast(effects, JSON)).table_valued(column("value", JSON))
     rule = each.c.value.op("->>", return_type=Text)(0)
     return select(each.c.value).where(_any_glob(db, rule, globs)).exists()
 

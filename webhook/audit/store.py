@@ -326,11 +326,11 @@ def _row(number: int, line: bytes, decision: Decision) -> dict[str, Any]:
         "at": to_micros(decision.time),
         "namespace": storable(group.namespace),
         "user": storable(group.user),
-        "levels": orjson.dumps([(storable(rule), level) for rule, level in group.levels]).decode(),
+        "effects": orjson.dumps([(storable(rule), effect) for rule, effect in group.effects]).decode(),
         "name": storable(decision.name),
         "id": storable(decision.id),
     }
-    texts = sum(len(row[name].encode()) for name in ("namespace", "user", "levels", "name", "id"))
+    texts = sum(len(row[name].encode()) for name in ("namespace", "user", "effects", "name", "id"))
     row["bytes"] = ROW_BYTES + len(line) + 2 * texts  # once in an index
     return row
 

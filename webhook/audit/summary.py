@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from webhook.audit.decision import Decision, DecisionGroup
+from webhook.audit.decision import REPAIR, Decision, DecisionGroup
 from webhook.rules.choices import Enforcement, Level
 
 MINUTE = 60
@@ -114,6 +114,7 @@ class Count:
         would_be_refused: how many were not refused only because the policy did not enforce.
         warned: how many had a warning.
         audited: how many were only recorded.
+        repaired: how many were repaired, or would have been if the policy enforced.
     """
 
     decisions: int = 0
@@ -121,6 +122,7 @@ class Count:
     would_be_refused: int = 0
     warned: int = 0
     audited: int = 0
+    repaired: int = 0
 
 
 @dataclass(slots=True)
@@ -133,7 +135,7 @@ class Summary:
         words: how many of each outcome, as `webhook.outcome.WORDS` has them.
         endpoints: how many at each.
         dry_runs: how many were dry runs.
-        rules: of each rule, the decisions with its findings, by their worst level.
+        rules: of each rule, the decisions in which it found something, by their worst level, or repaired.
         namespaces, users: of each, all its decisions; more than `MAX_KEYS` are put together as `OTHERS`.
         refused: decisions by rule, namespace, user, and whether the refusal was enforced.
         outcomes: over time, by outcome word.
@@ -172,8 +174,8 @@ class Summary:
             self.validated.add(group.word, decision.time)
         if not group.allowed:
             self.refusals_in.add(group.namespace, decision.time)
-            for rule, level in group.levels:
-                if level is Level.DENY:
+            for rule, effect in group.effects:
+                if effect is Level.DENY:
                     self.refusals_of.add(rule, decision.time)
 
     def extend(self, at: datetime) -> None:
@@ -193,26 +195,29 @@ class Summary:
         user = _count(self.users, group.user)
         namespace.decisions += times
         user.decisions += times
-        if group.levels or not group.allowed:
+        if group.effects or not group.allowed:
             self._found(group, times, (namespace, user))
 
     def _found(self, group: DecisionGroup, times: int, counts: tuple[Count, ...]) -> None:
         enforced = group.enforcement is Enforcement.ENFORCE
         warns = group.enforcement is not Enforcement.AUDIT
-        levels = [level for _, level in group.levels]
+        effects = [effect for _, effect in group.effects]
         for count in counts:
             count.refused += times * (not group.allowed)
-            count.would_be_refused += times * (Level.DENY in levels and not enforced)
-            count.warned += times * (warns and Level.WARN in levels)
-        for rule, level in group.levels:
+            count.would_be_refused += times * (Level.DENY in effects and not enforced)
+            count.warned += times * (warns and Level.WARN in effects)
+            count.repaired += times * (REPAIR in effects)
+        for rule, effect in group.effects:
             count = _count(self.rules, rule)
             count.decisions += times
-            if level is Level.DENY:
+            if effect is Level.DENY:
                 count.refused += times * enforced
                 count.would_be_refused += times * (not enforced)
                 self._denies(rule, group, times, enforced=enforced)
-            elif level is Level.WARN and warns:
+            elif effect is Level.WARN and warns:
                 count.warned += times
+            elif effect == REPAIR:
+                count.repaired += times
             else:
                 count.audited += times
 

@@ -5,9 +5,9 @@ from functools import lru_cache
 import orjson
 from sqlalchemy import Connection, case, func, select
 
-from webhook.audit.decision import DecisionGroup
+from webhook.audit.decision import REPAIR, DecisionGroup, Effect
 from webhook.audit.filters import Filter
-from webhook.audit.matching import NO_LEVELS, matching, to_moment
+from webhook.audit.matching import NO_EFFECTS, matching, to_moment
 from webhook.audit.summary import MINUTE, Summary, fitting_step
 from webhook.audit.tables import SECOND, decisions, group_columns
 from webhook.rules.choices import Enforcement, Level
@@ -25,8 +25,8 @@ def summarise(db: Connection, wanted: Filter) -> Summary:
     summary.first, summary.last = first, last
     for *values, count, _, _ in groups:
         group = DecisionGroup(*values)
-        enforcement, levels = Enforcement(group.enforcement), _levels(str(group.levels))
-        summary.count(group._replace(enforcement=enforcement, levels=levels), count)
+        enforcement, effects = Enforcement(group.enforcement), _effects(str(group.effects))
+        summary.count(group._replace(enforcement=enforcement, effects=effects), count)
     _count_over_time(db, wanted, summary)
     return summary
 
@@ -39,22 +39,22 @@ def _count_over_time(db: Connection, wanted: Filter, summary: Summary) -> None:
         "word": each.word,
         "allowed": each.allowed,
         "namespace": case((each.allowed, ""), else_=each.namespace),
-        "levels": case((each.allowed, NO_LEVELS), else_=each.levels),
+        "effects": case((each.allowed, NO_EFFECTS), else_=each.effects),
     }
     found = select(*[column.label(name) for name, column in columns.items()]).where(matching(db, wanted)).subquery()
     rows = db.execute(select(found, func.count()).group_by(*found.c))
-    for step, endpoint, word, allowed, namespace, levels, count in rows:
+    for step, endpoint, word, allowed, namespace, effects, count in rows:
         at = to_moment(step * length)
         summary.outcomes.add(word, at, count)
         if endpoint == "validate":
             summary.validated.add(word, at, count)
         if not allowed:
             summary.refusals_in.add(namespace, at, count)
-            for rule, level in _levels(levels):
-                if level is Level.DENY:
+            for rule, effect in _effects(effects):
+                if effect is Level.DENY:
                     summary.refusals_of.add(rule, at, count)
 
 
 @lru_cache(maxsize=1024)
-def _levels(spelled: str) -> tuple[tuple[str, Level], ...]:
-    return tuple([(rule, Level(level)) for rule, level in orjson.loads(spelled)])
+def _effects(spelled: str) -> tuple[tuple[str, Effect], ...]:
+    return tuple([(rule, REPAIR if effect == REPAIR else Level(effect)) for rule, effect in orjson.loads(spelled)])

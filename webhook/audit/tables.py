@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Ta
 
 from webhook.audit.decision import DecisionGroup
 
-VERSION = 3  # of these tables
+VERSION = 4  # of these tables
 SECOND = 1_000_000  # microseconds, the unit of all times in the database
 
 _BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite sorts a table by its key only if that is an INTEGER

@@ -300,6 +300,8 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
         "clientVerified": exchange.client_verified,
         "enforcement": outcome.enforcement,
     }
+    if outcome.mutations:
+        record["repairs"] = outcome.mutations
     if outcome.exceptions:
         record["exceptions"] = [
             {"rule": rule, "until": each.until, "reason": each.reason, "owner": each.owner}

@@ -45,6 +45,7 @@ def test_json_prints_the_lines_of_the_log(run):
         (["--since", "2026-11-20T10:00"], 2),
         (["--until", "2026-11-20T08:09"], 2),
         (["--rule", "card-*", "--rule", "host-access"], 5),
+        (["--rule", "toleration"], 8),  # a repair
         (["-n", "*-speech", "--endpoint", "mutate"], 3),
         (["--dry-run"], 0),
         (["--no-dry-run", "--refused"], 4),
@@ -99,8 +100,8 @@ def test_the_summary(run):
         "16 decisions 2026-11-20 08:04:00 to 2026-11-20 10:08:00 UTC",
         "4 refused, 8 repaired, 1 warned, 3 allowed; 8 /mutate, 8 /validate",
     ]
-    assert "RULE REFUSED WARNED AUDITED REFUSED PER HOUR FROM 2026-11-20 08:00" in lines
-    assert "card-count 4 0 0 ▃█" in lines
+    assert "RULE REFUSED WARNED AUDITED REPAIRED REFUSED PER HOUR FROM 2026-11-20 08:00" in lines
+    assert "card-count 4 0 0 0 ▃█" in lines
     assert "team-speech 6 0 1" in lines
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
 
@@ -115,6 +116,7 @@ def test_the_summary_as_json(run):
         "wouldBeRefused": 0,
         "warned": 0,
         "audited": 0,
+        "repaired": 0,
     }
     assert summary["refused"][0]["times"] == 3
     trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
@@ -133,8 +135,8 @@ def audit_mode_log(write) -> str:
 def test_would_be_refused_is_summarized_separately(run, audit_mode_log, write):
     lines = [" ".join(line.split()) for line in run("decisions", "--summary", audit_mode_log).out.splitlines()]
     assert lines[1] == "4 would-be-refused, 8 would-be-repaired, 4 allowed; 8 /mutate, 8 /validate"
-    assert "RULE REFUSED WOULD BE REFUSED WARNED AUDITED REFUSED OVER TIME" in lines
-    assert "card-count 0 4 0 0" in lines
+    assert "RULE REFUSED WOULD BE REFUSED WARNED AUDITED REPAIRED REFUSED OVER TIME" in lines
+    assert "card-count 0 4 0 0 0" in lines
     assert "team-vision 10 0 4 0" in lines
     assert "WOULD BE REFUSED FOR IN USER TIMES" in lines
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines

@@ -31,7 +31,7 @@ def test_decisions_come_newest_first(client: Any):
         "name": "training",
         "id": LINES[0]["id"],
         "repair": None,
-        "rules": [],
+        "rules": [{"rule": rule, "level": "repair"} for rule in LINES[0]["repairs"]],
     }
     repairs = {entry["number"]: entry["repair"] for entry in found["entries"] if entry["repair"] is not None}
     assert repairs == {number: number - 1 for number in range(2, 17, 2)}
@@ -123,7 +123,7 @@ def test_the_summary_lists_at_most_a_hundred_names(tmp_path: Path):
 
 def test_one_decision_has_every_field_of_its_line(client: Any):
     found = get_decisions(client, "/2")
-    assert found["decision"] == LINES[1] | {"exceptions": []}
+    assert found["decision"] == LINES[1] | {"repairs": [], "exceptions": []}
     assert found["number"] == 2
     assert found["outcome"] == "refused"
     assert found["current"] == LINES[1]["digests"]

@@ -9,7 +9,7 @@ from flask import url_for
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.audit.decision import Decision, is_id, spell_time, to_record, worst_levels
+from webhook.audit.decision import Decision, Effect, is_id, spell_time, to_record
 from webhook.audit.filters import Filter
 from webhook.audit.follower import DecisionSource
 from webhook.audit.pairs import pair_of, pairs_among
@@ -25,7 +25,6 @@ from webhook.outcome import WORDS
 from webhook.parameters import Parameters
 from webhook.questions.decisions.counts import to_decision_summary
 from webhook.questions.decisions.summary import TOP, decisions_summary, history, sum_up
-from webhook.rules.choices import Level
 from webhook.suites.rulebook import rows
 from webhook.texts import shorten
 
@@ -63,10 +62,10 @@ Key = Annotated[str, Field(description="its number, as /decisions lists it, or i
 
 
 class RuleLevel(ResponseModel):
-    """A rule with findings, and the worst level of them."""
+    """A rule that found or repaired something: the worst level of its findings, or `repair`."""
 
     rule: str
-    level: Level
+    level: Effect
 
 
 class DecisionRow(ResponseModel):
@@ -78,7 +77,7 @@ class DecisionRow(ResponseModel):
         time, endpoint, operation, dry_run, user, namespace, kind, name: as in its audit line.
         id: of the decision; empty if the line has none of twelve hexadecimal digits.
         repair: of a validation, the number of the repair of the same new pod, if it is in the same list or shortly before it.
-        rules: the rules with findings.
+        rules: the rules that found or repaired something.
     """
 
     number: int
@@ -235,7 +234,7 @@ def find(state: ConsoleState, key: str) -> tuple[DecisionSource, int, Decision]:
 def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
     number, found = stored
     record = to_record(found)
-    rules = [RuleLevel(rule=rule, level=level) for rule, level in worst_levels(found.findings).items()]
+    rules = [RuleLevel(rule=rule, level=effect) for rule, effect in found.effects.items()]
     values = {key: brief(record[key], MAX_TEXT) for key in _ROW}
     own = {"number": number, "outcome": found.word, "rules": rules[:MAX_RULES], "repair": repair}
     return DecisionRow.model_validate(values | own | {"id": found.id if is_id(found.id) else ""})

@@ -45,12 +45,12 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
         (
             terminal.cell(name, MAX_CELL),
             *_refused(count, would),
-            *_numbers(count.warned, count.audited),
+            *_numbers(count.warned, count.audited, count.repaired),
             trends.cell(of, name),
         )
         for name, count in _top(summary.rules)
     ]
-    _table(terminal, ("RULE", *refused, "WARNED", "AUDITED", trends.head(of)), rules, len(summary.rules))
+    _table(terminal, ("RULE", *refused, "WARNED", "AUDITED", "REPAIRED", trends.head(of)), rules, len(summary.rules))
     for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
         found = {
             name: count for name, count in counts.items() if count.refused or count.would_be_refused or count.warned
@@ -154,7 +154,7 @@ class Listing:
         cells = [
             self._terminal.cell(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)
         ]
-        rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
+        rules = ", ".join(decision.effects)
         pieces: list[Piece] = [f"{cell}  " for cell in cells]
         pieces[2] = (OUTCOME_STYLES[decision.word.style], f"{cells[2]}  ")
         if decision.dry_run:
@@ -180,6 +180,8 @@ def show_decision(decision: Decision, terminal: Terminal) -> None:
         terminal.paragraph(
             INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
         )
+    for rule in decision.repairs:
+        terminal.line(INDENT, (Style.REPAIRED, "repair  "), (Style.BOLD, legible(rule, 60)))
     for exception in decision.exceptions:
         terminal.line(INDENT, (Style.DIM, "exception  "), legible(to_json(exception), 500))
     for operation in decision.patch:
