@@ -149,12 +149,14 @@ def room_for(role: RoleRequest, fleet: VgpuFleet, budget: SearchBudget) -> Room 
     return Room(min(most, role.replicas), min(placed, role.replicas), tuple(held))
 
 
-def cards_for(request: SliceRequest, fleet: VgpuFleet) -> int | None:
-    """How many cards of the empty fleet take a slice of the pod; None if that is not known."""
+def room_apart(request: SliceRequest, fleet: VgpuFleet) -> tuple[int, int] | None:
+    """How many pods the empty fleet holds on cards of their own, and how many cards take a slice; None if that is not known."""
     nodes = _nodes(request, fleet)
     if nodes is None:
         return None
-    return sum(count * _able_cards(candidate, request.needs) for candidate, count in nodes)
+    number = max(need.number for need in request.needs)
+    able = [(count, _able_cards(candidate, request.needs)) for candidate, count in nodes]
+    return sum(count * (cards // number) for count, cards in able), sum(count * cards for count, cards in able)
 
 
 def _able_cards(candidate: Candidate, needs: Sequence[Need]) -> int:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook import names
+from webhook.devices.vgpu.gang import Starts
 from webhook.pod.gangs import Gang, group_min_member
-from webhook.pod.rollout import first_of_rollout
+from webhook.pod.rollout import first_of_rollout, read_rollout
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
 from webhook.texts import counted
 
@@ -36,7 +37,7 @@ def _of_job(gang: Gang) -> str:
     if gang.minimum > gang.replicas:
         pods = gang.replicas
         problem = f"minAvailable is {gang.minimum}, but the tasks have {pods} pods in all"
-        return f"{problem}; set it to {pods} or less{wording.VOLCANO_REFUSES}"
+        return f"{problem}; {f'set it to {pods} or less' if pods else 'give them replicas'}{wording.VOLCANO_REFUSES}"
     optional = {role.name for role in gang.roles if role.minimum == 0}
     first = [role for role in gang.roles if role.waits_for <= optional]
     created = sum(role.replicas for role in first)
@@ -66,9 +67,12 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
             f"{gang.replicas} or less"
         )
     if workload.kind == "Deployment" and (surge := first_of_rollout(spec, gang.replicas)) < minimum:
+        rollout = read_rollout(spec, gang.replicas)
+        both = gang.replicas + minimum - (rollout.unavailable if rollout else 0)
+        wider = f"let maxSurge be {minimum}, or " if isinstance(workload.judge_replicas(both), Starts) else ""
         return (
             f"group-min-member is {minimum}, but a rolling update creates {counted(surge, 'pod')} and waits before it goes on; "
-            f"let maxSurge be {minimum}, or use strategy Recreate"
+            f"{wider}use strategy Recreate"
         )
     return ""
 

@@ -17,6 +17,10 @@ UPDATE = (
     "an update of {who} starts a pod beside its {replicas} before it ends one, but the empty fleet has no room for it; let "
     "maxUnavailable be 1, or use strategy Recreate"
 )
+UPDATE_GANG = (
+    "an update of {who} starts {minimum} pods together beside {left} that run, but the empty fleet has no room for them; use "
+    "strategy Recreate"
+)
 
 
 @Validation(
@@ -24,14 +28,19 @@ UPDATE = (
 )
 def check(workload: Workload, _context: Context) -> Findings:
     """Count the replicas, and one more."""
-    if workload.group != "apps" or not workload.roles or not workload.requests_devices or workload.gang is not None:
+    if workload.group != "apps" or not workload.roles or not workload.requests_devices:
         return
     if workload.pods[workload.roles[0].template].spreads:
         return  # spread-exceeds-cards
     pods = workload.roles[0].replicas
     rollout = read_rollout(workload.raw["spec"], pods) if workload.kind == "Deployment" and pods else None
-    needs_more = rollout is not None and not rollout.unavailable
-    if pods + needs_more < 2 or not isinstance(workload.judge_replicas(pods + needs_more), NeverStarts):
+    minimum = 1 if workload.gang is None else workload.gang.minimum
+    if workload.judged is not None and isinstance(workload.judged.verdict, NeverStarts):
+        return  # gang-too-large
+    most = pods
+    if rollout is not None and minimum <= min(sum(rollout), pods):  # else gang-never-complete
+        most = max(pods, pods - rollout.unavailable + minimum)
+    if most < 2 or not isinstance(workload.judge_replicas(most), NeverStarts):
         return  # a pod that fits nowhere has findings of its own
     replicas = counted(pods, "replica")
     verdict = workload.judge_replicas(pods) if pods > 1 else None
@@ -39,4 +48,7 @@ def check(workload: Workload, _context: Context) -> Findings:
         held = "has no room for them together" if verdict.most is None else f"holds at most {verdict.most}"
         yield Finding("spec.replicas", REPLICAS.format(who=workload.who, replicas=replicas, held=held))
     else:
-        yield Finding("spec.strategy", UPDATE.format(who=workload.who, replicas=replicas))
+        detail = UPDATE.format(who=workload.who, replicas=replicas)
+        if minimum > 1:
+            detail = UPDATE_GANG.format(who=workload.who, minimum=minimum, left=most - minimum)
+        yield Finding("spec.strategy", detail)

@@ -1,13 +1,16 @@
 """With the spread policy, no card takes two pods of a group: the pods above the number of cards wait for ever.
 
 Reads:    the annotation volcano.sh/vgpu-podgroup-policy of the template; replicas; the fleet
-Finds:    more pods × vGPUs than the fleet has cards for them
+Finds:    more pods than the nodes have cards for, each pod with cards of one node
 Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 """
 
 from webhook import names
-from webhook.devices.vgpu.gang import cards_for
+from webhook.devices.vgpu.eligibility import Constraints
+from webhook.devices.vgpu.gang import room_apart
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
+
+APART = "spread puts each pod on cards of its own"
 
 
 @Validation(Level.WARN, "the spread policy, and more pods than the fleet has cards for", fleet=True)
@@ -16,15 +19,28 @@ def check(workload: Workload, context: Context) -> Findings:
     fleet = context.cluster.known_fleet
     if fleet is None:
         return
+    together: dict[
+        Constraints, tuple[int, int]
+    ] = {}  # of the tasks that select the same cards: those they need, and have
     for role in workload.roles:
         pod = workload.pods[role.template]
         if not pod.spreads or pod.slice_request is None or not pod.slice_request.needs or pod.never:
             continue
-        cards = cards_for(pod.slice_request, fleet.vgpu)
-        number = max(need.number for need in pod.slice_request.needs)
-        if cards is not None and role.replicas * number > cards:
-            yield Finding(
-                f"{role.template}.{wording.annotation_path(names.PODGROUP_POLICY)}",
-                f"spread puts each pod on cards of its own: {role.replicas} pods need {role.replicas * number}, but the fleet "
-                f"has {cards}; set replicas to {cards // number} or less, or drop the annotation",
-            )
+        room = room_apart(pod.slice_request, fleet.vgpu)
+        if room is None:
+            continue
+        held, cards = room
+        path = f"{role.template}.{wording.annotation_path(names.PODGROUP_POLICY)}"
+        if role.replicas > held:
+            detail = f"the empty fleet has cards for {held} of {role.replicas} pods; set replicas to {held} or less"
+            yield Finding(path, f"{APART}: {detail}, or drop the annotation")
+            return
+        constraints = pod.slice_request.constraints
+        before, most = together.get(constraints, (0, 0))
+        needed = before + role.replicas * max(need.number for need in pod.slice_request.needs)
+        together[constraints] = needed, max(most, cards)
+        if needed > max(most, cards):
+            tasks = f"with the tasks before it {workload.role_name(role)} needs {needed} cards"
+            detail = f"{tasks}, and the empty fleet has {cards}"
+            yield Finding(path, f"{APART}: {detail}; set smaller replicas, or drop the annotation")
+            return
