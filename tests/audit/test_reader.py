@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import tempfile
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"nam
 
 def line(uid: str) -> bytes:
     return record(request(POD)._replace(uid=uid), OLD)
+
+
+LINES = {uid: line(uid) for uid in "abcdxy"}  # of one time each, so that copies are equal
 
 
 def uids(paths: Any, problems: list[str] | None = None) -> list[str]:
@@ -123,6 +127,36 @@ def test_rotated_and_compressed_files_are_read_oldest_first(tmp_path: Path):
     assert uids(sorted(tmp_path.glob("audit.jsonl"))) == list("123456")
     assert uids([log, tmp_path / "audit.jsonl.1"]) == list("123456"), "no line is read twice"
     assert uids([tmp_path / "audit.jsonl.2.gz"]) == list("34")
+
+
+PACKED = [gzip.compress(line(uid)[:-1] + b"\n" * 30, mtime=0x6501000A + (uid == "b") * 0x20000) for uid in "ab"]
+
+
+@each_case(
+    ("files", "expected", "copies"),
+    [
+        ({"day1": "ab", "day2": "abcd"}, "abcd", ["day1"]),
+        ({"day2": "abcd", "day1": "ab"}, "abcd", ["day1"]),
+        ({"day1": "ab", "same": "ab"}, "ab", ["same"]),
+        ({"day1": "abx", "day2": "abcd"}, "abxabcd", []),
+        ({"log": "abc", "log.1": "ab", "log.2": "xy"}, "xyabc", []),  # logrotate copies, then truncates
+        ({"log": "", "log.1": "ab"}, "ab", []),
+        ({"log": "c", "log.1": "ab", "copy": "abc"}, "cabc", ["log.1"]),
+        ({"a.gz": PACKED[0], "b.gz": PACKED[1]}, "ab", []),  # equal up to the first byte 0x0a
+        ({"a.gz": PACKED[0], "b": "a"}, "aa", []),
+    ],
+)
+def test_every_file_is_read_but_a_copy_of_the_beginning_of_another(
+    files: dict[str, str | bytes], expected: str, copies: list[str]
+):
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [Path(directory) / name for name in files]
+        for path, content in zip(paths, files.values(), strict=True):
+            path.write_bytes(content if isinstance(content, bytes) else b"".join(LINES[uid] for uid in content))
+        reader = LogReader(pytest.fail)
+        found = reader.read([str(path) for path in paths if "log." not in path.name])
+        assert "".join(decision.uid for decision in found) == expected
+        assert [text.partition(":")[0] for text in reader.copies] == [f"{directory}/{name}" for name in copies]
 
 
 def test_a_rotation_during_the_reading_loses_no_line(tmp_path: Path):

@@ -189,6 +189,21 @@ class LogFile:
         except ConfigError:
             return False
 
+    def begins_with(self, other: "LogFile") -> bool:
+        """Whether another file is a copy of the beginning of this one, or of all. It is not known of compressed files."""
+        if not self.size or not 0 < other.size <= os.fstat(self.file.fileno()).st_size:
+            return False
+        first, last = min(MARK, other.size), max(other.size - MARK, 0)
+        return all(
+            os.pread(self.file.fileno(), size, at) == os.pread(other.file.fileno(), size, at)
+            for size, at in ((first, 0), (other.size - last, last))
+        ) and not (self.compression or other.compression)
+
+    @property
+    def first_line(self) -> bytes:
+        """The beginning of its first line; empty if the file is."""
+        return os.pread(self.file.fileno(), MARK, 0).partition(b"\n")[0] if self.size else b""
+
     def decompressed(self) -> io.BufferedIOBase:
         """Its content, from the beginning."""
         if self.file.seekable():
@@ -261,19 +276,26 @@ def read(log: LogFile, start: Cursor, skipped: Skipped, *, ended: bool = True) -
                 raise NoAuditLogError(f"{log.name}: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read")
 
 
-def newest_first(path: str, complain: Complain, seen: set[object] | None = None) -> Iterator[LogFile]:
+def newest_first(path: str, complain: Complain, seen: set[tuple[int, int]] | None = None) -> Iterator[LogFile]:
     """Open a log: FILE, then FILE.1, FILE.2.gz and so on; a file that is renamed meanwhile is not opened twice.
 
     Args:
         path: FILE.
         complain: called for each file that cannot be opened.
-        seen: identifies files that are not opened again.
+        seen: the inodes of files that are not opened again.
     """
     seen = set() if seen is None else seen
-    yield from _open(path, seen, complain)
+    current = None
+    for log in _open(path, seen, complain):
+        current = log
+        yield log
     number = 1
     while not _NUMBERED.search(path) and (name := _kept(path, number) or _kept_soon(path, number)):
-        yield from _open(name, seen, complain)
+        for log in _open(name, seen, complain):
+            if current is not None and current.begins_with(log):  # logrotate copies FILE before it truncates it
+                log.file.close()
+            else:
+                yield log
         number += 1
 
 
@@ -293,7 +315,7 @@ def _kept_soon(path: str, number: int) -> str | None:
     return None
 
 
-def _open(path: str, seen: set[object], complain: Complain) -> Iterator[LogFile]:
+def _open(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator[LogFile]:
     try:
         file = Path(path).open("rb")  # noqa: SIM115  # the caller closes it
     except OSError as error:
@@ -301,12 +323,10 @@ def _open(path: str, seen: set[object], complain: Complain) -> Iterator[LogFile]
         return
     status = os.fstat(file.fileno())
     inode = status.st_dev, status.st_ino
-    # A copy that logrotate makes before it truncates a file has its first line, too.
-    identities = {inode, os.pread(file.fileno(), MARK, 0).partition(b"\n")[0] if status.st_size else inode}
-    if identities & seen:
+    if inode in seen:
         file.close()
         return
-    seen |= identities
+    seen.add(inode)
     yield LogFile(path, file, status.st_size, inode)
 
 
@@ -328,10 +348,12 @@ class LogReader:
     Attributes:
         complain: called for each file that cannot be read, or not to its end; the others are read all the same.
         skipped: counts the lines that are no decisions.
+        copies: for each file that is not read, as another one begins with all of it, a message.
     """
 
     complain: Complain
     skipped: Skipped = field(default_factory=Skipped)
+    copies: list[str] = field(default_factory=list)
     _files: list[LogFile] = field(default_factory=list)
 
     @property
@@ -344,12 +366,13 @@ class LogReader:
 
         All files are opened before any is read, so that one that is renamed or deleted meanwhile is read, too.
         """
-        seen: set[object] = set()
+        seen: set[tuple[int, int]] = set()
         for path in paths:
             if path == STANDARD_INPUT:
                 self._files.append(LogFile("standard input", io.BufferedReader(io.FileIO(0, closefd=False))))
             else:
                 self._files += reversed(list(newest_first(path, self.complain, seen)))
+        self._close_copies()
         for log in self._files:
             try:
                 with log.file:
@@ -358,3 +381,18 @@ class LogReader:
                             yield decision
             except ConfigError as error:
                 self.complain(str(error))
+
+    def _close_copies(self) -> None:
+        """Of two files such as two copies of one growing log, keep the longer one: each decision is read once."""
+        kept: dict[bytes, list[LogFile]] = {}  # by their first line
+        for log in sorted(self._files, key=lambda log: -log.size):
+            others = kept.setdefault(log.first_line, [])
+            whole = next((other for other in others if other.begins_with(log)), None)
+            if whole is None:
+                others.append(log)
+            else:
+                self.copies.append(
+                    f"{log.name}: not read, because {whole.name} begins with the same lines and has all of them"
+                )
+                self._files.remove(log)
+                log.file.close()

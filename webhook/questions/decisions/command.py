@@ -192,7 +192,9 @@ class LogReading:
             self.complain(f"no audit line in {', '.join(map(source_name, self._files))}")
 
     def report_skipped(self) -> None:
-        """Report the lines that were skipped."""
+        """Report the files and lines that were skipped."""
+        for text in self.reader.copies:
+            report_warning(text)
         if text := skipped_text(self.reader.skipped):
             report_warning(text)
 
