@@ -105,10 +105,12 @@ lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
 	@$(BIN)/pip freeze --exclude-editable --exclude pip --exclude setuptools --exclude uv > constraints.txt
 	@$(MAKE) --no-print-directory image-lock
 
-image-lock: $(READY) ## lock by hash what the image installs: deploy/requirements.txt
+image-lock: $(READY) ## lock by hash what the image installs, and what builds it: deploy/*requirements.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --python-version 3.13 --python-platform linux \
 		--constraints constraints.txt pyproject.toml -o deploy/requirements.txt
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
+		$(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --upgrade - -o deploy/build-requirements.txt
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .cache build site *.egg-info .mypy_cache .ruff_cache .hypothesis

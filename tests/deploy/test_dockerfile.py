@@ -13,7 +13,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.cases import each_case
 from tests.deploy.files import DEPLOY, ROOT
+from tests.deploy.test_workflows import ACTION
 
 FILE = DEPLOY / "Dockerfile"
 TEXT = FILE.read_text()
@@ -102,8 +104,23 @@ def test_the_lock_has_the_dependencies_at_the_constrained_versions():
 def test_every_distribution_is_checked_by_its_hash():
     (install,) = [rest for rest in arguments("RUN", "dependencies") if "pip install" in rest]
     assert {"--require-hashes", "--no-deps"} <= set(install.split())
-    blocks = re.split(r"(?m)^(?=\w)", (DEPLOY / "requirements.txt").read_text())[1:]
-    assert [block for block in blocks if "--hash=sha256:" not in block] == []
+    for file in ("requirements.txt", "build-requirements.txt"):
+        blocks = re.split(r"(?m)^(?=\w)", (DEPLOY / file).read_text())[1:]
+        assert [block for block in blocks if "--hash=sha256:" not in block] == []
+
+
+@each_case("file", [FILE, ACTION, ROOT / ".github" / "workflows" / "release.yml"])
+def test_what_builds_the_project_is_checked_by_its_hash(file: Path):
+    """Else pip fetches the setuptools of the day."""
+    pinned = pins(DEPLOY / "build-requirements.txt")
+    required = [Requirement(text) for text in SETTINGS["build-system"]["requires"]]
+    assert {one.name for one in required} == pinned.keys(), "make image-lock writes it"
+    assert all(pinned[one.name] in one.specifier for one in required)
+    commands = re.findall(r"(?:pip\S* install|pip wheel) .*", file.read_text().replace("&&", "\n"))
+    build = [one for one in commands if "--require-hashes" not in one]
+    assert [one for one in build if "--no-build-isolation" not in one] == []
+    assert len(build) == 1
+    assert re.search(r"--require-hashes (?:-r|--requirement) \S*build-requirements\.txt", file.read_text())
 
 
 def test_all_stages_have_the_same_pinned_python_and_the_last_has_no_compiler():

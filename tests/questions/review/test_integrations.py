@@ -17,7 +17,7 @@ from webhook.settings.files import SAMPLES
 # --- the action -----------------------------------------------------------------------------------------------------
 
 
-def review(tmp_path: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+def review(tmp_path: Path, folder: Path = SAMPLES, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Run the last step of the action as a runner does, with the command of this environment."""
     action = yaml.safe_load(ACTION.read_text())
     step = action["runs"]["steps"][-1]
@@ -31,7 +31,7 @@ def review(tmp_path: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         env=environment | {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(tmp_path)},
-        cwd=SAMPLES,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -42,6 +42,15 @@ def test_the_action_reviews_what_its_globs_match(tmp_path: Path):
     settings = {"fleet": "fleet.yaml", "device_config": "device-config.yaml", "policy": "policy.yaml"}
     done = review(tmp_path, files="pod-*.yaml\n**/pod-refused.yaml", output="json", **settings)
     assert (done.returncode, len(done.stdout.splitlines())) == (1, 4), done.stderr
+
+
+def test_no_file_name_is_an_option(tmp_path: Path):
+    """The author of a pull request may not choose the policy that it is reviewed by."""
+    (tmp_path / "weak.yaml").write_text("enforcement: audit\n")
+    for name in ("pod.yaml", "--policy=weak.yaml", "--help.yaml"):
+        (tmp_path / name).write_text((SAMPLES / "pod-refused.yaml").read_text())
+    done = review(tmp_path, files="pod.yaml\n--*.yaml", folder=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "3 documents: 3 REFUSED"), done.stderr
 
 
 def test_the_action_can_fail_on_warnings_and_writes_a_report(tmp_path: Path):
