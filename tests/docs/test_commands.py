@@ -103,6 +103,16 @@ def test_a_script_works(shown: Shown, run_block: RunBlock):
     assert code == exit_code(shown.block), out + errors
 
 
+def test_the_commands_that_the_page_of_commands_begins_with_exist():
+    """They stand there without the name of the program."""
+    beginning = next(
+        text for text in prose((ROOT / "docs" / "cli.md").read_text()).split("\n\n") if "API server" in text
+    )
+    named = {span for span in spans(beginning) if not span.startswith("-")}
+    assert len(named) > 3
+    assert named <= set(program.list_commands(click.Context(program)))
+
+
 def test_the_targets_of_make_exist():
     lines = [line for shown in ALL for line in shown.block.text.splitlines() if line.startswith("make ")]
     targets = {line.split()[1] for line in lines} | {

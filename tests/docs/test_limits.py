@@ -8,11 +8,16 @@ from webhook.manifests.configurations import TIMEOUT_SECONDS
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.server.admission import MAX_WAITING
 from webhook.server.budget import LIMIT_BYTES
-from webhook.server.framing import MAX_BODY
-from webhook.wire.codec import MAX_STRUCTURAL_CHARS
+from webhook.server.framing import HEAD_BYTES, MAX_BODY
+from webhook.wire.codec import MAX_BYTES_IN_DOUBT, MAX_STRUCTURAL_CHARS, MAX_STRUCTURAL_CHARS_IN_DOUBT
 
 STATED = [
     ("operations", f"| request body | {MAX_BODY >> 20} MiB |"),
+    (
+        "operations",
+        f"an API server spells JSON | {MAX_BYTES_IN_DOUBT >> 20} MiB, {MAX_STRUCTURAL_CHARS_IN_DOUBT:,} commas |",
+    ),
+    ("operations", f"| request head | {HEAD_BYTES >> 10} KiB |"),
     ("operations", f"| containers of a pod | {MAX_CONTAINERS:,} |"),
     ("operations", f"| environment variables, mounts and similar entries of a pod | {MAX_ENTRIES:,} |"),
     ("operations", f"| commas, colons and brackets of a pod, without `managedFields` | {MAX_STRUCTURAL_CHARS:,} |"),

@@ -47,7 +47,7 @@ def _log_size(text: str) -> int:
     "--client-ca",
     type=FILE,
     metavar="FILE",
-    help="A PEM CA: /mutate and /validate then answer only clients with a certificate that it signed.",
+    help="A PEM CA: /mutate, /validate and /settings then answer only clients with a certificate that it signed.",
 )
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 @click.option(

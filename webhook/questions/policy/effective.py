@@ -21,7 +21,7 @@ class EffectivePolicy(NamedTuple):
 
     Attributes:
         where: the namespace, and which entry decides there, in a sentence.
-        document: a policy file that says the same; of an exempt namespace, without levels and repairs.
+        document: a policy file that says the same; of an exempt namespace, that it is, without levels and repairs.
         comments: by field path, what is not the default, and why.
         facts: by field path, what follows from a version.
     """
@@ -58,8 +58,9 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
             comments[f"repairs.{rule}"] = _comment(switched, True, winner)
     if namespace is None and "namespaces" in entries:
         document["namespaces"] = entries["namespaces"]
-    elif winner is not None and holds.limits and not holds.exempt:
-        document["namespaces"] = [{"match": [namespace], "limits": entries["namespaces"][winner]["limits"]}]
+    elif winner is not None and (holds.limits or holds.exempt):
+        said = {"exempt": True} if holds.exempt else {"limits": entries["namespaces"][winner]["limits"]}
+        document["namespaces"] = [{"match": [namespace], **said}]
     target = policy.target.facts()
     facts = {
         key: [fact.yes if getattr(target, name) else fact.no for name, fact in some.items()]
