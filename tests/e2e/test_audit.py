@@ -37,9 +37,14 @@ def audit_annotations(cluster: Cluster, namespace: str) -> dict[str, str]:
 
 
 def decisions(lines: Path, namespace: str) -> dict[str, str]:
-    """The ids of the audit lines of the webhook, by endpoint."""
-    lines_written = [json.loads(line) for line in lines.read_text().splitlines()]
-    return {line["endpoint"]: line["id"] for line in lines_written if line["namespace"] == namespace}
+    """The ids of the audit lines of the webhook, by endpoint; it writes them after it has answered."""
+
+    def written() -> dict[str, str]:
+        found = [json.loads(line) for line in lines.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return {line["endpoint"]: line["id"] for line in found if line["namespace"] == namespace}
+
+    until(lambda: written().keys() == {"mutate", "validate"})
+    return written()
 
 
 def test_the_event_of_a_repaired_pod_has_its_rules(cluster: Cluster, lines: Path, api: Api, namespace: str):

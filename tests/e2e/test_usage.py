@@ -30,7 +30,7 @@ NODE_COUNT, POD_COUNT = 150, 400
 MEMORY = 81920
 A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", MEMORY)
 NAMESPACES = ("team-a", "team-b")
-CODES = {WaitVerdict.FITS_NOW: 0, WaitVerdict.NOT_NOW: 1, WaitVerdict.NEVER: 3}
+CODES = {WaitVerdict.FITS_NOW: 0, WaitVerdict.NOT_NOW: 1, WaitVerdict.NEVER: 4}
 SECONDS = 20.0  # until the console shows a change
 
 

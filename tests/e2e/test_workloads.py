@@ -22,8 +22,8 @@ def template(number: int) -> dict[str, Any]:
     return {"metadata": {"labels": {"app": "a"}}, "spec": manifest["spec"]}
 
 
-def deployment(number: int) -> dict[str, Any]:
-    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template(number)}
+def deployment(number: int, strategy: str = "Recreate") -> dict[str, Any]:
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "strategy": {"type": strategy}, "template": template(number)}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": spec}
 
 
@@ -49,6 +49,17 @@ def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: C
     assert apply(8) == (f"{name} configured\n", "")
     labelled = cluster.kubectl("label", "-n", namespace, name, "touched=yes")
     assert (labelled.returncode, labelled.stderr) == (0, "")
+
+
+def test_a_rollout_that_needs_room_is_stored_with_a_warning(cluster: Cluster, namespace: str):
+    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=deployment(8, "RollingUpdate"))
+    assert (result.stdout, result.stderr) == (
+        "deployment.apps/w created\n",
+        'Warning: rollout-needs-room: an update of Deployment "w" starts a pod beside its 1 replica before it ends one, but the empty '
+        "fleet has no room for it; let maxUnavailable be 1, or use strategy Recreate\n",
+    )
+    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=deployment(8))
+    assert result.stdout == "deployment.apps/w configured\n"
 
 
 def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, namespace: str):
