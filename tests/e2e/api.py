@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-SECONDS = 40.0  # above the API server's own limit for a webhook
+from tests.server.client import SECONDS
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def cpu_seconds(api: Api) -> float:
 def warning_text(header: str) -> str:
     r"""The text of `299 - "…"`, in which quotes and backslashes are escaped by backslashes.
 
-    It is UTF-8 as it is: the API server writes it so, and clients in Go, such as kubectl, read it so
-    (`k8s.io/apimachinery` 0.37, pkg/util/net/http.go, NewWarningHeader and ParseWarningHeader). Python reads headers as Latin-1.
+    It is UTF-8 as it is, which the API server writes and clients in Go, such as kubectl, read (`k8s.io/apimachinery` 0.37,
+    pkg/util/net/http.go, NewWarningHeader and ParseWarningHeader). Python reads headers as Latin-1.
     """
     quoted = header.encode("latin-1").decode().split(" ", 2)[2]
     return quoted[1:-1].replace('\\"', '"').replace("\\\\", "\\")

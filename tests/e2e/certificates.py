@@ -12,6 +12,7 @@ from typing import Any
 from certs import pki
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
+from tests.server.client import SECONDS
 
 KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 SYNC_SECONDS = 0.2
@@ -31,7 +32,7 @@ def certs(
     kubeconfig = cluster.kubeconfig_for_account(namespace, f"{prefix}vgpu-webhook-certs")
     common = ["--namespace", namespace, "--name", f"{prefix}vgpu-webhook", "--kubeconfig", str(kubeconfig)]
     command_line = [sys.executable, "-m", "certs", command, *common, *options]
-    return subprocess.run(command_line, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command_line, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 @contextmanager

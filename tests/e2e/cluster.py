@@ -13,11 +13,11 @@ from certs import pki
 from tests.e2e.api import Api
 from tests.e2e.process import Daemon
 from tests.parts.compiled import API_SERVER
+from tests.server.client import SECONDS
 from tests.server.program import free_port
 
 HERE = Path(__file__).parent
 ASSETS_HELP = f"there is no API server: {API_SERVER.help}"
-START_SECONDS = 60.0
 
 ADMIN_TOKEN = secrets.token_urlsafe()
 DAY = 86_400  # seconds
@@ -114,7 +114,7 @@ class Cluster:
         environment = {"PATH": "", "HOME": str(self._directory), "KUBECONFIG": str(self.kubeconfig)}
         command = [str(self._binaries / "kubectl"), *arguments]
         return subprocess.run(
-            command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, input=text, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
         )
 
     def apply(self, *documents: Any) -> None:
@@ -153,7 +153,7 @@ class Cluster:
             "--listen-peer-urls=http://127.0.0.1:0",
             "--unsafe-no-fsync",
         )
-        daemon.wait(lambda: b"serving" in daemon.log.read_bytes(), START_SECONDS)
+        daemon.wait(lambda: b"serving" in daemon.log.read_bytes())
 
     def _start_api_server(self) -> None:
         certificate, key = self._directory / pki.CERTIFICATE, self._directory / pki.KEY
@@ -177,7 +177,7 @@ class Cluster:
             f"--audit-log-path={self.audit_log}",
             *self._flags,
         )
-        daemon.wait(self._ready, START_SECONDS)
+        daemon.wait(self._ready)
 
     def _ready(self) -> bool:
         try:

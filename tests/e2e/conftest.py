@@ -21,6 +21,7 @@ from tests.e2e.objects import (
 from tests.e2e.serving import FORGETS_SOON, Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, render, with_local_service
 from tests.ledger import figure, record
+from tests.server.client import SECONDS
 from tests.server.program import COMMAND, Authority, Program
 
 Serve = Callable[..., Program]
@@ -91,7 +92,7 @@ def run(cluster: Cluster) -> Run:
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
         )
 
     return command

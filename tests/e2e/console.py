@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.e2e.process import Daemon
 from tests.e2e.serving import FORGETS_SOON
+from tests.server.client import SECONDS
 from tests.server.program import altered, free_port
 
 
@@ -20,7 +21,7 @@ class Console:
         self._daemon = Daemon([*altered("console", FORGETS_SOON), "--bind", self._address, *options], log)
         self.close = self._daemon.close
 
-    def wait(self, ready: Callable[[], Any], seconds: float = 20.0) -> None:
+    def wait(self, ready: Callable[[], Any]) -> None:
         """Wait until it responds and a condition holds."""
 
         def is_ready() -> bool:
@@ -29,14 +30,14 @@ class Console:
             except OSError:
                 return False
 
-        self._daemon.wait(is_ready, seconds)
+        self._daemon.wait(is_ready)
 
     def get(self, path: str, document: Any = None) -> str:
         """GET a page, or POST a document; returns the body of the response."""
         data = None if document is None else json.dumps(document).encode()
         headers = {"Content-Type": "application/json"} if data else {}
         request = urllib.request.Request(f"http://{self._address}{path}", data, headers)
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
             return str(response.read().decode())
 
     def api(self, path: str, document: Any = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Self
 from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, device_pod, pods
+from tests.server.client import SECONDS
 
 CLIENTS = 8
 CREATED = "created as repaired"
@@ -68,7 +69,7 @@ class Load:
     def wait_for_creations(self, creations: int = 200) -> None:
         """Wait for more creations, successful or not."""
         target = self.outcomes.total() + creations
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while self.outcomes.total() < target:
             assert time.monotonic() < deadline, f"the load makes no progress: {self}"
             time.sleep(0.02)

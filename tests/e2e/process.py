@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.server.client import SECONDS
+
 TAIL_LINES = 25
 
 # Sets PR_SET_PDEATHSIG, so that the kernel kills the daemon when the tests are killed, then becomes the daemon.
@@ -24,7 +26,7 @@ class Daemon:
                 [*_GUARDED, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
 
-    def wait(self, ready: Callable[[], bool], seconds: float) -> None:
+    def wait(self, ready: Callable[[], bool], seconds: float = SECONDS) -> None:
         """Wait until it serves.
 
         Raises:

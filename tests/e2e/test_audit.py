@@ -1,6 +1,5 @@
 """The audit log of the API server contains the decisions of the webhook, with the ids of its audit lines."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.objects import device_pod, pods
+from tests.e2e.serving import audit_lines
 from tests.server.program import Authority, until
 
 MUTATE, VALIDATE = "repair.vgpu-webhook.svc", "pods.vgpu-webhook.svc"
@@ -36,15 +36,9 @@ def audit_annotations(cluster: Cluster, namespace: str) -> dict[str, str]:
     return {key: value for key, value in event["annotations"].items() if key.startswith((MUTATE, VALIDATE))}
 
 
-def decisions(lines: Path, namespace: str) -> dict[str, str]:
-    """The ids of the audit lines of the webhook, by endpoint; it writes them after it has answered."""
-
-    def written() -> dict[str, str]:
-        found = [json.loads(line) for line in lines.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        return {line["endpoint"]: line["id"] for line in found if line["namespace"] == namespace}
-
-    until(lambda: written().keys() == {"mutate", "validate"})
-    return written()
+def decisions(log: Path, namespace: str) -> dict[str, str]:
+    """The ids of the audit lines of the webhook about the only pod of a namespace, by endpoint."""
+    return {line["endpoint"]: line["id"] for line in audit_lines(log, 2, namespace=namespace)}
 
 
 def test_the_event_of_a_repaired_pod_has_its_rules(cluster: Cluster, lines: Path, api: Api, namespace: str):

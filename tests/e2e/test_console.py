@@ -16,8 +16,6 @@ from tests.e2e.objects import pod, pods
 from tests.e2e.test_live import larger_node
 from tests.server.program import Authority, Program, until
 
-SECONDS = 8.0  # until a change is in use
-
 Call = Callable[..., Any]
 
 
@@ -47,8 +45,8 @@ def test_the_fleet_follows_the_nodes_of_the_cluster(call: Call, api: Api):
 
     assert "gpu-a" in names()
     with extra_node(api, larger_node()):
-        until(lambda: "larger" in names(), SECONDS)
-    until(lambda: "larger" not in names(), SECONDS)
+        until(lambda: "larger" in names())
+    until(lambda: "larger" not in names())
 
 
 def test_reviews_use_the_nodes_of_the_cluster(call: Call):
@@ -70,7 +68,7 @@ def logged_webhook(cluster: Cluster, serve: Serve, authority: Authority, audit_l
 def test_decisions_of_the_webhook_appear(call: Call, api: Api, namespace: str):
     refused = api.post(pods(namespace), pod("greedy", {"volcano.sh/vgpu-number": "9"}))
     assert refused.status == 403
-    until(lambda: call(f"/decisions?namespace={namespace}&refused=true")["entries"] != [], SECONDS)
+    until(lambda: call(f"/decisions?namespace={namespace}&refused=true")["entries"] != [])
     (entry,) = call(f"/decisions?namespace={namespace}&refused=true")["entries"]
     assert entry["rules"] == [{"rule": "card-count", "level": "deny"}]
     replay = call(f"/decisions/{entry['number']}/replay")

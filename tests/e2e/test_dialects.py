@@ -10,7 +10,7 @@ from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.objects import Object, namespace_objects, pod, pods
-from tests.e2e.test_live import POLICY, SECONDS
+from tests.e2e.test_live import POLICY
 from tests.server.program import Authority, Program, until
 from webhook.devices.config_file import parse_device_config
 from webhook.manifests.configurations import as_yaml, configurations
@@ -39,10 +39,8 @@ def moving(cluster: Cluster, serve: Serve, authority: Authority) -> Iterator[Pro
     for namespace in (TRANSLATED, TOLD):
         cluster.apply(*namespace_objects(namespace))
     with cluster.api() as api, changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(MOVING)):
-        until(
-            lambda: "translate-dialect" in "".join(api.post(f"{pods(TRANSLATED)}?dryRun=All", pod("p", HAMI)).warnings),
-            SECONDS,
-        )
+        dry_run = f"{pods(TRANSLATED)}?dryRun=All"
+        until(lambda: "translate-dialect" in "".join(api.post(dry_run, pod("p", HAMI)).warnings))
         yield program
 
 

@@ -13,7 +13,8 @@ from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run, Serve
 from tests.e2e.objects import namespace_objects, pod, pods
-from tests.e2e.test_live import POLICY, SECONDS, TOO_MANY
+from tests.e2e.serving import audit_lines
+from tests.e2e.test_live import POLICY, TOO_MANY
 from tests.server.program import DATA, Authority, until
 
 AUDITED, WARNED, ENFORCED, OTHER = "observe-audit", "observe-warn", "observe-enforce", "observe-other"
@@ -41,7 +42,7 @@ def log(
     for namespace in (AUDITED, WARNED, ENFORCED, OTHER):
         cluster.apply(*namespace_objects(namespace))
     with cluster.api() as api, changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(NOT_ENFORCING)):
-        until(lambda: api.post(f"{pods(OTHER)}?dryRun=All", TOO_LARGE).status == 201, SECONDS)
+        until(lambda: api.post(f"{pods(OTHER)}?dryRun=All", TOO_LARGE).status == 201)
         yield file
 
 
@@ -51,10 +52,10 @@ def create(cluster: Cluster, namespace: str, manifest: dict[str, Any]) -> tuple[
     return result.returncode, result.stderr
 
 
-def audit_lines(log: Path, namespace: str, name: str) -> dict[str, dict[str, Any]]:
-    """The latest audit lines of a pod, by endpoint."""
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return {line["endpoint"]: line for line in lines if (line["namespace"], line["name"]) == (namespace, name)}
+def creation(log: Path, name: str) -> dict[str, dict[str, Any]]:
+    """The audit lines of a new pod, by endpoint."""
+    lines = audit_lines(log, 2, namespace=AUDITED, name=name, operation="CREATE")
+    return {line["endpoint"]: line for line in lines}
 
 
 def is_unchanged(api: Api, namespace: str, name: str) -> bool:
@@ -67,7 +68,7 @@ def is_unchanged(api: Api, namespace: str, name: str) -> bool:
 def test_audit_admits_without_a_warning_and_records_the_refusal(cluster: Cluster, api: Api, log: Path):
     assert create(cluster, AUDITED, TOO_LARGE) == (0, "")
     assert is_unchanged(api, AUDITED, "p")
-    lines = audit_lines(log, AUDITED, "p")
+    lines = creation(log, "p")
     assert lines["validate"]["allowed"]
     assert {line["enforcement"] for line in lines.values()} == {"audit"}
     denials = [finding["rule"] for finding in lines["validate"]["findings"] if finding["level"] == "deny"]
@@ -79,7 +80,7 @@ def test_audit_validates_a_pod_after_its_repairs(cluster: Cluster, api: Api, log
     assert create(cluster, AUDITED, REPAIRABLE) == (0, "")
     stored = api.get(pods(AUDITED, "repairable")).body["spec"]["containers"][0]["resources"]
     assert list(stored["limits"]) == ["volcano.sh/vgpu-memory"]
-    lines = audit_lines(log, AUDITED, "repairable")
+    lines = creation(log, "repairable")
     assert [finding["rule"] for finding in lines["validate"]["findings"]] == ["toleration-missing"]
     assert {operation["path"].rpartition("/")[2] for operation in lines["mutate"]["patch"]} >= {"schedulerName"}
 
@@ -110,8 +111,8 @@ def test_audit_admits_and_records_an_update(api: Api, log: Path):
     forged = {"metadata": {"annotations": {"volcano.sh/devices-to-allocate": "x"}}}
     response = api.merge(path, forged)
     assert response.status == 200, response.message
-    line = audit_lines(log, AUDITED, "p")["validate"]
-    assert (line["operation"], line["findings"][0]["rule"]) == ("UPDATE", "reserved-annotation")
+    (line,) = audit_lines(log, 1, namespace=AUDITED, name="p", operation="UPDATE")
+    assert line["findings"][0]["rule"] == "reserved-annotation"
 
 
 def test_the_log_is_summarized_and_replayed(run: Run, log: Path, tmp_path: Path):

@@ -100,9 +100,9 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
     cluster: Cluster, start: Callable[..., Daemon]
 ):
     first = start(AT_ONCE)
-    first.wait(lambda: count(cluster) >= 400, 90)
+    first.wait(lambda: count(cluster) >= 400)
     second = start(FAST)
-    second.wait(lambda: "policy: " in second.tail() and count(cluster) >= 700, 60)
+    second.wait(lambda: "policy: " in second.tail() and count(cluster) >= 700)
     found = events(cluster)
     assert busiest_second(found) <= writing.RATE + writing.BURST
     with cluster.api() as api:
@@ -110,14 +110,14 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
         assert {each["reportingInstance"] for each in found} == {leader}, "one replica writes"
         first.process.kill()
         total = NEVER + WAITS + GATED
-        second.wait(lambda: count(cluster) == total, 90)
+        second.wait(lambda: count(cluster) == total)
         assert api.get(LEASE).body["spec"]["holderIdentity"] != leader
 
-    second.wait(lambda: "were there already" in second.tail(), 30)
+    second.wait(lambda: "were there already" in second.tail())
     assert re.search(r"events: \d+ written, [6-9]\d\d were there already", second.tail()), second.tail()
     second.process.kill()
     third = start(FAST | {"cluster.lease.LEASE_SECONDS": 5})
-    third.wait(lambda: f"events: 0 written, {total} were there already" in third.tail(), 90)
+    third.wait(lambda: f"events: 0 written, {total} were there already" in third.tail())
     found = events(cluster)
     assert Counter(each["reason"] for each in found) == {"VGPUNeverFits": NEVER, "VGPUWaits": WAITS + GATED}
     assert set(Counter(each["regarding"]["uid"] for each in found).values()) == {1}
@@ -126,7 +126,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
         for number in range(GATED):
             name = f"gated-{number}"
             assert api.merge(pods(NAMESPACES[len(name) % 2], name), {"spec": {"schedulingGates": None}}).status == 200
-    third.wait(lambda: count(cluster) == total + GATED, 60)
+    third.wait(lambda: count(cluster) == total + GATED)
     again = Counter(each["regarding"]["name"] for each in events(cluster))
     assert {name for name, times in again.items() if times == 2} == {f"gated-{number}" for number in range(GATED)}
     assert_described(cluster)

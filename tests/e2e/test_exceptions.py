@@ -1,6 +1,5 @@
 """An exception of the policy: the pods that the API server lets in, in which namespace, and until when."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +13,8 @@ from tests.e2e.changes import attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.objects import namespace_objects, pod, pods
-from tests.e2e.test_live import POLICY, SECONDS
+from tests.e2e.serving import audit_lines
+from tests.e2e.test_live import POLICY
 from tests.server.program import Authority, Program, until
 
 EXCEPTED, OTHER = "exceptions-here", "exceptions-elsewhere"
@@ -40,7 +40,7 @@ def excepting(
     policy = {"exceptions": [exception(1, "train-*", "debug"), exception(-1, "old-*")]}
     with cluster.api() as api, changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(policy)):
         dry = f"{pods(EXCEPTED)}?dryRun=All"
-        until(lambda: api.post(dry, pod("train-0", TOO_MANY)).status == 201, SECONDS)
+        until(lambda: api.post(dry, pod("train-0", TOO_MANY)).status == 201)
         yield program, file
 
 
@@ -63,10 +63,9 @@ def test_an_exception_holds_for_its_pods_and_for_no_others(api: Api, excepting: 
     ):
         response = api.post(pods(namespace), manifest)
         assert "card-count: " in response.message, (namespace, manifest["metadata"])
-    until(lambda: program.metric("exceptions_used_total", namespace=EXCEPTED, rule="card-count") >= 4, SECONDS)
+    until(lambda: program.metric("exceptions_used_total", namespace=EXCEPTED, rule="card-count") >= 4)
     assert program.metric("policy_exceptions", state="expired") == 1
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    (line,) = [line for line in lines if line["name"] == "debug" and "exceptions" in line]
+    (line,) = audit_lines(log, 1, namespace=EXCEPTED, name="debug", endpoint="validate")
     assert [(used["rule"], used["reason"], used["owner"]) for used in line["exceptions"]] == [
         ("card-count", "GPU-123", "gpu-team")
     ]

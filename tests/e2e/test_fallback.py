@@ -36,7 +36,6 @@ from webhook.review.endpoints import validate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.suites.rulebook import rows
 
-SECONDS = 20.0
 NAMESPACE, EXEMPT = "fallback-held", "fallback-free"
 EXCLUDED = "kube-system"  # the API server does not evaluate the fallback policies here
 DENYING = {
@@ -61,7 +60,7 @@ def fallback(cluster: Cluster) -> Iterator[list[Object]]:
     cluster.apply(*namespace_objects(NAMESPACE), *namespace_objects(EXEMPT), service_account(EXCLUDED), *policies)
     cluster.apply(RUNTIME)
     with cluster.api() as api:
-        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
+        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message)
     yield policies
     for document in policies:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
@@ -79,7 +78,7 @@ def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float
 
 
 def corpus() -> Iterator[Object]:
-    """Every pod of the recorded reviews, of the examples of the rules, of the cases of these rules, and of published manifests."""
+    """Every pod of the recorded reviews, the examples of all rules, the cases of these, and published manifests."""
     for file in sorted((DATA / "reviews").glob("*.json")):
         request_json = json.loads(file.read_bytes())["request"]
         if request_json["kind"]["kind"] == "Pod" and request_json["operation"] == "CREATE":
@@ -134,7 +133,9 @@ def test_the_fallback_policies_agree_with_the_engine(api: Api, fallback: list[Ob
         assert (REFUSES in response.message) == bool(expected or stricter), (response.message, expected)
         if not stricter and not response.message.endswith("…"):
             assert all(shown(one) in shown(response.message) for one in expected), (response.message, expected)
-        assert response.status == (HTTPStatus.FORBIDDEN if expected or stricter else HTTPStatus.CREATED), response.message
+        assert response.status == (HTTPStatus.FORBIDDEN if expected or stricter else HTTPStatus.CREATED), (
+            response.message
+        )
         refused, passed = refused + bool(expected), passed + (not expected)
     assert refused >= 45
     assert passed >= 40
@@ -164,7 +165,7 @@ def test_updates_bindings_mirror_pods_and_ephemeral_containers(cluster: Cluster,
         for message, method, path, document in refused:
             kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
             send = partial(ordinary.send, method, f"{path}?dryRun=All", document, kind)
-            until(lambda: message in send().message, SECONDS)  # noqa: B023  # policies take effect one by one
+            until(lambda: message in send().message)  # noqa: B023  # policies take effect one by one
         allowed = ordinary.merge(pods(NAMESPACE, "old"), {"metadata": {"annotations": {"a": "b"}}})
         assert allowed.status == HTTPStatus.OK, allowed.message
     with cluster.api("system:node:gpu-a", KUBELETS) as kubelet:
@@ -203,7 +204,7 @@ def test_renamed_resources(cluster: Cluster, api: Api, fallback: list[Object]):
     cluster.apply(*policies)
     renamed = pod("renamed", {"gpu.example/slices": "1"})
     renamed["spec"]["containers"][0]["securityContext"] = {"privileged": True}
-    until(lambda: "'renamed-pods'" in dry_run(api, renamed).message, SECONDS)
+    until(lambda: "'renamed-pods'" in dry_run(api, renamed).message)
     for document in policies:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
 
@@ -230,20 +231,20 @@ def test_the_fallback_policies_change_no_verdict_of_the_webhook(
         responses = [dry_run(api, manifest) for manifest in corpus()]
         bindings = [document for document in fallback if document["kind"] == "ValidatingAdmissionPolicyBinding"]
         cluster.apply(*(as_audit(binding) for binding in bindings))
-        until(lambda: REFUSES not in dry_run(api, PRIVILEGED).message, SECONDS)
+        until(lambda: REFUSES not in dry_run(api, PRIVILEGED).message)
         for manifest, with_fallback in zip(corpus(), responses, strict=True):
             without_fallback = dry_run(api, manifest)
             assert without_fallback.status == with_fallback.status, (without_fallback.message, with_fallback.message)
             if REFUSES not in with_fallback.message and not is_rejected(with_fallback):
                 assert without_decision_id(without_fallback) == without_decision_id(with_fallback)
         cluster.apply(*bindings)
-        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
+        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message)
         program.close()
         for document in filter(is_configuration, render(cluster)):
             entries = api.get(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook").body["webhooks"]
             ignoring = {"webhooks": [entry | {"failurePolicy": "Ignore"} for entry in entries]}
             assert api.merge(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook", ignoring).status == 200
-        until(lambda: dry_run(api, pod("plain", {"volcano.sh/vgpu-number": "99"})).status == 201, SECONDS)
+        until(lambda: dry_run(api, pod("plain", {"volcano.sh/vgpu-number": "99"})).status == 201)
         assert SENTENCE in dry_run(api, PRIVILEGED).message
 
 

@@ -11,7 +11,6 @@ from tests.e2e.conftest import Serve
 from tests.e2e.objects import Object, pod, pods
 from tests.server.program import Program, until
 
-SECONDS = 8.0  # until a change is in use
 DEVICE_CONFIG = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
 POLICY = "/api/v1/namespaces/vgpu-webhook/configmaps/vgpu-webhook-policy"
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -39,10 +38,10 @@ def test_a_ready_replica_has_read_the_cluster(serve: Serve):
 def test_a_node_is_added_and_removed(webhook: Program, api: Api, namespace: str):
     assert TOO_MANY in create_pod(api, namespace).message
     with extra_node(api, larger_node()):
-        until(lambda: create_pod(api, namespace).status == 201, SECONDS)
+        until(lambda: create_pod(api, namespace).status == 201)
     in_doubt = 'only node "larger" can take the pod, but it has disappeared from the API server'
-    until(lambda: in_doubt in "".join(create_pod(api, namespace).warnings), SECONDS)
-    until(lambda: TOO_MANY in create_pod(api, namespace).message, SECONDS)
+    until(lambda: in_doubt in "".join(create_pod(api, namespace).warnings))
+    until(lambda: TOO_MANY in create_pod(api, namespace).message)
 
 
 def test_a_node_is_in_doubt_while_its_device_plugin_restarts(webhook: Program, api: Api, namespace: str):
@@ -52,12 +51,12 @@ def test_a_node_is_in_doubt_while_its_device_plugin_restarts(webhook: Program, a
     api.merge(f"{node}/status", {"status": {"allocatable": dict.fromkeys(offered, "0")}})
     try:
         in_doubt = 'only node "gpu-a" can take the pod, but its allocatable volcano.sh/vgpu-number is 0'
-        until(lambda: in_doubt in "".join(create_pod(api, namespace, 8).warnings), SECONDS)
+        until(lambda: in_doubt in "".join(create_pod(api, namespace, 8).warnings))
         assert create_pod(api, namespace, 8).status == 201
         assert TOO_MANY in create_pod(api, namespace).message
     finally:
         api.merge(f"{node}/status", {"status": {"allocatable": {name: before[name] for name in offered}}})
-    until(lambda: not create_pod(api, namespace, 8).warnings, SECONDS)
+    until(lambda: not create_pod(api, namespace, 8).warnings)
 
 
 def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):
@@ -66,10 +65,10 @@ def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):
     assert create_pod(api, namespace, 8).status == 201
     api.merge(node, {"metadata": {"annotations": {REGISTER: before.partition(":")[2]}}})
     try:
-        until(lambda: "has 7 cards" in create_pod(api, namespace, 8).message, SECONDS)
+        until(lambda: "has 7 cards" in create_pod(api, namespace, 8).message)
     finally:
         api.merge(node, {"metadata": {"annotations": {REGISTER: before}}})
-    until(lambda: create_pod(api, namespace, 8).status == 201, SECONDS)
+    until(lambda: create_pod(api, namespace, 8).status == 201)
 
 
 def test_a_device_class_serves_a_name(webhook: Program, api: Api, namespace: str):
@@ -78,14 +77,14 @@ def test_a_device_class_serves_a_name(webhook: Program, api: Api, namespace: str
     def message() -> str:
         return api.post(f"{pods(namespace)}?dryRun=All", served).message
 
-    until(lambda: "did you mean volcano.sh/vgpu-number?" in message(), SECONDS)
+    until(lambda: "did you mean volcano.sh/vgpu-number?" in message())
     whole = {"metadata": {"name": "whole"}, "spec": {"extendedResourceName": "volcano.sh/vgpu-num"}}
     created = api.post(CLASSES, whole)
     if created.status == HTTPStatus.NOT_FOUND or "extendedResourceName" not in created.body["spec"]:
         pytest.skip("the DeviceClasses of this API server serve no resource")
-    until(lambda: message() == "", SECONDS)
+    until(lambda: message() == "")
     api.delete(f"{CLASSES}/whole")
-    until(lambda: "did you mean volcano.sh/vgpu-number?" in message(), SECONDS)
+    until(lambda: "did you mean volcano.sh/vgpu-number?" in message())
 
 
 def test_the_device_config_changes_a_default(webhook: Program, api: Api, namespace: str):
@@ -98,21 +97,21 @@ def test_the_device_config_changes_a_default(webhook: Program, api: Api, namespa
 
     assert memory() is None
     with changed_config_map(api, DEVICE_CONFIG, key, text.replace("defaultMemory: 0", "defaultMemory: 1234")):
-        until(lambda: memory() == "1234", SECONDS)
+        until(lambda: memory() == "1234")
         with changed_config_map(api, DEVICE_CONFIG, key, "nvidia: [this is not it"):
-            until(lambda: "device-config.yaml: not YAML or JSON" in webhook.readyz(), SECONDS)
+            until(lambda: "device-config.yaml: not YAML or JSON" in webhook.readyz())
             assert memory() == "1234"
-    until(lambda: memory() is None, SECONDS)
+    until(lambda: memory() is None)
 
 
 def test_the_policy_lowers_a_level(webhook: Program, api: Api, namespace: str):
     with changed_config_map(
         api, POLICY, "policy.yaml", f"namespaces: [{{match: [{namespace}], rules: {{card-count: warn}}}}]"
     ):
-        until(lambda: create_pod(api, namespace).status == 201, SECONDS)
+        until(lambda: create_pod(api, namespace).status == 201)
         (warning,) = create_pod(api, namespace).warnings
         assert TOO_MANY in warning
-    until(lambda: create_pod(api, namespace).status == 403, SECONDS)
+    until(lambda: create_pod(api, namespace).status == 403)
 
 
 def test_the_api_server_restarts(webhook: Program, cluster: Cluster, namespace: str):

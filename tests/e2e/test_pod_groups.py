@@ -12,7 +12,6 @@ from webhook import names
 
 CONF = 'tiers: [{plugins: [{name: capacity, enableHierarchy: true}]}]\nactions: "enqueue, allocate"\n'
 GROUP, _, VERSION = names.QUEUE_API.partition("/")
-SECONDS = 20.0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,7 +26,7 @@ def queues(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[None]:
     ]
     with cluster.api() as api:
         for each in made:
-            until(lambda: api.post(f"/apis/{names.QUEUE_API}/queues", each).status in (201, 409), SECONDS)  # noqa: B023
+            until(lambda: api.post(f"/apis/{names.QUEUE_API}/queues", each).status in (201, 409))  # noqa: B023
     request.getfixturevalue("webhook")
     yield
     for kind, name in (("crd", f"queues.{GROUP}"), ("crd", f"podgroups.{GROUP}")):
@@ -44,7 +43,7 @@ def test_a_pod_group_goes_to_a_leaf_only(api: Api, namespace: str):
     refusal = (
         'queue-not-leaf: queue "root" has child queues ("default"); with hierarchical queues a PodGroup in it stops'
     )
-    response = until(lambda: (found := api.post(f"{path}?dryRun=All", group("root"))).status == 403 and found, SECONDS)
+    response = until(lambda: (found := api.post(f"{path}?dryRun=All", group("root"))).status == 403 and found)
     assert refusal in response.message
     assert api.post(path, group("default")).status == 201
     response = api.merge(f"{path}/g", {"spec": {"queue": "root"}})

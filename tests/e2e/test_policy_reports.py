@@ -9,6 +9,7 @@ from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import custom_resource, pod, pods
 from tests.e2e.shipped import DEPLOY, is_configuration, render
+from tests.server.client import SECONDS
 from tests.server.program import COMMAND, until
 
 reports = pytest.importorskip("webhook.questions.scan.policy_reports")  # unless the question is gone
@@ -31,7 +32,7 @@ def scan(bare_cluster: Cluster) -> Scan:
     command = [str(COMMAND), *container["args"], "--kubeconfig", str(kubeconfig)]
     with bare_cluster.api() as api:
         until(lambda: api.get(REPORTS).status == 200)
-    return lambda: subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return lambda: subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def report_names(api: Api) -> list[str]:

@@ -216,7 +216,7 @@ def test_a_workload_is_sent_when_its_template_changes(api: Api, namespace: str, 
 
 
 def test_a_huge_pod_stays_within_the_cost_limit_of_the_conditions(api: Api, namespace: str, calls: Calls):
-    """The API server limits the cost of a condition, and rejects any pod that exceeds the limit. So a huge pod is sent unseen."""
+    """The API server limits the cost of a condition, and rejects any pod that exceeds it. So a huge pod is sent unseen."""
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
     resources = {f"example.org/device-{number}": "1" for number in range(2_000)}
     huge = pod("huge", resources, env=env)

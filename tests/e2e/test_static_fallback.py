@@ -20,7 +20,6 @@ EXAMPLE = DEPLOY / "components" / "fallback" / "api-server" / "admission-configu
 INSTALLED = "/etc/kubernetes/admission"  # the directory that the example names
 FIRST_VERSION = (1, 37)  # in which the API server reads the files by default
 
-SECONDS = 20.0
 TEAM = "team"
 ADMISSION = "admissionregistration.k8s.io"
 API = f"/apis/{ADMISSION}/v1"
@@ -128,10 +127,10 @@ def test_a_changed_file_is_read_without_a_restart(user: Api, policies: Path):
     original = policies.read_text()
     try:
         replace(policies, original.replace("- Deny", "- Audit"))
-        until(lambda: create(user, PRIVILEGED).status == HTTPStatus.CREATED, SECONDS)
+        until(lambda: create(user, PRIVILEGED).status == HTTPStatus.CREATED)
     finally:
         replace(policies, original)
-    until(lambda: SENTENCE in create(user, PRIVILEGED).message, SECONDS)
+    until(lambda: SENTENCE in create(user, PRIVILEGED).message)
 
 
 def replace(file: Path, text: str) -> None:

@@ -19,6 +19,7 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.console import Console
 from tests.e2e.objects import pods, service_account
+from tests.server.client import SECONDS
 from tests.server.program import COMMAND, until
 from tests.strategies import node_json, register
 from webhook import names
@@ -31,7 +32,6 @@ MEMORY = 81920
 A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", MEMORY)
 NAMESPACES = ("team-a", "team-b")
 CODES = {WaitVerdict.FITS_NOW: 0, WaitVerdict.NOT_NOW: 1, WaitVerdict.NEVER: 4}
-SECONDS = 20.0  # until the console shows a change
 
 
 class Slice(NamedTuple):
@@ -67,7 +67,7 @@ class Assignments:
         """Run a command as the administrator."""
         environment = os.environ | {"KUBECONFIG": str(self.cluster.kubeconfig)}
         return subprocess.run(
-            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
         )
 
     def usage(self, *options: str) -> Any:
@@ -170,7 +170,7 @@ def assert_all_sources_agree(assignments: Assignments, console: Console) -> None
         assert list(card["accounted"].values()) == accounted.get(uuid, [0, 0, 0])
         assert list(card["assigned"].values()) == assigned.get(uuid, [0, 0, 0])
     assert found["findings"] == []
-    until(lambda: console.api("/usage?limit=0")["pods"] == len(assignments.slices), SECONDS)
+    until(lambda: console.api("/usage?limit=0")["pods"] == len(assignments.slices))
     assert in_order(console.api("/usage?limit=500")["nodes"]) == found["nodes"]
 
 

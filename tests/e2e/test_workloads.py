@@ -51,15 +51,14 @@ def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: C
     assert (labelled.returncode, labelled.stderr) == (0, "")
 
 
-def test_a_rollout_that_needs_room_is_stored_with_a_warning(cluster: Cluster, namespace: str):
+def test_an_update_that_needs_room_is_stored_with_a_warning(cluster: Cluster, namespace: str):
     result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=deployment(8, "RollingUpdate"))
-    assert (result.stdout, result.stderr) == (
-        "deployment.apps/w created\n",
-        'Warning: rollout-needs-room: an update of Deployment "w" starts a pod beside its 1 replica before it ends one, but the empty '
-        "fleet has no room for it; let maxUnavailable be 1, or use strategy Recreate\n",
+    assert result.stdout == "deployment.apps/w created\n"
+    warning = (
+        'Warning: rollout-needs-room: an update of Deployment "w" starts a pod beside its 1 replica before it ends one'
     )
-    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=deployment(8))
-    assert result.stdout == "deployment.apps/w configured\n"
+    assert result.stderr.startswith(warning)
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, namespace: str):
@@ -70,7 +69,6 @@ def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, nam
     )
 
 
-SECONDS = 20.0
 CUSTOM = [kind for kind in KINDS if "." in kind.group and kind.key != ("batch.volcano.sh", "Job")]
 
 
@@ -84,7 +82,7 @@ def test_every_kind_is_stored_with_a_warning(cluster: Cluster, namespace: str):
 
     with cluster.api() as api:
         served = [f"/apis/{kind.group}/{kind.versions[0]}/{kind.plural}" for kind in CUSTOM]
-        until(lambda: all(api.get(path).status == HTTPStatus.OK for path in served), SECONDS)
+        until(lambda: all(api.get(path).status == HTTPStatus.OK for path in served))
     code, warnings = apply(9)
     assert code == 0, warnings
     for kind in CUSTOM:
