@@ -78,4 +78,5 @@ def test_only_pods_in_other_names_are_sent_and_they_start_without_the_webhook(mo
     moving.process.terminate()
     moving.process.wait()
     assert api.post(pods(TOLD), pod("late", HAMI)).status == 201
+    assert api.post(pods(TOLD), pod("card", {"nvidia.com/gpu": "1"})).status == 201
     assert api.post(pods(TOLD), pod("slice", SLICE)).status == 500

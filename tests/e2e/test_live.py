@@ -8,7 +8,7 @@ from tests.e2e.api import Api, Response
 from tests.e2e.changes import NODES, changed_config_map, extra_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
-from tests.e2e.objects import Object, pod, pods
+from tests.e2e.objects import Object, load_nodes, pod, pods
 from tests.server.program import Program, until
 
 DEVICE_CONFIG = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
@@ -57,6 +57,20 @@ def test_a_node_is_in_doubt_while_its_device_plugin_restarts(webhook: Program, a
     finally:
         api.merge(f"{node}/status", {"status": {"allocatable": {name: before[name] for name in offered}}})
     until(lambda: not create_pod(api, namespace, 8).warnings)
+
+
+def test_cards_of_nvidias_own_plugin_are_told_of_while_no_node_offers_them(webhook: Program, api: Api, namespace: str):
+    def warnings() -> str:
+        response = api.post(f"{pods(namespace)}?dryRun=All", pod("p", {"nvidia.com/gpu": "1"}))
+        assert response.status == 201, response.message
+        return "".join(response.warnings)
+
+    not_offered = 'resource-not-offered: container "main" requests nvidia.com/gpu, but no node offers it; '
+    assert warnings().startswith(not_offered)
+    (node,) = load_nodes("compatible")
+    with extra_node(api, node):
+        until(lambda: warnings() == "")
+    until(lambda: warnings().startswith(not_offered))
 
 
 def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):

@@ -1,4 +1,4 @@
-"""However a pod gets into a queue with child queues, its PodGroup is refused."""
+"""However a pod gets into a queue with child queues, its PodGroup is refused; a queue is reviewed when it is written."""
 
 from collections.abc import Iterator
 
@@ -49,3 +49,13 @@ def test_a_pod_group_goes_to_a_leaf_only(api: Api, namespace: str):
     response = api.merge(f"{path}/g", {"spec": {"queue": "root"}})
     assert (response.status, refusal in response.message) == (403, True), response.message
     assert api.merge(f"{path}/g", {"status": {"phase": "Running"}}).status == 200
+
+
+def test_a_queue_that_limits_nothing_is_warned_of(api: Api):
+    spec = {"capability": {"volcano.sh/vgpu-mem": "4000"}}
+    queue = {"apiVersion": names.QUEUE_API, "kind": "Queue", "metadata": {"name": "team"}, "spec": spec}
+    response = api.post(f"/apis/{names.QUEUE_API}/queues?dryRun=All", queue)
+    assert response.status == 201, response.message
+    (warning,) = response.warnings
+    assert warning.startswith("queue-limits: ")
+    assert "did you mean volcano.sh/vgpu-memory?" in warning

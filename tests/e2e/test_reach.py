@@ -174,6 +174,18 @@ def test_a_misspelt_name_is_refused(limits: dict[str, str], suggestion: str, api
     assert stored.warnings[0].endswith(f"did you mean {suggestion}?")
 
 
+def test_a_card_of_nvidias_own_plugin_is_sent_to_be_told_of_only(api: Api, namespace: str, calls: Calls):
+    """Also by a workload; see test_live for a node that offers it."""
+    card = pod("card", {"nvidia.com/gpu": "1"})
+    spec = {"selector": {"matchLabels": {"app": "a"}}}
+    spec["template"] = {"metadata": {"labels": {"app": "a"}}, "spec": card["spec"]}
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cards"}, "spec": spec}
+    for path, obj in ((pods(namespace), card), (f"/apis/apps/v1/namespaces/{namespace}/deployments", document)):
+        stored = api.post(path, obj)
+        assert [warning.partition(":")[0] for warning in stored.warnings] == ["resource-not-offered"]
+        assert (stored.status, calls()) == (201, VALIDATE)
+
+
 def test_the_names_of_other_plugins_are_not_sent(api: Api, namespace: str, calls: Calls):
     foreign = {"amd.com/gpu": "1", "huawei.com/npu": "1", "example.org/vgpu-num": "1"}
     assert api.post(pods(namespace), pod("foreign", foreign)).status == 201

@@ -61,6 +61,18 @@ def test_an_update_that_needs_room_is_stored_with_a_warning(cluster: Cluster, na
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_device_at_the_level_of_the_pod_is_warned_of_where_the_api_server_stores_it(cluster: Cluster, namespace: str):
+    job, refused = volcano_job(8), deployment(8)
+    for each in (job["spec"]["tasks"][0], refused["spec"]):
+        each["template"]["spec"]["resources"] = {"limits": {"volcano.sh/vgpu-memory": "3000"}}
+    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=job)
+    found = "spec.tasks[0].template: volcano.sh/vgpu-memory stands in spec.resources.limits, where nothing reads it"
+    assert (result.returncode, result.stderr.count("Warning: device-misplaced: ")) == (0, 1)
+    assert found in result.stderr
+    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=refused)
+    assert "spec.template.spec.resources.limits[volcano.sh/vgpu-memory]: Unsupported value: " in result.stderr
+
+
 def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, namespace: str):
     result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=volcano_job(8, replicas=2))
     assert result.returncode == 0
