@@ -1,13 +1,14 @@
 """Reviews a pod, or a Binding as an update of its pod."""
 
 from webhook import names
+from webhook.lenient import at
 from webhook.outcome import Outcome, PodReview
 from webhook.pod.view import PodView
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
 from webhook.review.too_large import excess, refuse_unread
 from webhook.review.verdict import decision_id, not_reviewed, verdict
-from webhook.review.violations import Violations, exceptions_of, findings
+from webhook.review.violations import Found, Violations, exceptions_of, findings
 from webhook.rules.base import Event
 from webhook.rules.choices import ENFORCE
 from webhook.rules.context import Context
@@ -72,7 +73,30 @@ def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> 
         active = tuple([entry for entry in active if event in entry[0].on])
     violations = Violations(None, exceptions_of(request, effective) if effective.exceptions else None)
     violations.add(findings(pod, active))
+    if previous is not None and event == "update" and _chooses(pod, previous):
+        violations.add(_newly_found(pod, previous, effective))
     return verdict(request, snapshot, effective, violations, (PodReview(view, pod),))
+
+
+def _chooses(pod: ReviewedPod, previous: PodView) -> bool:
+    """Whether an update changes what devices the pod may get, which is open until it has a node."""
+    before, now, cluster = previous.annotations, pod.view.annotations, pod.cluster
+    return (
+        any(before.get(key) != now.get(key) for key in names.CHOOSING_ANNOTATIONS)
+        and not at(previous.raw, "spec", "nodeName")
+        and not at(previous.raw, "metadata", "deletionTimestamp")
+        and bool(pod.requested)
+        and pod.context.request.user not in cluster.policy.trusted_users
+    )
+
+
+def _newly_found(pod: ReviewedPod, previous: PodView, effective: Effective) -> list[Found]:
+    """What is wrong with a pod as a new one, and was not so before; without the rules that read updates."""
+    had, has = (
+        list(findings(one, tuple([entry for entry in effective.for_pod(one) if "update" not in entry[0].on])))
+        for one in (ReviewedPod(view, pod.context) for view in (previous, pod.view))
+    )
+    return [found for found in has if found not in had]
 
 
 def validate_binding(binding: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
