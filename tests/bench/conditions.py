@@ -18,7 +18,7 @@ from tests.bench.engine import DATA
 from tests.deploy.clusters import request
 from webhook.manifests.configurations import DOMAIN, configurations
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES
+from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES, SPARE
 from webhook.policy.policy import default_policy
 from webhook.settings.table import DEVICE_CONFIG
 
@@ -211,15 +211,21 @@ def ordinary() -> Json:
 
 def large() -> dict[str, Json]:
     """Pods as large as their author can make them, and as large as expressions still look into."""
-    limits = {f"example.org/{name}": "1" for name in range(MAX_ENTRIES)}
-    env, mounts = _env(MAX_ENTRIES), _mounts(MAX_ENTRIES)
-    each = MAX_ENTRIES // MAX_CONTAINERS
-    few = {f"example.org/{name}": "1" for name in range(each)}
-    full = [_container(f"c{index}", few, _env(each), _mounts(each)) for index in range(MAX_CONTAINERS)]
+    (limits, env, mounts), (few, some_env, some_mounts) = (
+        ({f"example.org/{name}": "1" for name in range(each)}, _env(each), _mounts(each))
+        for each in (MAX_ENTRIES // (number + SPARE) for number in (1, MAX_CONTAINERS))
+    )
+    full = [_container(f"c{index}", few, some_env, some_mounts) for index in range(MAX_CONTAINERS)]
+    legacy = [
+        *[{"name": "CUDA_VERSION", "value": "12"}] * (len(env) - 1),
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"},
+    ]
     most = {f"a{number}": "" for number in range(MAX_ANNOTATIONS)}
     return {
         "at the limits, 1 container": _pod(_container("main", limits, env, mounts), annotations=most),
         f"at the limits, {MAX_CONTAINERS}": _pod(*full, annotations=most),
+        "above the limits": _pod(*full, *full, annotations={**most, "another": ""}),
+        "CUDA_VERSION everywhere": _pod(_container("main", env=legacy)),
         **{
             f"{size:,} annotations": _pod(annotations={f"a{number}": "" for number in range(size)})
             for size in (5_000, 20_000, 38_000)

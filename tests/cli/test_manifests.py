@@ -124,7 +124,8 @@ def test_a_config_that_hides_devices_needs_all_pods(run, write):
 def test_every_entry_fails_closed_except_those_that_could_block_other_pods(printed):
     entries = printed("--all-pods")
     fail_open = {name for name, entry in entries.items() if entry["failurePolicy"] != "Fail"}
-    assert fail_open == {"workloads", "pod-groups", "hide-devices", "dialects", "policy", "settings", "limits"}
+    large = {"repair-large", "large"}
+    assert fail_open == large | {"workloads", "pod-groups", "hide-devices", "dialects", "policy", "settings", "limits"}
     for entry in entries.values():
         assert entry["timeoutSeconds"] == 5
         assert (entry["sideEffects"], entry["matchPolicy"]) == ("None", "Equivalent")

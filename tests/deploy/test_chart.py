@@ -240,7 +240,9 @@ def test_the_failure_policy_ignore_applies_to_all_entries():
     assert {name for name, entry in default.items() if entry["failurePolicy"] == "Ignore"} == {
         "dialects",
         "hide-devices",
+        "large",
         "pod-groups",
+        "repair-large",
         "workloads",
         *BY_NAME[1:],
         "limits",

@@ -16,21 +16,31 @@ def exists(subject: str, variable: str, condition: str) -> str:
     return f"{subject}.exists({variable}{separated})"
 
 
-def exists_or_many(subject: str, most: int, variable: str, condition: str, *, within: str = "") -> str:
-    """Whether the condition holds for some element, or there are more elements than `most`, none of which is then looked at.
+def exists_or_many(subject: str, most: int, variable: str, condition: str, many: str = "true") -> str:
+    """Whether the condition holds for some element, or what holds of more elements than `most`, none of which is looked at.
 
     Args:
         subject: a list or a map.
         most: elements to look at.
         variable: the name of an element in the condition.
         condition: of an element.
-        within: a list whose loop has this one inside; `most` is then that of both together.
+        many: an expression for what is true of more elements.
 
     The API server keeps the steps of a loop until it ends and searches them at each step, so that the time of a loop grows with
     the square of its length (cel-go 0.26, interpreter/runtimecost.go).
     """
-    many = f"size({subject}) * size({within})" if within else f"size({subject})"
-    return f"({many} > {most} || {exists(subject, variable, condition)})"
+    return few_or_many(f"size({subject}) > {most}", exists(subject, variable, condition), many)
+
+
+def few_or_many(are_many: str, few: str, many: str) -> str:
+    """What holds of few elements; or of many, if they are."""
+    return f"({are_many} || {few})" if many == "true" else f"({are_many} ? {many} : {few})"
+
+
+def first(subject: str, most: int) -> str:
+    """The list, or as many elements of its beginning."""
+    indexes = ", ".join(map(str, range(most)))
+    return f"(size({subject}) > {most} ? [{indexes}].map(at, {subject}[at]) : {subject})"
 
 
 def any_of(*conditions: str) -> str:

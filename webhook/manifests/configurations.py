@@ -21,6 +21,7 @@ from webhook.rules.choices import WorkloadUse
 DOMAIN = f"{names.WEBHOOK}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5
 
+LARGE = f"large.{DOMAIN}"  # for pods that are too large for the conditions of the other entries
 PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
 
 _API = "admissionregistration.k8s.io/v1"
@@ -121,6 +122,14 @@ def _mutating(config: DeviceConfig, policy: Policy, *, all_pods: bool) -> Iterat
         {"names-a-device": when.names_device(config), "is-no-mirror": when.is_no_mirror()},
         reinvocationPolicy="IfNeeded",
     )
+    yield _entry(
+        "repair-large",
+        "/mutate",
+        [_rule(["CREATE"], ["pods"])],
+        {"may-name-a-device": when.may_name_device(config), "is-no-mirror": when.is_no_mirror()},
+        failurePolicy="Ignore",  # it has no device, unless it is far behind
+        reinvocationPolicy="IfNeeded",
+    )
     if when.translates(policy):
         yield _entry(
             "translate",
@@ -155,19 +164,26 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         "assignments",
         "/validate",
         [_rule(["UPDATE"], ["pods", "pods/status"])],
-        is_not_trusted | {"changes-an-assignment": when.changes_assignment(config)},
+        {"changes-an-assignment": when.changes_assignment(config)} | is_not_trusted,
     )
     yield _entry(
         "bindings",
         "/validate",
         [_rule(["CREATE"], ["bindings", "pods/binding"])],  # the first is an old form of the second
-        is_not_trusted | {"has-an-assignment": when.binds_assignment()},
+        {"has-an-assignment": when.binds_assignment()} | is_not_trusted,
     )
     yield _entry(
         "ephemeral-containers",
         "/validate",
         [_rule(["UPDATE"], ["pods/ephemeralcontainers"])],
         {"concerns-a-device": when.ephemeral_concerns_device(config)},
+    )
+    yield _entry(
+        "large",
+        "/validate",
+        [_rule(["CREATE"], ["pods"]), _rule(["UPDATE"], ["pods", "pods/status", "pods/ephemeralcontainers"])],
+        {"may-concern-a-device": when.may_concern_device(config), "is-no-mirror": when.is_no_mirror()},
+        failurePolicy="Ignore",  # most pods that are so large have no device
     )
     group, _, version = names.QUEUE_API.partition("/")
     yield _entry(

@@ -1,8 +1,9 @@
 """The matchConditions: CEL expressions for exactly the requests that some rule reads.
 
 An expression must not fail, as the API server then treats the webhook as failed, and must be cheap, as the API server limits
-the cost of each. So no expression loops over more than a few hundred elements: what has more is sent. Resources are matched by
-prefix, so that a misspelt name is sent, too.
+the cost of each. So no expression loops over more than a few hundred elements. Of what has more, the entries that refuse pods
+while the webhook is away look at the first containers and for exact names. Entries that admit such pods then send the rest.
+Resources are matched by prefix, so that a misspelt name is sent, too.
 """
 
 import textwrap
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import DIALECTS
-from webhook.manifests.cel import any_of, block, exists, exists_or_many, lines, list_of, text
+from webhook.manifests.cel import any_of, block, exists, exists_or_many, few_or_many, first, lines, list_of, text
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
 from webhook.policy.policy import Policy
@@ -21,21 +22,31 @@ from webhook.rules.isolation import HARMLESS
 # How much of a pod an expression looks at.
 MAX_CONTAINERS = 64  # of each kind
 MAX_ANNOTATIONS = 256
-MAX_ENTRIES = 512  # variables, mounts, limits or requests of one container, times the number of containers
+MAX_ENTRIES = 1024  # variables, mounts, limits or requests of a container, times the number of containers and SPARE
+SPARE = 1  # so that one container has at most 512 of each kind, and ten have 93 each
 MAX_TEMPLATES = 64  # in each list of a workload; its containers and their entries count times the number of templates
 
 WIDTH = 100  # columns of the expression for a template path
 _ASSIGNING = frozenset({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS})
+_LEGACY = (names.CUDA_VERSION, names.NVIDIA_VISIBLE_DEVICES)  # a variable that shows cards, unless the second is set
+_AMOUNTS = ("resources.limits", "resources.requests")
+_MANY_ANNOTATIONS = f"(size(now) > {MAX_ANNOTATIONS} || size(before) > {MAX_ANNOTATIONS})"
 
 
 def names_device(config: DeviceConfig) -> str:
-    """A pod with a name like a device's in the limits or requests of any container."""
-    return exists("[object]", "pod", _some_container(_requests_device(config)))
+    """A pod with a name like a device's in the limits or requests of any container that is looked at."""
+    return exists("[object]", "pod", _some_container(_requests_device(config, sure=True), sure=True))
+
+
+def may_name_device(config: DeviceConfig) -> str:
+    """A pod with more than `names_device` looks at, which is not such a pod."""
+    large = _some_container(any_of(*map(_many_of_container, _AMOUNTS)))
+    return f"{exists('[object]', 'pod', large)} &&\n!{names_device(config)}"
 
 
 def names_no_device(config: DeviceConfig) -> str:
     """Every other pod."""
-    return "!" + names_device(config)
+    return "!" + exists("[object]", "pod", _some_container(_requests_device(config)))
 
 
 def hides_devices(config: DeviceConfig) -> str:
@@ -45,19 +56,32 @@ def hides_devices(config: DeviceConfig) -> str:
 
 def concerns_device(config: DeviceConfig) -> str:
     """A pod that names a device, exposes one by a variable or a mount, or has an annotation that assigns or injects one."""
-    return exists("[object]", "pod", _concerns(config))
+    return exists("[object]", "pod", _concerns(config, sure=True))
 
 
 def ephemeral_concerns_device(config: DeviceConfig) -> str:
     """An ephemeral container that exposes a device, or any ephemeral container of a pod that names one."""
-    shown = exists_or_many("containers", MAX_CONTAINERS, "c", _exposes_device())
+    shown = _exists_container(_exposes_device(sure=True), sure=True)
     shows = f"has(pod.spec.ephemeralContainers) && {exists('[pod.spec.ephemeralContainers]', 'containers', shown)}"
-    return exists("[object]", "pod", any_of(_some_container(_requests_device(config)), shows))
+    named = _some_container(_requests_device(config, sure=True), sure=True)
+    return exists("[object]", "pod", any_of(named, shows))
 
 
 def concerns_no_device(config: DeviceConfig) -> str:
     """Every pod that does not."""
-    return "!" + concerns_device(config)
+    return "!" + exists("[object]", "pod", _concerns(config))
+
+
+def may_concern_device(config: DeviceConfig) -> str:
+    """A pod with more than `concerns_device` looks at, which is not such a pod; such ephemeral containers or annotations."""
+    many = [*map(_many_of_container, _AMOUNTS), _many_of_container("env"), _many_of_container("volumeMounts")]
+    annotated = f"has(pod.metadata.annotations) && size(pod.metadata.annotations) > {MAX_ANNOTATIONS}"
+    large = exists("[object]", "pod", any_of(_some_container(any_of(*many)), annotated))
+    ephemeral = 'has(request.subResource) && request.subResource == "ephemeralcontainers"'
+    changed = _annotations_of_both(f"{_MANY_ANNOTATIONS} && now != before")
+    return (
+        f'request.operation == "CREATE" ? {large} &&\n!{concerns_device(config)} :\n{ephemeral} ? {large} :\n{changed}'
+    )
 
 
 def uses_dialect(config: DeviceConfig, levels: Policy) -> str:
@@ -87,7 +111,8 @@ def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds, levels:
     pods = [_lists(each) + (f".map(parts, parts.map(part, {pod}))" if pod else "") for pod, each in paths.items()]
     every = block(" +\n".join(pods))
     read = any_of(_concerns(config), *filter(None, [_uses_dialect(config, levels)]))
-    read = read.replace("size(containers) >", "size(containers) * size(pods) >")
+    for operator in ">+":
+        read = read.replace(f"size(containers) {operator}", f"size(containers) * size(pods) {operator}")
     concerns = exists_or_many("pods", MAX_TEMPLATES, "pod", f"has(pod.spec) && ({block(read)})")
     return exists("[has(object.spec) ? object.spec : object]", "spec", exists(f"({every})", "pods", concerns))
 
@@ -209,25 +234,35 @@ def _queue(owner: str) -> str:
 
 
 def changes_assignment(config: DeviceConfig) -> str:
-    """An update that adds, changes or removes an annotation that assigns devices, or adds or changes one that injects some.
+    """An update that changes an annotation that assigns devices, adds or changes one that injects some, or chooses others.
 
-    `before` and `now` are the annotations of the old and the new pod.
+    `before` and `now` are the annotations of the old and the new pod. Devices are chosen until the pod has a node.
     """
     changed = "((key in now) != (key in before) || key in now && now[key] != before[key])"
     reserved_key = exists(list_of(names.RESERVED_ANNOTATIONS), "key", changed)
     reserved_affix = exists("annotations", "key", f"({block(_reserved_by_affix())}) &&\n{changed}")
     of_npus = exists(list_of(names.RESERVED_ASCEND_ANNOTATIONS), "key", changed)
     injected_key = exists("now", "key", f"({injects()}) && !(key in before && now[key] == before[key])")
-    condition = any_of(
+    by_affix = any_of(exists("[now, before]", "annotations", reserved_affix), injected_key)
+    chosen = exists(list_of(names.CHOOSING_ANNOTATIONS), "key", changed)
+    waits = "!has(oldObject.spec.nodeName) && !has(oldObject.metadata.deletionTimestamp)"
+    requests_npu, requests_device = (
+        exists("[object]", "pod", _some_container(requests(config, sure=True), sure=True))
+        for requests in (_requests_npu, _requests_device)
+    )
+    found = any_of(
         reserved_key,
-        exists("[now, before]", "annotations", reserved_affix),
-        f"{of_npus} &&\n{exists('[object]', 'pod', _some_container(_requests_npu(config)))}",
-        injected_key,
+        f"!{_MANY_ANNOTATIONS} && ({block(by_affix)})",
+        f"{of_npus} &&\n{requests_npu}",
+        f"{waits} &&\n{chosen} &&\n{requests_device}",
     )
-    changed_some = (
-        f"now != before && (size(now) > {MAX_ANNOTATIONS} || size(before) > {MAX_ANNOTATIONS} ||\n{condition})"
-    )
-    return exists(_annotations("object"), "now", exists(_annotations("oldObject"), "before", changed_some))
+    # To compare many takes long, so only one entry does it.
+    return _annotations_of_both(f"({_MANY_ANNOTATIONS} || now != before) && ({block(found)})")
+
+
+def _annotations_of_both(condition: str) -> str:
+    """An update for whose annotations, `before` and `now`, the condition holds."""
+    return exists(_annotations("object"), "now", exists(_annotations("oldObject"), "before", condition))
 
 
 def binds_assignment() -> str:
@@ -284,13 +319,17 @@ def reserved() -> str:
     return any_of(f"key in {list_of(names.RESERVED_ANNOTATIONS)}", _reserved_by_affix())
 
 
-def _concerns(config: DeviceConfig) -> str:
+def _concerns(config: DeviceConfig, *, sure: bool = False) -> str:
+    many = _many(sure)
     assigning = any_of(
         exists(list_of(_ASSIGNING), "key", "key in pod.metadata.annotations"),
-        exists_or_many("pod.metadata.annotations", MAX_ANNOTATIONS, "key", any_of(_reserved_by_affix(), injects())),
+        exists_or_many(
+            "pod.metadata.annotations", MAX_ANNOTATIONS, "key", any_of(_reserved_by_affix(), injects()), many
+        ),
     )
     annotated = f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(assigning)})"
-    return any_of(_some_container(any_of(_requests_device(config), _exposes_device())), annotated)
+    named = any_of(_requests_device(config, sure=sure), _exposes_device(sure=sure))
+    return any_of(_some_container(named, sure=sure), annotated)
 
 
 def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:
@@ -306,46 +345,74 @@ def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:
     return any_of(*found)
 
 
-def _some_container(condition: str) -> str:
+def _many(sure: bool) -> str:
+    """What holds of that which is too much to be looked at: nothing surely does, and anything may."""
+    return "false" if sure else "true"
+
+
+def _some_container(condition: str, *, sure: bool = False) -> str:
     kinds = [
         "has(pod.spec.containers) && pod.spec.containers != null ? pod.spec.containers : []",  # null where a pod has none
         "has(pod.spec.initContainers) ? pod.spec.initContainers : []",
         "has(pod.spec.ephemeralContainers) ? pod.spec.ephemeralContainers : []",
     ]
-    return exists(lines(kinds), "containers", exists_or_many("containers", MAX_CONTAINERS, "c", condition))
+    return exists(lines(kinds), "containers", _exists_container(condition, sure=sure))
 
 
-def _requests_device(config: DeviceConfig) -> str:
-    return _requests(any_of(*(f"name.startsWith({text(prefix)})" for prefix in config.resources.prefixes)))
+def _exists_container(condition: str, *, sure: bool) -> str:
+    """The condition holds for one of `containers`; or, unless it is to be sure, there are too many of them."""
+    if sure:
+        return exists(first("containers", MAX_CONTAINERS), "c", condition)
+    return exists_or_many("containers", MAX_CONTAINERS, "c", condition)
 
 
-def _requests_npu(config: DeviceConfig) -> str:
-    others = [name for name in config.ascend.chip_of if not name.startswith(names.ASCEND_PREFIX)]
+def _requests_device(config: DeviceConfig, *, sure: bool = False) -> str:
+    begins = any_of(*(f"name.startsWith({text(prefix)})" for prefix in config.resources.prefixes))
+    return _requests(begins, config.roles, sure=sure)
+
+
+def _requests_npu(config: DeviceConfig, *, sure: bool = False) -> str:
+    others = _not_by_prefix(config.ascend.chip_of)
     begins = f"name.startsWith({text(names.ASCEND_PREFIX)})"
-    return _requests(any_of(begins, *([f"name in {list_of(others)}"] if others else [])))
+    return _requests(any_of(begins, *([f"name in {list_of(others)}"] if others else [])), others, sure=sure)
 
 
-def _requests(condition: str) -> str:
-    """The container `c` requests a resource for whose `name` the condition holds."""
+def _not_by_prefix(resources: Iterable[str]) -> list[str]:
+    """The names without those of NPUs that are in every device config, which would make the output longer."""
+    return [name for name in resources if not name.startswith(names.ASCEND_PREFIX)]
+
+
+def _requests(condition: str, known: Iterable[str] = (), *, sure: bool = False) -> str:
+    """The container `c` requests a resource for whose `name` the condition holds; of too many, one that is known."""
     parts = [
         f"has(c.resources) && has(c.resources.{part}) ? c.resources.{part} : {{}}" for part in ("limits", "requests")
     ]
-    return exists(lines(parts), "amounts", _exists_of_container("amounts", "name", condition))
+    exact = _not_by_prefix(known) if sure else ()
+    many = exists(list_of(exact), "name", "name in amounts") if exact else _many(sure)
+    return exists(lines(parts), "amounts", _exists_of_container("amounts", "name", condition, many))
 
 
-def _exists_of_container(subject: str, variable: str, condition: str) -> str:
-    """The condition holds for something of the container `c`, which is one of `containers`; or there is too much of it."""
-    return exists_or_many(subject, MAX_ENTRIES, variable, condition, within="containers")
+def _exists_of_container(subject: str, variable: str, condition: str, many: str) -> str:
+    """The condition holds for something of the container `c`, which is one of `containers`; of too much, `many` does."""
+    return few_or_many(_are_many(subject), exists(subject, variable, condition), many)
 
 
-def _exposes_device() -> str:
-    set_too = exists("c.env", "other", f"other.name == {text(names.NVIDIA_VISIBLE_DEVICES)}")
-    legacy = f"e.name == {text(names.CUDA_VERSION)} && !{set_too}"
-    by_variable = _exists_of_container(
-        "c.env", "e", any_of(*map(shows_devices, (names.NVIDIA_VISIBLE_DEVICES, names.ASCEND_VISIBLE_DEVICES)), legacy)
-    )
-    by_mount = f"has(c.volumeMounts) && {_exists_of_container('c.volumeMounts', 'm', requests_by_mount())}"
-    return any_of(f"has(c.env) && {by_variable}", by_mount)
+def _are_many(subject: str) -> str:
+    return f"size({subject}) * (size(containers) + {SPARE}) > {MAX_ENTRIES}"
+
+
+def _many_of_container(field: str) -> str:
+    """There is too much of something in the container `c`."""
+    return f"{_present('c', field.split('.'))} && {_are_many(f'c.{field}')}"
+
+
+def _exposes_device(*, sure: bool = False) -> str:
+    shown = any_of(*map(shows_devices, (names.NVIDIA_VISIBLE_DEVICES, names.ASCEND_VISIBLE_DEVICES)))
+    legacy, set_too = (exists("c.env", "e", f"e.name == {text(name)}") for name in _LEGACY)
+    by_variable = any_of(exists("c.env", "e", shown), f"{legacy} && !{set_too}")
+    few_variables = few_or_many(_are_many("c.env"), by_variable, _many(sure))
+    by_mount = _exists_of_container("c.volumeMounts", "m", requests_by_mount(), _many(sure))
+    return any_of(f"has(c.env) && {few_variables}", f"has(c.volumeMounts) && {by_mount}")
 
 
 def shows_devices(name: str = names.NVIDIA_VISIBLE_DEVICES) -> str:

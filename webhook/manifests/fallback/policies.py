@@ -1,19 +1,21 @@
 """The fallback policies: ValidatingAdmissionPolicies with the rules that keep tenants apart, for when the webhook is away.
 
 They are made from the policy and the device config. There is one for each entry of the validating webhook configuration that is
-about pods, with its rules and conditions, so it reads exactly the requests that the webhook is sent. It refuses what the policy
-denies and enforces in the namespace. If the policy enforces nowhere, the bindings only warn or record, as `enforcement` does.
+about pods and has `failurePolicy: Fail`, with its rules and conditions, and it reads what is too large for these, too: so it
+reads exactly the requests that the webhook is sent. It refuses what the policy denies and enforces in the namespace. If the
+policy enforces nowhere, the bindings only warn or record, as `enforcement` does.
 """
 
 from collections.abc import Iterator
 from functools import partial
 
 from webhook.devices.config import DeviceConfig
-from webhook.manifests.cel import let, text
+from webhook.manifests.cel import any_of, block, let, text
 from webhook.manifests.configurations import (
     DEFAULT_INSTALLATION,
     DOMAIN,
     LABELS,
+    LARGE,
     Installation,
     Object,
     configurations,
@@ -73,6 +75,7 @@ def admission_policies(
     if not levels.enforces:
         levels, action = levels.enforcing(), levels.enforcement.capitalize()
     found: list[Object] = []
+    (large,) = [entry for entry in validating["webhooks"] if entry["name"] == LARGE]
     for entry in validating["webhooks"]:
         kind = entry["name"].removesuffix(f".{DOMAIN}")
         if kind in _EVENTS:
@@ -84,12 +87,20 @@ def admission_policies(
                 binds=kind == "bindings",
             )
             name = installation.policy_name(kind)
-            spec = _spec(entry, scope, levels, _EVENTS[kind]) | {"failurePolicy": failure_policy}
+            read = entry if scope.binds else _with_large(entry, large)
+            spec = _spec(read, scope, levels, _EVENTS[kind]) | {"failurePolicy": failure_policy}
             found += [
                 _object("ValidatingAdmissionPolicy", name, spec),
                 _object("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": [action]}),
             ]
     return found
+
+
+def _with_large(entry: Object, large: Object) -> Object:
+    """An entry that also reads what is too large for its first condition."""
+    condition, *others = entry["matchConditions"]
+    either = any_of(*(f"({block(one['expression'])})" for one in (condition, large["matchConditions"][0])))
+    return entry | {"matchConditions": [condition | {"expression": either}, *others]}
 
 
 def _object(kind: str, name: str, spec: Object) -> Object:
