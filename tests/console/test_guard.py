@@ -11,7 +11,8 @@ from flask import Flask
 from tests.cases import each_case
 from tests.console.conftest import FORM, FORMS, PAGE, PLAIN
 from webhook.console import guard
-from webhook.console.app import create_app, pages
+from webhook.console.app import create_app, exposition, pages
+from webhook.errors import ConfigError
 
 OURS = "http://localhost:8080"
 HERE = {"Host": "localhost:8080"}
@@ -238,6 +239,14 @@ def test_a_heavy_request_is_refused_if_others_run_for_too_long():
         assert caught.value.retry_after == guard.RETRY_SECONDS
     with places.take():
         pass
+
+
+def test_heavy_requests_do_not_keep_the_metrics_from_their_port(state):
+    with ExitStack() as held:
+        for _ in range(guard.MAX_COMPUTING):
+            held.enter_context(guard.computing())
+        with pytest.raises(ConfigError, match="the console reads no pods"):
+            exposition(state)
 
 
 def test_some_heavy_requests_wait_for_a_place_and_one_more_is_refused():

@@ -13,7 +13,7 @@ import pytest
 from tests.console.conftest import FORM, PAGE
 from tests.console.running import responds, running
 from tests.server.program import free_port, until
-from webhook.console.serving import THREADS
+from webhook.console.serving import MAX_CONNECTIONS, THREADS
 
 SHORT, ENDLESS = (1, 4), 3600  # seconds: a client that waits so long for others makes the test hang
 
@@ -92,6 +92,15 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
                 urllib.request.urlopen(request)
             with refused.value as response:
                 assert response.code == status
+
+
+def test_many_silent_clients_do_not_block_other_clients():
+    """Not even where each may be silent for an hour."""
+    patient = f"module.SETTINGS | {{'keepalive': {ENDLESS}}}"
+    with running(constants={"console.serving.SETTINGS": patient}) as port, contextlib.ExitStack() as held:
+        for _ in range(MAX_CONNECTIONS + THREADS):
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
+        assert responds(port)
 
 
 def test_more_silent_clients_than_files_may_be_open_do_not_end_the_console():

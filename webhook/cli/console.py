@@ -129,14 +129,14 @@ def command(
         return found
 
     _check_decisions(audit_log, store)
-    check_address(bind)
+    bind = check_address(bind)
     if parse_address(bind)[0] not in LOOPBACK and not without_password:
         raise bad_usage(
             f"--bind {bind} is beyond loopback, and the console has no passwords: everyone who reaches it may read everything; "
             "add --without-password if that is meant, or use a port-forward or a proxy that asks who it is"
         )
     if metrics_bind:
-        check_address(metrics_bind, METRICS_BIND)
+        metrics_bind = check_address(metrics_bind, METRICS_BIND)
     console = Console(state, bind, allow_host)
     log = logging.getLogger("vgpu-webhook")
     log.info("console on http://%s", bind)

@@ -28,13 +28,13 @@ def start_metrics_server(bind: str, exposition: Callable[[], bytes]) -> None:
 
     Args:
         bind: `HOST:PORT`.
-        exposition: makes the text; called in a thread, one call at a time. A WebhookError is answered with 503.
+        exposition: makes the text; called in a thread, one call at a time. A WebhookError is answered with 503, another
+            error with 500.
 
     Raises:
         ConfigError: the address is invalid or in use.
     """
-    check_address(bind, METRICS_BIND)
-    host, port = parse_address(bind)
+    host, port = parse_address(check_address(bind, METRICS_BIND))
     family = socket.AF_INET6 if is_ipv6(host) else socket.AF_INET
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     listener = socket.create_server((host, port), family=family, dualstack_ipv6=both)
@@ -80,6 +80,9 @@ class _MetricsServer:
                 body = await asyncio.get_running_loop().run_in_executor(self._thread, self._exposition)
             except WebhookError as error:
                 status, body = "503 Service Unavailable", f"{error}\n".encode()
+            except Exception:
+                log.exception("a bug: the metrics could not be made")
+                status, body = "500 Internal Server Error", b"internal error, see the log\n"
         content_type = CONTENT_TYPE_LATEST if status == "200 OK" else "text/plain; charset=utf-8"
         lines = (
             f"HTTP/1.1 {status}",

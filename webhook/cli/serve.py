@@ -134,7 +134,7 @@ def _serve(options: Options, bind: str, *, standalone: bool) -> None:
     bound_open_files()
     server = Server(service, bind)
     log = logging.getLogger("vgpu-webhook")
-    log.info("serving on https://%s, certificate %s", bind, options.certificate)
+    log.info("serving on https://%s, certificate %s", server.bind, options.certificate)
     if standalone:
         ca, port = options.certificate.parent / pki.CA, bind.rsplit(":", 1)[1]
         log.info("try: curl --cacert %s https://localhost:%s/readyz", ca, port)

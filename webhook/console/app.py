@@ -51,8 +51,12 @@ def sections() -> Mapping[str, Section]:
 
 def exposition(state: ConsoleState) -> bytes:
     """The metrics of the questions, in the text format of Prometheus."""
+    return b"".join([section.metrics(state) for section in sections().values() if section.metrics])
+
+
+def _metrics(state: ConsoleState) -> Response:
     with guard.computing():
-        return b"".join([section.metrics(state) for section in sections().values() if section.metrics])
+        return Response(exposition(state), content_type=CONTENT_TYPE_LATEST)
 
 
 def _question_folders() -> Iterator[Path]:
@@ -85,7 +89,7 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = (), listed: Sequence[
     guard.install(app, hosts)
     for blueprint in _blueprints(state, pages() if listed is None else listed):
         app.register_blueprint(blueprint)
-    app.add_url_rule("/metrics", "metrics", lambda: Response(exposition(state), content_type=CONTENT_TYPE_LATEST))
+    app.add_url_rule("/metrics", "metrics", lambda: _metrics(state))
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(ParseException, _broken_body)
     app.register_error_handler(WebhookError, _unusable)

@@ -3,11 +3,13 @@
 import contextlib
 import logging
 import resource
+import selectors
 import signal
 import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,17 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
         super().init_process()
 
     def enqueue_req(self, conn: Any) -> None:
-        """Hand a connection to a thread, with timeouts of the kernel for each read and write."""
+        """Hand a connection to a thread, with timeouts of the kernel for each read and write.
+
+        A new one waits here until it has sent something; gunicorn's own class (workers/gthread.py, 27.0) lets it wait 5 s in
+        a thread.
+        """
+        if not (conn.initialized or conn.data_ready):
+            conn.sock.setblocking(False)
+            conn.set_timeout()
+            self.pending_conns.append(conn)
+            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+            return
         timeout = struct.pack("ll", SILENCE_SECONDS, 0)
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
@@ -83,7 +95,12 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
         return goes_on
 
     def murder_pending(self) -> None:
-        """Every second, end requests that take too long: a client that sends a byte every few seconds holds a thread too."""
+        """Every second, end requests that take too long: a client that sends a byte every few seconds holds a thread too.
+
+        While there are as many connections as there may be, also close the one that has been silent for longest.
+        """
+        if self.nr_conns >= self.worker_connections and self.pending_conns:
+            self.pending_conns[0].timeout = 0.0
         super().murder_pending()
         now = time.monotonic()
         for conn, began in list(self._served.items()):

@@ -5,6 +5,7 @@ sent and complete; and idle connections do not delay a shutdown.
 """
 
 import asyncio
+import errno
 import gc
 import logging
 import math
@@ -157,7 +158,11 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Server(BaseApplication):  # type: ignore[misc]
-    """gunicorn with our settings instead of its command line."""
+    """gunicorn with our settings instead of its command line.
+
+    Attributes:
+        bind: `host:port`.
+    """
 
     def __init__(self, service: Service, bind: str) -> None:
         """Prepare to serve.
@@ -169,9 +174,9 @@ class Server(BaseApplication):  # type: ignore[misc]
         Raises:
             ConfigError: the address is invalid or in use.
         """
-        check_address(bind)
+        self.bind = check_address(bind)
         self.service = service
-        self._settings = SETTINGS | {"bind": bind, "graceful_timeout": graceful_seconds(service.drain_seconds)}
+        self._settings = SETTINGS | {"bind": self.bind, "graceful_timeout": graceful_seconds(service.drain_seconds)}
         super().__init__()
 
     def load_config(self) -> None:
@@ -254,8 +259,11 @@ def bound_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def check_address(bind: str, option: str = "--bind") -> None:
+def check_address(bind: str, option: str = "--bind") -> str:
     """Bind to an address as a test: gunicorn would try five times, and its message is less clear.
+
+    Returns:
+        The address; `0.0.0.0:port` for `[::]:port` where the kernel has no IPv6 (ipv6.disable=1).
 
     Raises:
         ConfigError: it is invalid or in use.
@@ -268,6 +276,9 @@ def check_address(bind: str, option: str = "--bind") -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
+        if error.errno == errno.EAFNOSUPPORT and address[0] == "::":
+            return check_address(f"0.0.0.0:{address[1]}", option)
         raise ConfigError(f"{bind}: {error.strerror or error}; name another address with {option} HOST:PORT") from error
     except (RuntimeError, OverflowError) as error:
         raise ConfigError(f"{bind}: not an address; give {option} HOST:PORT") from error
+    return bind
