@@ -193,6 +193,16 @@ class AuditLogWriter:
         """Append lines, if possible all in one write; returns whether nothing waits."""
         if self._waiting:
             self.flush()
+        else:  # the usual case, without a copy
+            try:
+                written = os.write(self._descriptor(len(text)), text)
+            except OSError:  # `flush` meets it again
+                written = 0
+            if written == len(text):
+                return True
+            if written:
+                self._begun = text[written - 1] != NEWLINE
+                text = text[written:]
         self._waiting += text
         if len(self._waiting) > MAX_WAITING:
             self._lose(self._waiting.rfind(b"\n", 0, MAX_WAITING) + 1, "the reader does not keep up")
@@ -202,7 +212,7 @@ class AuditLogWriter:
         """Write as much of what waits as is taken now; returns whether nothing waits any more."""
         try:
             while self._waiting:
-                written = os.write(self._descriptor(), self._waiting)
+                written = os.write(self._descriptor(len(self._waiting)), self._waiting)
                 self._begun = self._waiting[written - 1] != NEWLINE
                 del self._waiting[:written]
         except BlockingIOError:
@@ -222,8 +232,8 @@ class AuditLogWriter:
         else:
             os.close(self._stream)
 
-    def _descriptor(self) -> int:
-        """The file for the next bytes.
+    def _descriptor(self, length: int) -> int:
+        """The file for the next bytes, so many.
 
         Raises:
             OSError: there is none.
@@ -235,7 +245,7 @@ class AuditLogWriter:
             if file.deleted:
                 raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
             return file.descriptor  # where the line began
-        problem = file.prepare(len(self._waiting))
+        problem = file.prepare(length)
         if problem is not None:
             self._complain(
                 f"cannot be renamed or opened again: {problem.strerror or problem}; lines go on into the old file"
