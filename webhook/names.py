@@ -93,6 +93,7 @@ GROUP_LIMITS = (
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
 DEVICE_CLASS_API = "resource.k8s.io/v1"  # since Kubernetes 1.34; DeviceClasses serve resources only from there on
 POD_GROUP = "PodGroup"  # the kind by which the scheduler finds the queue of every pod
+TASK = "volcano.sh/task-spec"  # of a pod: its task of the Volcano Job, and of spec.minTaskMember of its PodGroup
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
 VCJOB_API = "batch.volcano.sh/v1alpha1"

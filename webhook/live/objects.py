@@ -1,6 +1,6 @@
 """Pods, PodGroups and nodes of a cluster as they are: which pods wait, and who owns whom."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +11,8 @@ from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.existing import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
-from webhook.pod.gangs import TOGETHER
-from webhook.pod.tolerations import tolerates
+from webhook.pod.gangs import TOGETHER, Gang, GangRole
+from webhook.pod.tolerations import LIFECYCLE, tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 from webhook.snapshot import Snapshot
@@ -38,7 +38,7 @@ class NodeStatus:
     Attributes:
         ready: its kubelet reports that it is ready.
         cordoned: it is marked unschedulable.
-        taints: (key, value, effect) of those with an effect on new pods.
+        taints: (key, value, effect) of those with an effect on new pods, also those that come with the marks.
     """
 
     ready: bool = True
@@ -46,21 +46,22 @@ class NodeStatus:
     taints: tuple[tuple[str, str, str], ...] = ()
 
     def obstacle(self, pod: PodView) -> str:
-        """What keeps a pod off the node; empty if nothing does."""
-        if not self.ready:
-            return "not ready"
-        if self.cordoned:
-            return "cordoned"
+        """What keeps a pod off the node; empty if nothing does, as if the pod tolerates it.
+
+        Source: volcano `pkg/scheduler/plugins/predicates/predicates.go`: it runs Kubernetes' filters NodeUnschedulable and
+        TaintToleration, and reads no conditions of the node (`pkg/scheduler/api/node_info.go`, setNodeState).
+        """
         own = [toleration for _, toleration in pod.tolerations()]
         for key, value, effect in self.taints:
             if not any(tolerates(toleration, key, value, effect) for toleration in own):
-                return f"taint {key}{f'={value}' if value else ''}:{effect} is not tolerated"
+                return _MARKS.get(key) or f"taint {key}{f'={value}' if value else ''}:{effect} is not tolerated"
         return ""
 
 
 FREE = NodeStatus()
 _EFFECTS = ("NoSchedule", "NoExecute")
-_CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with the mark
+_CORDON, _NOT_READY = f"{LIFECYCLE}unschedulable", f"{LIFECYCLE}not-ready"
+_MARKS = {_CORDON: "cordoned", _NOT_READY: "not ready", f"{LIFECYCLE}unreachable": "not ready"}
 
 
 def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
@@ -69,10 +70,16 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     taints = [
         (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
         for taint in objs(spec, "taints")
-        if taint.get("effect") in _EFFECTS and taint.get("key") != _CORDON
+        if taint.get("effect") in _EFFECTS
     ]
-    ready = [one.get("status") == "True" for one in objs(status, "conditions") if one.get("type") == "Ready"]
-    return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
+    ready = all(one.get("status") == "True" for one in objs(status, "conditions") if one.get("type") == "Ready")
+    cordoned = spec.get("unschedulable") is True
+    for key, marked in ((_CORDON, cordoned), (_NOT_READY, not ready)):
+        words = _MARKS[key]
+        if marked and not any(_MARKS.get(known) == words and effect == "NoSchedule" for known, _, effect in taints):
+            taints.append((key, "", "NoSchedule"))  # Kubernetes adds it soon
+    taints.sort(key=lambda taint: taint[0] not in _MARKS)
+    return NodeStatus(ready, cordoned, tuple(taints))
 
 
 # --- groups of pods ---------------------------------------------------------------------------------------------------
@@ -98,6 +105,7 @@ class PodGroup:
         phase: `Pending` until its queue lets it in, then `Inqueue`, `Running`.
         queue: the name of its queue.
         minimum: so many of its pods start together.
+        minimum_by_task: so many of each task, which pods of other tasks cannot replace.
         succeeded: so many of its pods have ended well; they count as started.
         conditions: at most 10, the latest first.
     """
@@ -107,8 +115,28 @@ class PodGroup:
     phase: str = ""
     queue: str = ""
     minimum: int = 1
+    minimum_by_task: Mapping[str, int] = field(default_factory=dict)
     succeeded: int = 0
     conditions: tuple[GroupCondition, ...] = ()
+
+    def missing(self, waiting: Mapping[str, int], started: Mapping[str, int]) -> Gang:
+        """Those of its pods that still have to start, as a gang of its waiting pods.
+
+        Source: volcano `pkg/scheduler/api/job_info.go` (CheckTaskReady, ReadyTaskNum).
+
+        Args:
+            waiting: how many pods of each task wait.
+            started: how many have a node.
+        """
+        minimums = self.minimum_by_task if self.minimum >= sum(self.minimum_by_task.values()) else {}
+        roles = [
+            GangRole(
+                task, "", waiting.get(task, 0), max(minimums.get(task, 0) - started.get(task, 0) - self.succeeded, 0)
+            )
+            for task in sorted({*waiting, *minimums})
+        ]
+        left = self.minimum - sum(started.values()) - self.succeeded
+        return Gang("spec.minMember", max(left, sum([role.minimum for role in roles]), 0), tuple(roles))
 
 
 def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
@@ -131,6 +159,7 @@ def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
         phase=text(status, "phase"),
         queue=text(spec, "queue"),
         minimum=_count(spec.get("minMember"), 1),
+        minimum_by_task={task: _count(pods, 0) for task, pods in obj(spec, "minTaskMember").items()},
         succeeded=_count(status.get("succeeded"), 0),
         conditions=tuple(conditions[:MAX_CONDITIONS]),
     )
@@ -152,7 +181,8 @@ class LiveObjects:
         wanted: objects that are kept whatever their state is.
         owners: the controller of objects that are controllers of pods, or of others.
         groups: the PodGroups.
-        started: how many pods of each PodGroup have a node.
+        knows_groups: whether these are all PodGroups of the namespaces of the pods.
+        started: how many pods of each PodGroup have a node and stay, by their task.
         started_by: the same of each controller.
     """
 
@@ -164,7 +194,8 @@ class LiveObjects:
     wanted: dict[ObjectKey, dict[str, Any] | None] = field(default_factory=dict)
     owners: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
     groups: dict[Key, PodGroup] = field(default_factory=dict)
-    started: Counter[Key] = field(default_factory=Counter)
+    knows_groups: bool = False
+    started: defaultdict[Key, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     started_by: Counter[ObjectKey] = field(default_factory=Counter)
 
     def add(self, raw: Any) -> None:
@@ -185,11 +216,13 @@ class LiveObjects:
         spec, status = obj(raw, "spec"), obj(raw, "status")
         own = group_of(raw)
         finished = status.get("phase") in ("Succeeded", "Failed")
+        leaves = bool(at(raw, "metadata", "deletionTimestamp"))
+        stays = not (finished or leaves or status.get("phase") == "Unknown")
         owner = self._owner(raw)
         if spec.get("nodeName"):
-            if own and not finished:
-                self.started[key[0], own] += 1
-            if owner is not None and not finished:
+            if own and stays:
+                self.started[key[0], own][task_of(raw)] += 1
+            if owner is not None and stays:
                 self.started_by[owner] += 1
             pod = self.snapshot.bound_pods.read(raw)
             if pod is not None:
@@ -197,8 +230,7 @@ class LiveObjects:
                 if self.keeps_running and pod.live and pod.requested and len(self.running) < MAX_WAITING:
                     self.running[key] = raw
             return
-        ends = finished or at(raw, "metadata", "deletionTimestamp")
-        if not ends and len(self.waiting) < MAX_WAITING and (own or self.requests_devices(raw)):
+        if not (finished or leaves) and len(self.waiting) < MAX_WAITING and (own or self.requests_devices(raw)):
             self.waiting[key] = raw
 
     def requests_devices(self, raw: dict[str, Any]) -> bool:
@@ -212,6 +244,11 @@ class LiveObjects:
     def wait_for_devices(self) -> list[Key]:
         """The waiting pods that request devices."""
         return [key for key, raw in self.waiting.items() if self.requests_devices(raw)]
+
+    def lacks_group(self, raw: Mapping[str, Any]) -> str:
+        """The PodGroup that a pod names and that does not exist; empty if it exists, or if that is not known."""
+        name = group_of(raw)
+        return name if name and self.knows_groups and (key_of(raw)[0], name) not in self.groups else ""
 
     def siblings(self, key: Key) -> list[dict[str, Any]]:
         """The waiting pods of a PodGroup, by name."""
@@ -283,6 +320,11 @@ def _group(api_version: str) -> str:
 def group_of(raw: Mapping[str, Any]) -> str:
     """The name of a pod's PodGroup; empty if it has none."""
     return _annotation(raw, names.GROUP_NAME)
+
+
+def task_of(raw: Mapping[str, Any]) -> str:
+    """The task of a pod in its PodGroup; empty if it has none."""
+    return _annotation(raw, names.TASK)
 
 
 def work_of(raw: Mapping[str, Any]) -> tuple[str, ...]:

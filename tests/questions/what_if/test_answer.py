@@ -22,7 +22,7 @@ from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
-from webhook.questions.what_if.search import Fate
+from webhook.questions.why.placing import Fate
 from webhook.questions.why.waiting import WaitingState
 from webhook.settings.snapshot import SnapshotInputs
 

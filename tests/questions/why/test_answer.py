@@ -215,7 +215,7 @@ def test_a_gang_waits_until_all_its_pods_fit_together():
     explanation = why(members[0], nodes, [HELD], waiting=members, group=group)
     assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
     assert "has room for 2" in explanation.summary
-    started = why(members[0], nodes, [HELD], waiting=members[:2], group=group, started=1)
+    started = why(members[0], nodes, [HELD], waiting=members[:2], group=group, started={"": 1})
     assert started.verdict is WaitVerdict.FITS_NOW
     never = why(members[0], nodes[:2], waiting=members, group=group)
     assert (never.verdict, "the empty fleet" in never.summary) == (WaitVerdict.NEVER, True)
@@ -259,7 +259,13 @@ QUEUES = [
         ("open", CAPACITY, 20001, WaitVerdict.NEVER, "allows 20000 in all"),
         ("open", None, 20001, WaitVerdict.FITS_NOW, ""),  # it is unknown whether a plugin enforces queues
         ("closed", CAPACITY, 1, WaitVerdict.NOT_NOW, ""),
-        ("closed", None, 1, WaitVerdict.FITS_NOW, ""),
+        (
+            "closed",
+            None,
+            1,
+            WaitVerdict.FITS_NOW,
+            "is Closed, so the pod waits until it is open again if the scheduler has",
+        ),
         ("nowhere", CAPACITY, 1, WaitVerdict.NOT_NOW, ""),
         ("groups", NODE_GROUPS, 20000, WaitVerdict.FITS_NOW, ""),
         ("groups", NODE_GROUPS, 20001, WaitVerdict.NEVER, ""),
@@ -307,7 +313,7 @@ def test_objects_of_a_cluster_are_sorted_into_bound_waiting_and_started():
     _, objects = state([gpu_node("gpu-a")], [HELD, pod("w", group="g", number=1), sibling, *odd])
     assert [bound_pod.name for bound_pod in objects.bound] == ["old"]
     assert list(objects.waiting) == [("default", "w")]
-    assert objects.started == Counter({("default", "g"): 1})
+    assert objects.started == {("default", "g"): Counter({"": 1})}
     assert read_node_status({"spec": {"taints": "x"}, "status": 3}) == NodeStatus()
 
 

@@ -135,6 +135,15 @@ def test_objects_without_devices_are_reported_separately(run, pods, write):
     assert "Service s: its pods request no devices" in result.err
 
 
+def test_files_without_podgroups_leave_gangs_unknown(run, write):
+    alone = write(
+        "pods.json", {"apiVersion": "v1", "kind": "List", "items": [one for one in OBJECTS if one is not GROUP]}
+    )
+    for command in (("why",), ("what-if", "--split", 10)):
+        assert "the files have no PodGroups" in run(*command, *SETTINGS, "--pods", alone).err
+        assert run(*command, *SETTINGS, "--pods", write("all.json", OBJECTS)).err == ""
+
+
 def test_an_item_that_is_not_an_object_is_named_with_its_file(run, write):
     result = run("why", "-f", write("both.json", {"kind": "List", "items": [[]]}), "--sample")
     assert result.code == 2

@@ -13,6 +13,7 @@ from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import NodeStatus
+from webhook.pod.tolerations import is_passing
 from webhook.questions.why.waiting import WaitingState
 from webhook.rules.settings import DeclaredNodes
 from webhook.settings.snapshot import SnapshotInputs
@@ -130,7 +131,7 @@ class _Additions:
 
     Attributes:
         nodes: themselves.
-        statuses: what keeps pods off them: the taints of the nodes whose copies they are.
+        statuses: what keeps pods off them: the lasting taints of the nodes whose copies they are.
     """
 
     def __init__(self, live: LiveCluster, inputs: SnapshotInputs) -> None:
@@ -151,7 +152,8 @@ class _Additions:
         for name in [next(fresh) for _ in range(number)]:
             self._names.add(name)
             self.nodes.append(_copy(original, name, labels))
-            self.statuses[name] = NodeStatus(taints=status.taints)
+            taints = tuple(taint for taint in status.taints if not is_passing(taint[0]))
+            self.statuses[name] = NodeStatus(taints=taints)
 
     def _existing(self, shape: str) -> Node:
         """The node of a name, or the first of those with a label, which have to be alike."""

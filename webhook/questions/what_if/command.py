@@ -100,7 +100,7 @@ def _state(settings: SettingsOptions, inputs: SnapshotInputs, paths: tuple[Path,
     snapshot = inputs.snapshot()
     if not paths:
         return ClusterSource(settings.client, lambda: LiveCluster(inputs, snapshot, ()), report_warning).whole()
-    source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes)
+    source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes, report_warning)
     progress = Progress(sys.stderr, source.share)
     try:
         return source.read(None, progress.step, keeps_running=True)

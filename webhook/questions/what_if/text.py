@@ -6,7 +6,8 @@ from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
 from webhook.devices import registry, wording
 from webhook.devices.model import Amounts
 from webhook.questions.what_if.answer import Headroom, WhatIf
-from webhook.questions.what_if.search import Fate, PodFate
+from webhook.questions.what_if.search import PodFate
+from webhook.questions.why.placing import Fate
 from webhook.texts import and_more, counted, legible
 
 MAX_CELL = 48  # characters on a terminal

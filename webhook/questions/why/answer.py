@@ -19,7 +19,7 @@ from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
 from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
-from webhook.questions.why.obstacles import gate_reasons, queue_reasons
+from webhook.questions.why.placing import obstacles
 from webhook.questions.why.subject import WaitingObject, pods_of, unlike
 from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import spoken
@@ -146,9 +146,9 @@ class _Examined:
 
     def started(self) -> WaitAnswer | None:
         """If all pods of a workload have nodes."""
-        if not self._subject.exists or self._exists or not self._subject.started:
+        if not self._subject.exists or self._exists or not self._subject.started_pods:
             return None
-        summary = f"none of its pods waits for a node; {self._subject.started} of them have one"
+        summary = f"none of its pods waits for a node; {self._subject.started_pods} of them have one"
         return WaitAnswer(**self._about, verdict=WaitVerdict.BOUND, summary=summary)
 
     def judged(self) -> WaitAnswer:
@@ -166,11 +166,10 @@ class _Examined:
             raise self._without_devices([pod for _, pod in every_pod], not_judged)
         answers = [PodAnswer(path, pod, live) for path, pod in pods[:MAX_PODS]]
         nodes = [reason for answer in answers for reason in answer.reasons]
-        gang, together = gang_of(subject, self._reviewed, answers, live)
+        gang, together = gang_of(subject, self._reviewed, every_pod, [pod for _, pod in pods], live)
         never_starts = () if self._exists else outcome.never_starts
         others = [
-            *gate_reasons(subject),
-            *queue_reasons(subject, [pod for _, pod in pods], live),
+            *obstacles(subject, [pod for _, pod in pods], live),
             *unoffered,
             *(_found_by(never_starts, outcome) or together),
         ]

@@ -163,7 +163,7 @@ def _read(
     """Read the pods: of files, with nodes that may come from a cluster, or of a cluster."""
     if paths:
         snapshot = inputs.snapshot()
-        source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes)
+        source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes, report_warning)
         progress = Progress(sys.stderr, source.share)
         try:
             return source.read(wanted, progress.step)

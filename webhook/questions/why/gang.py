@@ -1,24 +1,36 @@
 """Pods that start or work together: how many of them wait, and what keeps them from starting though each of them might."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple, cast
 
+from webhook import names
 from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Family
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
+from webhook.devices.vgpu.feasibility import SliceRequest, only_on
 from webhook.devices.vgpu.fleet import VgpuFleet
-from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
+from webhook.devices.vgpu.gang import GangVerdict, NeverStarts, StartsTightly, judge_gang
 from webhook.document_review import Reviewed
+from webhook.inputs.documents import Document
+from webhook.lenient import obj
 from webhook.live.cluster import LiveCluster
+from webhook.live.objects import task_of
 from webhook.pod.gangs import Gang, read_gang, read_groups, read_roles
-from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, rank
-from webhook.questions.why.subject import WaitingObject, members, pods_of, request_content, scheduler_context
+from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
+from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn
+from webhook.questions.why.subject import WaitingObject, members, request_content, scheduler_context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 
 MAX_MEMBERS = 10_000  # pods of a gang that are read
+MAX_ROLES = 32  # of a gang, each with another request; those beyond count as starting
+MAX_PLACED = 256  # pods of a gang that are placed one after the other
+
+_VERDICTS = {Fate.NEVER: WaitVerdict.NEVER, Fate.WAITS: WaitVerdict.NOT_NOW, Fate.UNKNOWN: WaitVerdict.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,113 +56,259 @@ class WaitingGang:
 
 
 class _Role(NamedTuple):
-    """Equal pods of a gang, so many of them."""
+    """Equal pods of a gang.
 
-    answer: PodAnswer
-    pods: int
+    Attributes:
+        pod: one of them.
+        task: their task.
+        raws: the JSON of each.
+        own: whether the question is about them.
+        path: of their template; empty if they exist.
+    """
+
+    pod: ReviewedPod
+    task: str
+    raws: list[dict[str, Any]]
+    own: bool
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        """One of them, for people."""
+        return self.path or QueuedPod(self.raws[0]).key[1]
+
+
+Pods = Sequence[tuple[str, ReviewedPod]]
 
 
 def gang_of(
-    subject: WaitingObject, reviewed: Reviewed, answers: Sequence[PodAnswer], live: LiveCluster
+    subject: WaitingObject, reviewed: Reviewed, pods: Pods, own: Sequence[ReviewedPod], live: LiveCluster
 ) -> tuple[WaitingGang | None, list[WaitReason]]:
-    """The gang of the object, and what keeps it from starting though each of its pods might."""
+    """The gang of the object, and what keeps it from starting though each of its pods might.
+
+    Args:
+        subject: the object.
+        reviewed: its review.
+        pods: its pods; of a workload that does not exist, one of each template, with its path.
+        own: those of them that are explained.
+        live: the cluster.
+    """
     conf = live.snapshot.target.scheduler
     at_once = conf is None or conf.starts_gangs
-    if subject.group is not None:
-        if not at_once:
+    contents = set(map(_content, own))
+    group = subject.group
+    if group is not None:
+        if not at_once or group.minimum <= 1:
             return None, []
-        gang = WaitingGang(subject.group.minimum, subject.started, len(subject.waiting))
-        return _judged(gang, _counts(subject.waiting, answers, reviewed, live), answers, live)
+        missing = group.missing(Counter(map(task_of, subject.waiting)), subject.started)
+        gang = WaitingGang(group.minimum, subject.started_pods, missing.replicas)
+        return gang, list(_keeps(gang, missing, _waiting_roles(subject, reviewed, contents, live), subject, live))
     request: Request = reviewed.request
     key, raw = (request.group, request.kind), request.object or {}
-    pods = dict(pods_of(subject, reviewed, live))
     planned = read_gang(*key, raw, read_roles(*key, raw)) if at_once else None
-    groups = [] if subject.exists else [group for group in read_groups(*key, raw, pods) if group.certain]
+    groups = [] if subject.exists else [one for one in read_groups(*key, raw, dict(pods)) if one.certain]
     found = [
-        _judged(
-            WaitingGang(group.minimum, 0, group.replicas, at_once=planned is not None),
-            _counts_of(group, pods, answers),
-            answers,
-            live,
-        )
-        for group in (groups if planned is None else [planned])
+        (gang, list(_keeps(gang, one, _planned_roles(one, pods, contents), subject, live)))
+        for one in (groups if planned is None else [planned])
+        for gang in (WaitingGang(one.minimum, 0, one.replicas, at_once=planned is not None),)
+        if one.minimum > 1
     ]
     return max(found, key=lambda each: [rank(reason.verdict) for reason in each[1]], default=(None, []))
 
 
-def _judged(
-    gang: WaitingGang, counts: Sequence[int], answers: Sequence[PodAnswer], live: LiveCluster
-) -> tuple[WaitingGang | None, list[WaitReason]]:
-    """A gang with so many pods like each of the explained ones; the others need no devices."""
-    if gang.minimum <= 1:
-        return None, []
-    missing = gang.minimum - gang.started
-    if missing > gang.waiting:
-        exist = gang.waiting + gang.started
-        message = f"{gang.minimum} pods start together, but only {exist} exist; the scheduler waits for the others"
-        return gang, [WaitReason(reason="gang", message=message, verdict=WaitVerdict.NOT_NOW)]
-    roles = [_Role(answer, count) for answer, count in zip(answers, counts, strict=True) if count]
-    needed = missing - gang.waiting + sum(counts)
-    if needed <= 1 or not roles:
-        return gang, []
-    return gang, list(_together(roles, needed, gang, live))
+def _planned_roles(planned: Gang, pods: Pods, own: Collection[object]) -> list[_Role]:
+    by_path = dict(pods)
+    found = []
+    for role in planned.roles:
+        pod = by_path.get(role.template)
+        if pod is not None and role.replicas:
+            metadata, task = obj(pod.view.raw, "metadata"), role.name
+            metadata = {**metadata, "annotations": {**obj(metadata, "annotations"), names.TASK: task}}
+            raws = [
+                {**pod.view.raw, "metadata": {**metadata, "name": f"{role.template}-{number}"}}
+                for number in range(min(role.replicas, MAX_MEMBERS))
+            ]
+            found.append(_Role(pod, task, raws, _content(pod) in own, role.template))
+    return found
 
 
-def _counts_of(gang: Gang, pods: Mapping[str, ReviewedPod], answers: Sequence[PodAnswer]) -> list[int]:
-    """How many pods of a planned gang are like each of the explained ones."""
-    found: Counter[object] = Counter()
-    for role in gang.roles:
-        if role.template in pods:
-            found[request_content(pods[role.template])] += role.replicas
-    return [found[request_content(answer.pod)] for answer in answers]
-
-
-def _counts(
-    waiting: Sequence[dict[str, Any]], answers: Sequence[PodAnswer], reviewed: Reviewed, live: LiveCluster
-) -> list[int]:
-    """How many waiting pods are like each of the explained ones."""
+def _waiting_roles(
+    subject: WaitingObject, reviewed: Reviewed, own: Collection[object], live: LiveCluster
+) -> list[_Role]:
+    """The waiting pods of a PodGroup, equal ones together."""
     context = scheduler_context(reviewed.request, live.snapshot)
-    found = Counter(request_content(pod) for _, pod in members(waiting[:MAX_MEMBERS], context) if pod.requested)
-    return [found[request_content(answer.pod)] for answer in answers]
+    found: dict[object, _Role] = {}
+    for raw in subject.waiting[:MAX_MEMBERS]:
+        for _, pod in members([raw], context):
+            content, task = _content(pod), task_of(raw)
+            found.setdefault((content, task), _Role(pod, task, [], content in own)).raws.append(raw)
+    return list(found.values())
 
 
-def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: LiveCluster) -> Iterator[WaitReason]:
-    """Judge the vGPU pods of a gang by the empty nodes, and by what is left of them."""
-    vgpu = live.fleet.families[Family.VGPU]
-    requests = [
-        (role, requested)
-        for role in roles
-        if (requested := role.answer.pod.slice_request) is not None and requested.needs
-    ]
-    if len(requests) < len(roles):
+def _content(pod: ReviewedPod) -> object:
+    """Equal for pods that are kept from starting by the same."""
+    return request_content(pod), pod.view.scheduler, repr(pod.view.spec.get("schedulingGates"))
+
+
+def _counts(roles: Iterable[_Role]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for role in roles:
+        counts[role.task] += len(role.raws)
+    return counts
+
+
+def _keeps(
+    gang: WaitingGang, missing: Gang, roles: Sequence[_Role], subject: WaitingObject, live: LiveCluster
+) -> Iterator[WaitReason]:
+    """What keeps the missing pods from starting, the first that does."""
+    left: Counter[str] = Counter()
+    for each in missing.roles:
+        left[each.name] += each.replicas
+    if not missing.starts(left):
+        yield _reason(f"{gang.minimum} pods start together, {_missing_pods(gang, missing)}", WaitVerdict.NOT_NOW)
         return
-    every = sum(role.pods for role in roles)
-    wanted = [
-        RoleRequest(requested, min(max(needed - every + role.pods, 0), role.pods), role.pods, role.answer.pod.spreads)
-        for role, requested in requests
-    ]
-    pod = roles[0].answer.pod
+    placed = [(role, PlaceablePod(role.pod, _alone(role, subject), live)) for role in roles[:MAX_ROLES]]
+    about = f"{gang.sentence}{f', {gang.started} have started' if gang.started else ''}"
+    for fate, verdict in _VERDICTS.items():
+        hindered = [
+            (role, one.obstacle) for role, one in placed if one.obstacle is not None and one.obstacle.fate is fate
+        ]
+        left -= _counts(role for role, _ in hindered)
+        if hindered and not missing.starts(left):
+            if not any(role.own for role, _ in hindered):
+                yield _reason(f"{about}, but {hindered[0][0].name} does not: {hindered[0][1].reason}", verdict)
+            return
     able = [
-        node for node in live.occupied.get(vgpu.id, ()) if not (node.shape.doubt or live.obstacle(node.number, pod))
+        _Able(role, one, missing.needed_of(role.task, len(role.raws), left))
+        for role, one in placed
+        if one.families and one.obstacle is None
     ]
-    left = live.remaining(vgpu, able)
-    for part, verdict, when in (
-        (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),
-        (left, WaitVerdict.NOT_NOW, "what the running pods leave"),
-    ):
-        found = judge_gang(GangRequest(tuple(wanted), needed, by_index=False), cast("VgpuFleet", part), SearchBudget())
-        if not isinstance(found, NeverStarts | StartsTightly):
-            continue
-        most = found.placed if isinstance(found, StartsTightly) else found.most
-        nodes = [] if isinstance(found, StartsTightly) else [f"{name} {pods}" for name, pods in found.nodes[:MAX_NAMED]]
-        room = "has no room for them together" if most is None else f"has room for {most}"
-        if most is None and isinstance(found, StartsTightly):
-            room = "has room for them only in an order that the scheduler does not try"
-        where = f" ({', '.join(nodes)})" if nodes else ""
-        so_far = f", {gang.started} have started" if gang.started else ""
-        yield WaitReason(
-            reason="gang",
-            message=f"{gang.sentence}{so_far}: {needed} more must fit at once, but {when} {room}{where}",
-            verdict=verdict,
-        )
-        return
+    others = left.total() - sum(len(one.role.raws) for one in able)
+    if missing.minimum - others <= 1 and all(one.role.own or not one.needed for one in able):
+        return  # each pod alone is judged by its nodes
+    beyond = [QueuedPod(raw) for role in roles[MAX_ROLES:] for raw in role.raws]
+    idle = [QueuedPod(raw) for role, one in placed if not one.families for raw in role.raws]
+    found = _too_few_vgpus(able, missing.minimum - others, live) or _too_few_placed(
+        missing, able, [*beyond, *idle], live
+    )
+    if found is not None:
+        yield _reason(f"{about}: {found[0]}", found[1])
+
+
+def _alone(role: _Role, subject: WaitingObject) -> WaitingObject:
+    """A pod of a role without its PodGroup, whose queue keeps all of them waiting, or none."""
+    return WaitingObject(Document(f"Pod {role.name}", role.raws[0]), subject.exists)
+
+
+def _reason(message: str, verdict: WaitVerdict) -> WaitReason:
+    return WaitReason(reason="gang", message=message, verdict=verdict)
+
+
+def _missing_pods(gang: WaitingGang, missing: Gang) -> str:
+    """How many pods exist, where those are too few."""
+    exist = f"but only {gang.waiting + gang.started} exist"
+    if missing.minimum <= missing.replicas:
+        short = next(role for role in missing.roles if role.replicas < role.minimum)
+        exist = f'{short.minimum} more of task "{short.name}", but only {short.replicas} exist'
+    return f"{exist}; the scheduler waits for the others"
+
+
+class _Able(NamedTuple):
+    """Equal pods of a gang that nothing but the devices keeps from starting; so many of them have to start."""
+
+    role: _Role
+    placed: PlaceablePod
+    needed: int
+
+
+def _too_few_vgpus(able: Sequence[_Able], minimum: int, live: LiveCluster) -> tuple[str, WaitVerdict] | None:
+    """Where the pods that request vGPUs certainly lack room; None if they may start.
+
+    Args:
+        able: the pods with devices.
+        minimum: so many of them have to start.
+        live: the cluster.
+    """
+    vgpus = [one for one in able if (asked := one.role.pod.slice_request) is not None and asked.needs]
+    needed = minimum - sum(len(one.role.raws) for one in able if one not in vgpus)
+    if not vgpus or (needed <= 0 and not any(one.needed for one in vgpus)):
+        return None
+    family = live.fleet.families[Family.VGPU]
+
+    def judge(part: object, which: Iterable[int | None]) -> str:
+        asked = [
+            RoleRequest(
+                only_on(cast("SliceRequest", one.role.pod.slice_request), nodes),
+                one.needed,
+                len(one.role.raws),
+                one.role.pod.spreads,
+            )
+            for one, nodes in zip(vgpus, which, strict=True)
+        ]
+        request = GangRequest(tuple(asked), needed, by_index=False)
+        return _lacks_room(judge_gang(request, cast("VgpuFleet", part), SearchBudget()))
+
+    chosen = [one.role.pod.members_for(family.id) for one in vgpus]
+    if room := judge(live.fleet.vgpu, chosen):
+        return f"{needed} more must fit at once, but the empty fleet {room}", WaitVerdict.NEVER
+    nodes = [node for node in live.occupied.get(family.id, ()) if not node.shape.doubt]
+    free = [sum(1 << node.number for node in nodes if not live.obstacle(node.number, one.role.pod)) for one in vgpus]
+    every = reduce(or_, free)
+    left = live.remaining(family, [node for node in nodes if every >> node.number & 1])
+    which = [
+        members if bits == every else bits if members is None else bits & members
+        for members, bits in zip(chosen, free, strict=True)
+    ]
+    if room := judge(left, which):
+        return f"{needed} more must fit at once, but what the running pods leave {room}", WaitVerdict.NOT_NOW
+    return None
+
+
+def _lacks_room(found: GangVerdict) -> str:
+    """What some nodes have room for, if that is not enough for a gang; else empty."""
+    match found:
+        case NeverStarts(most=None):
+            return "has no room for them together"
+        case NeverStarts():
+            nodes = ", ".join([f"{name} {pods}" for name, pods in found.nodes[:MAX_NAMED]])
+            return f"has room for {found.most}{f' ({nodes})' if nodes else ''}"
+        case StartsTightly(placed=None):
+            return "has room for them only in an order that the scheduler does not try"
+        case StartsTightly():
+            return f"has room for {found.placed}"
+    return ""
+
+
+def _too_few_placed(
+    missing: Gang, able: Sequence[_Able], others: Sequence[QueuedPod], live: LiveCluster
+) -> tuple[str, WaitVerdict] | None:
+    """Where too few pods of a gang get a node one after the other; None if enough do.
+
+    Args:
+        missing: what has to start together.
+        able: the pods with devices.
+        others: those that start in any case.
+        live: the cluster.
+    """
+    only_vgpus = all([family.id for family in one.placed.families] == [Family.VGPU] for one in able)
+    if not able or (only_vgpus and len(able) == 1):
+        return None  # it is judged exactly
+    if sum(len(one.role.raws) for one in able) > MAX_PLACED:
+        return None if only_vgpus else ("whether so many fit at once is not examined", WaitVerdict.UNKNOWN)
+    tried: list[tuple[QueuedPod, PlaceablePod | Trial]] = [(each, STARTS) for each in others]
+    tried += [(QueuedPod(raw), one.placed) for one in able for raw in one.role.raws]
+    tried.sort(key=lambda pair: pair[0].order)
+    found = None
+    equal = len(able) == 1 and able[0].placed.is_plain  # so the order of the nodes makes no difference
+    for when, verdict, cluster in (
+        ("what the running pods leave", WaitVerdict.NOT_NOW, live),
+        ("the empty fleet", WaitVerdict.NEVER, live.with_bound(()).with_statuses({})),
+    )[: 1 + equal]:
+        turns = [take_turn(tried, missing, cluster, set(), emptiest=emptiest) for emptiest in (True, False)]
+        if any(turn.starts for turn in turns):
+            break
+        unknown = any(trial.fate is Fate.UNKNOWN for turn in turns for trial in turn.trials.values())
+        most = max(sum(turn.started.values()) for turn in turns)
+        message = f"{missing.minimum} more must fit at once, but {when} has room for {most}"
+        found = message, WaitVerdict.UNKNOWN if unknown else verdict
+    return found

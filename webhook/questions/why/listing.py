@@ -146,6 +146,7 @@ def _alike(key: Key, state: WaitingState) -> bytes:
         {name: annotations.get(name) for name in sorted(_READ)},
         {name: labels.get(name) for name in sorted(state.live.snapshot.target.rule_labels)},
         None if group is None else (group.queue, group.name if group.minimum > 1 else ""),
+        state.objects.lacks_group(raw),
     )
     return hashlib.blake2b(repr(read).encode(errors="surrogatepass")).digest()
 

@@ -58,6 +58,8 @@ class WaitingResponse(ResponseModel):
     more: int
 
 
+_LOG = logging.getLogger("vgpu-webhook")
+
 Name = StringConstraints(max_length=2 * MAX_NAME, strip_whitespace=True)
 Namespace = Annotated[str, Name, Field(description="of the pod; also of a manifest that names none")]
 PodName = Annotated[str, Name, Field(description="the name of a waiting pod, or NAMESPACE/NAME")]
@@ -84,10 +86,10 @@ def follow(sources: Sources) -> WaitingSource | None:
     if sources.live is None:
         return None
     if sources.pod_files:
-        return FileSource(sources.pod_files, sources.live.settings, sources.nodes)
+        return FileSource(sources.pod_files, sources.live.settings, sources.nodes, _LOG.warning)
     if sources.cluster is None or sources.connect is None:
         return None
-    source = ClusterSource(sources.connect, sources.live, logging.getLogger("vgpu-webhook").warning)
+    source = ClusterSource(sources.connect, sources.live, _LOG.warning)
     if sources.given.get("events"):
         from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
         from webhook.cluster.lease import Lease  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """The object whose pods wait, and its pods as the scheduler reads them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook import names
@@ -26,17 +26,24 @@ class WaitingObject:
         document: a pod or a workload.
         exists: the API server has it; else it is a manifest, and is read as it would be admitted.
         waiting: the waiting pods of its group or of the workload, with the pod itself.
-        started: how many of them have a node, or have succeeded.
+        started: how many of them have a node, by their task.
         group: its PodGroup; None if it is not known.
+        lacks_group: the name of its PodGroup, if there is none of that name.
         namespace: of a manifest that names none.
     """
 
     document: Document
     exists: bool
     waiting: Sequence[dict[str, Any]] = ()
-    started: int = 0
+    started: Mapping[str, int] = field(default_factory=dict)
     group: PodGroup | None = None
+    lacks_group: str = ""
     namespace: str = ""
+
+    @property
+    def started_pods(self) -> int:
+        """How many of its pods have a node, or have succeeded."""
+        return sum(self.started.values()) + (self.group.succeeded if self.group is not None else 0)
 
 
 def scheduler_context(request: Request, snapshot: Snapshot) -> Context:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,7 +16,6 @@ from webhook.live.objects import (
     LiveObjects,
     NodeStatus,
     ObjectKey,
-    PodGroup,
     controller_key,
     group_of,
     key_of,
@@ -113,11 +111,11 @@ class WaitingState(NamedTuple):
         groups = {group_of(pod) for pod in waiting}
         own = group_of(raw) or (groups.pop() if len(groups) == 1 else "")
         if not own:
-            return WaitingObject(document, True, waiting, objects.started_of(key))
+            return WaitingObject(document, True, waiting, {"": objects.started_of(key)})
         at = key[2], own
         group = objects.groups.get(at)
-        started = objects.started[at] + (group.succeeded if group is not None else 0)
-        return WaitingObject(document, True, objects.siblings(at), started, group)
+        lacks = next(filter(None, map(objects.lacks_group, (raw, *waiting))), "")
+        return WaitingObject(document, True, objects.siblings(at), objects.started[at], group, lacks_group=lacks)
 
 
 class WaitingSource(Protocol):
@@ -148,8 +146,11 @@ class WaitingSource(Protocol):
 class FileSource:
     """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them."""
 
-    def __init__(self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]]) -> None:
-        """Take the files, the settings in use, and the nodes as they are."""
+    def __init__(
+        self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]], warn: Warn
+    ) -> None:
+        """Take the files, the settings in use, the nodes as they are, and what to do with a warning."""
+        self._warn = warn
         self._paths = [str(path) for path in paths]
         self._settings = settings
         self._nodes = nodes
@@ -192,6 +193,12 @@ class FileSource:
             objects.add(document.value)
         if complaints:
             raise ConfigError("; ".join(complaints))
+        objects.knows_groups = bool(objects.groups)
+        if not objects.knows_groups and any(map(group_of, objects.waiting.values())):
+            self._warn(
+                "the files have no PodGroups, so gangs and queues are unknown; add what `kubectl get podgroups -A -o json` "
+                "prints"
+            )
         return objects
 
 
@@ -212,8 +219,8 @@ class ClusterSource:
         for raw in client.list(PODS, PENDING, PAGE):
             objects.add(raw)
         groups = {(key[0], group_of(raw)) for key, raw in objects.waiting.items() if group_of(raw)}
-        for raw in self._pod_groups(client) if groups else ():
-            objects.add(raw)
+        if groups:
+            self._add_pod_groups(client, objects)
         gangs = {key for key in groups if key in objects.groups and objects.groups[key].minimum > 1}
         for namespace in sorted({namespace for namespace, _ in gangs}):
             for raw in client.list(PODS_OF.format(namespace), STARTED, PAGE):
@@ -232,8 +239,9 @@ class ClusterSource:
         """The cluster as it is now, with all its pods."""
         live, client = self._live(), self._connect()
         objects = LiveObjects(live.snapshot, keeps_running=True)
-        for raw in chain(client.list(PODS, limit=PAGE), self._pod_groups(client)):
+        for raw in client.list(PODS, limit=PAGE):
             objects.add(raw)
+        self._add_pod_groups(client, objects)
         return self._state(client, live.with_bound(objects.bound), objects)
 
     def _state(self, client: "Client", live: LiveCluster, objects: LiveObjects) -> WaitingState:
@@ -253,8 +261,8 @@ class ClusterSource:
         if wanted.kind is not POD:
             self._read_owners(client, objects, name)
         own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of(wanted.object_key) if group_of(pod)), "")
-        if own and (group := self._pod_group(client, namespace, own)) is not None:
-            objects.groups[namespace, own] = group
+        if own:
+            self._add_pod_group(client, objects, (namespace, own))
 
     @staticmethod
     def _read_owners(client: "Client", objects: LiveObjects, name: str) -> None:
@@ -279,26 +287,31 @@ class ClusterSource:
                 objects.owners[top] = owner
                 unread.append(owner)
 
-    def _pod_groups(self, client: "Client") -> Iterator[dict[str, Any]]:
+    def _add_pod_groups(self, client: "Client", objects: LiveObjects) -> None:
         try:
-            yield from client.list(ALL_PODGROUPS, limit=PAGE)
+            for raw in client.list(ALL_PODGROUPS, limit=PAGE):
+                objects.add(raw)
         except ClusterError as error:
             if error.status == HTTPStatus.FORBIDDEN:
                 self._warn("PodGroups may not be listed, so gangs and queues are unknown")
             elif error.status != HTTPStatus.NOT_FOUND:
                 raise
+        else:
+            objects.knows_groups = True
 
-    def _pod_group(self, client: "Client", namespace: str, name: str) -> PodGroup | None:
+    def _add_pod_group(self, client: "Client", objects: LiveObjects, key: Key) -> None:
+        """Read the PodGroup that a pod names, if there is one of this name."""
         try:
-            return read_pod_group(client.get(PODGROUPS.format(namespace, name)))
+            objects.groups[key] = read_pod_group(client.get(PODGROUPS.format(*key)))
         except ConfigError:  # the pod's author chose a name that no PodGroup has
-            return None
+            pass
         except ClusterError as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                self._warn(f"PodGroup {namespace}/{name} may not be read, so its gang is unknown")
-            elif error.status != HTTPStatus.NOT_FOUND:
+                self._warn(f"PodGroup {'/'.join(key)} may not be read, so its gang is unknown")
+                return
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            return None
+        objects.knows_groups = True
 
 
 def _first(client: "Client", paths: Iterable[str]) -> dict[str, Any] | None:

@@ -1,0 +1,364 @@
+"""Waiting pods as the scheduler places them, those that start together at once; and what keeps it from trying.
+
+Which of several nodes the scheduler chooses depends on scores that are not known here, so pods are placed on the emptiest node
+that takes them, or on the fullest.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from webhook import names
+from webhook.devices import wording
+from webhook.devices.family import AnyFamily
+from webhook.devices.ledger import BoundPod, OccupiedNode
+from webhook.devices.nodes import numbers_of
+from webhook.devices.requests import total
+from webhook.devices.verdict import Fits, Unknown, Verdict
+from webhook.lenient import obj, objs, text
+from webhook.live.cluster import LiveCluster
+from webhook.live.objects import Key, key_of, task_of
+from webhook.pod.gangs import Gang
+from webhook.questions.why.node_reasons import MAX_COMMON, MAX_NAMED, WaitReason, WaitVerdict, free_of
+from webhook.questions.why.subject import WaitingObject, request_content
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.texts import shorten
+from webhook.volcano.queues import Queues
+from webhook.volcano.target import Target
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+class Fate(StrEnum):
+    """What becomes of a pod, the worst last."""
+
+    STARTS = "starts"
+    DEPENDS = "depends"
+    UNKNOWN = "unknown"
+    IDLES = "idles"
+    WAITS = "waits"
+    NEVER = "never"
+    ENDS = "ends"
+
+    @property
+    def placed(self) -> bool:
+        """Whether the pod gets a node; if it idles, it holds its devices there and waits for pods that it works with."""
+        return self in (Fate.STARTS, Fate.IDLES)
+
+
+class Trial(NamedTuple):
+    """What becomes of a pod in one order of nodes."""
+
+    fate: Fate
+    node: str = ""
+    reason: str = ""
+
+
+FULL = Trial(Fate.WAITS, reason="no node has room for it")
+STARTS = Trial(Fate.STARTS)
+_FATES = {WaitVerdict.NOT_NOW: Fate.WAITS, WaitVerdict.NEVER: Fate.NEVER, WaitVerdict.UNKNOWN: Fate.UNKNOWN}
+
+
+class QueuedPod:
+    """A pod in the scheduler's queue.
+
+    Attributes:
+        key: its namespace and name.
+        raw: its JSON.
+        task: its task in its PodGroup.
+        priority: its priority.
+        created: when it was created, in RFC 3339.
+    """
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        priority = obj(raw, "spec").get("priority")
+        self.key = key_of(raw)
+        self.raw = raw
+        self.task = task_of(raw)
+        self.priority = priority if isinstance(priority, int) else 0
+        self.created = text(raw, "metadata", "creationTimestamp")
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """In which the scheduler takes the pods of one PodGroup."""
+        return (
+            -self.priority,
+            self.created,
+            [int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(self.key[1]))],
+        )
+
+
+class PlaceablePod:
+    """A pod as the scheduler reads it under some settings.
+
+    Attributes:
+        pod: the pod.
+        families: those whose devices it requests.
+        obstacle: what keeps it from starting, whatever the nodes have left; None if nothing does.
+        alike: equal for pods that every node takes or refuses together.
+        unserved: what becomes of it on a node that takes it without giving it cards; None if none does.
+    """
+
+    def __init__(self, pod: ReviewedPod, subject: WaitingObject, live: LiveCluster) -> None:
+        """Take the pod, what is known of it as an object that waits alone, and the cluster."""
+        snapshot, group = live.snapshot, subject.group
+        self.pod = pod
+        self.families = [family for family in snapshot.families.values() if pod.requests_family(family.id)]
+        self._requests = {
+            family.id: [each for each in pod.requests_for(family.id) if family.is_served(each)]
+            for family in self.families
+            if pod.placement_request(family.id).usable
+        }
+        found = (
+            Trial(_FATES[reason.verdict], reason=reason.message)
+            for reason in obstacles(subject, [pod], live)
+            if reason.verdict in _FATES
+        )
+        self.obstacle = next(self._obstacles(), None) or next(found, None)
+        self.alike = request_content(pod), group is not None and group.queue
+        self.unserved = next(self._unserved(live), None)
+
+    def _unserved(self, live: LiveCluster) -> Iterator[Trial]:
+        for nodes, left in self.pod.unseen_nodes:
+            for number in numbers_of(left):
+                if not live.obstacle(number, self.pod):
+                    name = live.fleet.index.names[number]
+                    reason = (
+                        f"the scheduler may bind it to {name} without giving it cards: {wording.unseen(nodes.lacks)}"
+                    )
+                    yield Trial(Fate.ENDS, name, reason)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether it gets no card that another pod of its group has, which is not examined."""
+        return self.pod.spreads
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each node takes a fixed number of such pods: they request one kind of device."""
+        return len(self.families) == 1 and len(self._requests.get(self.families[0].id, ())) == 1
+
+    def _obstacles(self) -> Iterator[Trial]:
+        for family in self.families:
+            if not self._requests.get(family.id):
+                yield Trial(Fate.NEVER, reason="the scheduler cannot use its quantities")
+            elif not self.pod.matches(family.id):
+                yield Trial(Fate.NEVER, reason=f"no node with {family.devices} has the labels that it demands")
+            elif not family.judges_use or family.id in self.pod.served_elsewhere:
+                yield Trial(Fate.UNKNOWN, reason=f"who gets {family.devices} is not computed for {family.title}")
+        if self.pod.never:
+            yield Trial(Fate.NEVER, reason="no node of this fleet can take it, even when it is empty")
+
+    def place(self, raw: Mapping[str, Any], live: LiveCluster, *, emptiest: bool) -> tuple[LiveCluster, Trial]:
+        """The cluster with the pod on the first node that takes it, in this order; the same if none does."""
+        able = sorted(self._able(live), key=lambda nodes: free_of(nodes[0]), reverse=emptiest)
+        if self.is_plain:
+            verdict = self._judge(live, [node for nodes in able for node in nodes])
+            while len(able) > 1 and isinstance(verdict, Fits):
+                half = able[: len(able) // 2]
+                fits = isinstance(self._judge(live, [node for nodes in half for node in nodes]), Fits)
+                able = half if fits else able[len(able) // 2 :]
+        else:  # one node has to take all kinds of devices
+            tried = [(nodes, self._judge(live, nodes)) for nodes in able[:MAX_COMMON]]
+            able = [nodes for nodes, found in tried if isinstance(found, Fits)]
+            verdict = Fits() if able else next((found for _, found in tried if isinstance(found, Unknown)), None)
+        if not able or not isinstance(verdict, Fits):
+            return live, Trial(Fate.UNKNOWN, reason=verdict.why) if isinstance(verdict, Unknown) else FULL
+        bound = self._bound(raw, live, able[0])
+        return live.holding(bound) if bound is not None else live, Trial(Fate.STARTS, able[0][0].name)
+
+    def _able(self, live: LiveCluster) -> Iterator[list[OccupiedNode]]:
+        """The nodes that take pods, with what they have of each family."""
+        found: dict[int, list[OccupiedNode]] = {}
+        for family in self.families:
+            members = self.pod.members_for(family.id)
+            for node in live.occupied.get(family.id, ()):
+                if (members is None or members >> node.number & 1) and not node.shape.doubt:
+                    found.setdefault(node.number, []).append(node)
+        for nodes in found.values():
+            complete = len({node.family for node in nodes}) == len(self.families)
+            if complete and not live.obstacle(nodes[0].number, self.pod):
+                yield nodes
+
+    def _judge(self, live: LiveCluster, nodes: Sequence[OccupiedNode]) -> Verdict | None:
+        """The first verdict that is not `Fits`; None without nodes."""
+        verdict: Verdict | None = Fits() if nodes else None
+        for family in self.families:
+            part = live.remaining(family, [node for node in nodes if node.family == family.id])
+            for each in self._requests[family.id]:
+                found = family.judge(each, part, self.pod.members_for(family.id)) if part is not None else None
+                if not isinstance(found, Fits):
+                    return found
+        return verdict
+
+    def _bound(self, raw: Mapping[str, Any], live: LiveCluster, nodes: Sequence[OccupiedNode]) -> BoundPod | None:
+        """The pod with the assignment that the scheduler would write."""
+        written: dict[str, str] = {}
+        for family in self.families:
+            written[family.node_annotation] = nodes[0].name
+            for each in self._requests[family.id]:
+                written |= next(self._assignments(live, family, each, nodes), {})
+        annotations = {**obj(raw, "metadata", "annotations"), **written}
+        placed = {
+            **raw,
+            "metadata": {**obj(raw, "metadata"), "annotations": annotations},
+            "spec": {**obj(raw, "spec"), "nodeName": nodes[0].name},
+        }
+        return live.snapshot.bound_pods.read(placed)
+
+    def _assignments(
+        self, live: LiveCluster, family: AnyFamily, request: Any, nodes: Sequence[OccupiedNode]
+    ) -> Iterator[Mapping[str, str]]:
+        for node in nodes:
+            part = live.remaining(family, [node]) if node.family == family.id else None
+            if part is None or not family.concerns(request, part.shapes[0]):
+                continue
+            if isinstance(family.judge(request, part, self.pod.members_for(family.id)), Fits):
+                taken, _ = family.taken(request, family.alone(request, part, part.shapes[0]))
+                yield family.assignment(taken, node)
+
+
+class Turn(NamedTuple):
+    """A turn of the scheduler: the pods of one PodGroup get nodes until enough of them have one.
+
+    Attributes:
+        live: the cluster then.
+        trials: what became of the pods that were tried.
+        started: how many of each task got a node.
+        full: what no node has room for; what starts later only takes more.
+        starts: enough of them got a node; else all of them give theirs back.
+    """
+
+    live: LiveCluster
+    trials: dict[Key, Trial]
+    started: Mapping[str, int]
+    full: set[object]
+    starts: bool
+
+
+def take_turn(
+    pods: Sequence[tuple[QueuedPod, PlaceablePod | Trial]],
+    gang: Gang | None,
+    live: LiveCluster,
+    full: set[object],
+    *,
+    emptiest: bool,
+) -> Turn:
+    """Place pods one after the other.
+
+    Args:
+        pods: in the scheduler's order; of one that is not placed, what becomes of it.
+        gang: which of them have to start together; None to try all of them.
+        live: the cluster.
+        full: of an earlier turn.
+        emptiest: whether a pod gets the emptiest node that takes it, or the fullest.
+    """
+    trials: dict[Key, Trial] = {}
+    full = set(full)
+    started: Counter[str] = Counter()
+    for queued, judged in pods:
+        if gang is not None and gang.starts(started):
+            break
+        if isinstance(judged, Trial):
+            trial = judged
+        elif judged.obstacle is not None or judged.alike in full:
+            trial = judged.obstacle or FULL
+        else:
+            live, trial = judged.place(queued.raw, live, emptiest=emptiest)
+            if trial is FULL:
+                full.add(judged.alike)
+        trials[queued.key] = trial
+        started[queued.task] += trial.fate is Fate.STARTS
+    return Turn(live, trials, started, full, gang is None or gang.starts(started))
+
+
+# --- beside the nodes ------------------------------------------------------------------------------------------------------
+
+
+def obstacles(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
+    """What keeps an object's pods from starting, whatever the nodes have left."""
+    yield from _scheduler_reasons(subject, pods)
+    yield from _gate_reasons(subject)
+    if subject.lacks_group:
+        message = (
+            f"PodGroup {wording.quoted(subject.lacks_group)} does not exist, so the scheduler passes the pod over without an "
+            f"event; create it, or leave the annotation {names.GROUP_NAME} out"
+        )
+        yield WaitReason(reason="podgroup", message=message, verdict=WaitVerdict.NOT_NOW)
+    yield from _queue_reasons(subject, pods, live)
+
+
+def _scheduler_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod]) -> Iterator[WaitReason]:
+    """Another scheduler than Volcano's, of a pod that exists; else the webhook writes or refuses the name."""
+    for pod in pods if subject.exists else ():
+        ours = pod.cluster.policy.scheduler_names
+        scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
+        if scheduler not in ours:
+            listed = " or ".join(map(wording.quoted, ours))
+            found = f"schedulerName is {wording.quoted(scheduler)}, so Volcano never looks at the pod"
+            message = f"{found}; create it again with {listed}"
+            yield WaitReason(reason="scheduler", message=message, verdict=WaitVerdict.NEVER)
+            return
+
+
+def _gate_reasons(subject: WaitingObject) -> Iterator[WaitReason]:
+    """The scheduling gates of a pod that exists."""
+    gates = objs(subject.document.value, "spec", "schedulingGates")
+    if subject.exists and gates:
+        found = [text(gate, "name") for gate in gates]
+        listed = ", ".join(shorten(name or "(no name)", 63) for name in found[:MAX_NAMED])
+        message = f"no scheduler looks at the pod before its scheduling gates are removed: {listed}"
+        if found == [names.QUEUE_GATE]:
+            asked = text(subject.document.value, "metadata", "annotations", names.QUEUE_GATE) == "true"
+            message = (
+                f"the scheduler removes the gate {listed} when the queue of the pod has room for it, if its feature gate "
+                "SchedulingGatesQueueAdmission is on"
+                if asked
+                else f"the scheduler never removes the gate {listed}, since the pod has no annotation of this name; remove it"
+            )
+        yield WaitReason(reason="scheduling gate", message=message, verdict=WaitVerdict.NOT_NOW)
+
+
+def _queue_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
+    """What the queue of the PodGroup has against it, where that is certain."""
+    queues, group = live.snapshot.collections.queues, subject.group
+    if queues is None or group is None or not group.queue:
+        return
+    target, name = live.snapshot.target, wording.quoted(group.queue)
+    queue = queues.by_name.get(group.queue)
+    if queue is None:
+        message = (
+            f"queue {name} does not exist, so the scheduler does not consider the pod; create it, or name another queue"
+        )
+        yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NOT_NOW)
+        return
+    conf = target.scheduler
+    if (conf is None or conf.limits_queues) and not queue.is_open:
+        unless = "" if conf is not None else " if the scheduler has the plugin capacity or proportion"
+        message = (
+            f"queue {name} is {queue.state}, so the pod waits until it is open again{unless}; open it, or name another"
+        )
+        verdict = WaitVerdict.NOT_NOW if conf is not None else WaitVerdict.FITS_NOW
+        yield WaitReason(reason="queue", message=message, verdict=verdict)
+    yield from _above_limits(group.queue, queues, pods, target)
+
+
+def _above_limits(name: str, queues: Queues, pods: Sequence[ReviewedPod], target: Target) -> Iterator[WaitReason]:
+    """The first limit of a queue that a pod exceeds."""
+    conf = target.scheduler
+    counts = conf is not None and conf.limits_queues
+    for pod in pods:
+        for resource in dict.fromkeys(one.resource for one in pod.amounts):
+            wanted, limit = total(pod, resource).total, queues.limit(name, resource, target) if counts else None
+            most = queues.limit_of_groups(name, resource, target)
+            if limit is not None and wanted > limit.amount:
+                allows = f"queue {wording.quoted(limit.queue)} allows {limit.amount} in all"
+            elif most is not None and wanted > most:
+                allows = f"queue {wording.quoted(name)} allows at most {most} on the nodes of one node group"
+            else:
+                continue
+            message = f"the pod requests {resource} {wanted}, {allows}; request less, or use another queue"
+            yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NEVER)
+            return
