@@ -195,11 +195,11 @@ def review_document(
         RequestError: it is no object of Kubernetes, or a review that cannot be answered.
     """
     request = to_review(document)
-    sent = document.value["kind"] == "AdmissionReview"
-    if namespace and not sent and not at(document.value, "metadata", "namespace"):
+    sent, named = document.value["kind"] == "AdmissionReview", at(document.value, "metadata", "namespace")
+    if namespace and not sent and not named:
         request = request._replace(namespace=namespace)
-    if request.kind == "Queue" and not sent:
-        request = request._replace(namespace="")  # Queues have none
+    if not sent and (request.kind == "Queue" or (request.kind == "ConfigMap" and not (namespace or named))):
+        request = request._replace(namespace="")  # Queues have none, and a file need not name the one that it is for
     if request.kind in SETTINGS and (sent or request.namespace not in exempt or request.kind == "ConfigMap"):
         from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
 

@@ -1,6 +1,6 @@
 """All settings of a review as one value."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from webhook.devices.occupancy import BoundPodReader
@@ -11,6 +11,8 @@ from webhook.rules.context import Context, KnownCluster
 from webhook.rules.registry import MUTATIONS
 from webhook.wire.models import Request
 
+Places = Mapping[str, Sequence[tuple[str, str]]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(KnownCluster):
@@ -19,11 +21,13 @@ class Snapshot(KnownCluster):
     Attributes:
         policy: the whole policy.
         digests: the digests of all settings, so that a decision can be replayed.
+        places: namespaces and names of the ConfigMaps that are read, by the part of the setting, where options name them.
         mutations: the repairs that device config and policy enable, in order.
     """
 
     policy: Policy
     digests: Mapping[str, str]
+    places: Places = field(default_factory=dict)
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:

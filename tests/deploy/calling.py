@@ -51,8 +51,8 @@ class Entry:
         if "namespaceSelector" not in self.webhook or not namespace:
             return True
         (expression,) = self.webhook["namespaceSelector"]["matchExpressions"]
-        assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
-        return namespace not in expression["values"]
+        assert expression["key"] == "kubernetes.io/metadata.name"
+        return (namespace in expression["values"]) is {"In": True, "NotIn": False}[expression["operator"]]
 
     def _matches(self, request: Json) -> bool:
         """Judge the conditions in the order of the API server: one that is false wins over one that fails."""

@@ -253,13 +253,20 @@ def test_the_failure_policy_ignore_applies_to_all_entries():
 BY_NAME = ("probe", "policy", "settings")  # entries for ConfigMaps in namespaces that are excluded, too
 
 
+def sent_from(found: Json) -> dict[str, list[str]]:
+    """The namespaces from which settings are sent, by entry."""
+    assert "namespaceSelector" not in found["probe"]
+    selectors = {name: found[name]["namespaceSelector"]["matchExpressions"] for name in BY_NAME[1:]}
+    return {name: only["values"] for name, (only,) in selectors.items() if only["operator"] == "In"}
+
+
 def test_excluded_namespaces_apply_to_all_entries_except_those_for_config_maps():
     """kube-system stays excluded: a cluster whose webhook is away must be able to start."""
     found = entries(objects(EVERYTHING | {"excludedNamespaces": ["infra", "kube-system"]}))
     selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name not in BY_NAME]
     expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
     assert selectors == [[expected]] * len(selectors)
-    assert not any("namespaceSelector" in found[name] for name in BY_NAME)
+    assert sent_from(found) == {"policy": ["vgpu-webhook"], "settings": ["kube-system", "volcano-system"]}
 
 
 def translating(*dialects: str, in_namespace: bool = False) -> Json:
@@ -439,6 +446,9 @@ def test_the_device_config_can_have_another_name_and_namespaces():
         assert container["args"][at : at + 3] == expected
     (rule,) = [rule for rule in one(found, "ClusterRole")["rules"] if rule["resources"] == ["configmaps"]]
     assert rule["resourceNames"] == ["gpus", "volcano-scheduler-configmap"]
+    assert sent_from(entries(found)) == {"policy": ["vgpu-webhook"], "settings": ["volcano-system", "infra", "gpu"]}
+    (condition,) = entries(found)["settings"]["matchConditions"]
+    assert 'in ["volcano-scheduler-configmap", "gpus"]' in condition["expression"]
 
 
 def test_labels_and_annotations_are_added():
@@ -567,7 +577,7 @@ def test_namespaces_with_an_excluded_label_are_sent_by_no_entry_and_held_by_no_f
     ]
     assert len(selectors) > 10
     assert [s["matchExpressions"] for s in selectors] == [expected] * len(selectors)
-    assert not any("namespaceSelector" in entries(found)[name] for name in BY_NAME)
+    assert sent_from(entries(found)) == {"policy": ["vgpu-webhook"], "settings": ["kube-system", "volcano-system"]}
 
 
 @pytest.mark.parametrize(

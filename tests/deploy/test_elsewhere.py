@@ -66,7 +66,7 @@ def test_nothing_keeps_the_old_namespace_and_names(components: list[Path], tmp_p
         r"namespace: vgpu-webhook|-n vgpu-webhook|vgpu-webhook\.vgpu-webhook|namespace vgpu-webhook", text
     )
     assert left == []
-    assert "volcano-system" not in re.sub(r"system:serviceaccount:volcano-system:", "", text)
+    assert "volcano-system" not in re.sub(r"system:serviceaccount:volcano-system:|- volcano-system\n", "", text)
     assert {d["metadata"]["name"] for d in found if not d["metadata"]["name"].startswith(PREFIX)} == {NAMESPACE}
     plain = [
         line for line in lines(found) if "vgpu-webhook" in CONSTANT.sub("", line.replace(f"{PREFIX}vgpu-webhook", ""))
@@ -92,6 +92,9 @@ def test_the_parts_agree(tmp_path: Path):
     for kind in CONFIGURATIONS:
         called = [entry["clientConfig"]["service"] for entry in one(found, kind, f"{PREFIX}vgpu-webhook")["webhooks"]]
         assert {(c["namespace"], c["name"]) for c in called} == {(service["namespace"], service["name"])}
+    entries = one(found, "ValidatingWebhookConfiguration", f"{PREFIX}vgpu-webhook")["webhooks"]
+    (policy,) = (entry for entry in entries if entry["name"].startswith("policy."))
+    assert policy["namespaceSelector"]["matchExpressions"][0]["values"] == [service["namespace"]]
     pods = pod_specs(found)
     for kind in ("Job", "CronJob"):
         assert options(pods[kind])["--name"] == service["name"]

@@ -84,11 +84,16 @@ def test_the_configurations_call_the_service_and_it_selects_the_serving_pods():
 
 
 def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
-    """The probe and what reads settings have no selector: the webhook and Volcano may be in an exempt namespace."""
+    """The probe has no selector: the webhook may be in an exempt namespace. Settings are sent from where they are read."""
     entries = [entry for document in FOUND for entry in document.get("webhooks", [])]
     without = {entry["name"].partition(".")[0] for entry in entries if "namespaceSelector" not in entry}
-    assert without == {"probe", "policy", "settings"}
-    selectors = [entry["namespaceSelector"] for entry in entries if "namespaceSelector" in entry]
+    assert without == {"probe"}
+    some = {
+        entry["name"].partition(".")[0]: entry["namespaceSelector"] for entry in entries if "namespaceSelector" in entry
+    }
+    own = {name: some.pop(name)["matchExpressions"][0]["values"] for name in ("policy", "settings")}
+    assert own == {"policy": [NAMESPACE], "settings": ["kube-system", "volcano-system"]}
+    selectors = list(some.values())
     assert len(selectors) > 5
     expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
     assert selectors == [{"matchExpressions": [expected]}] * len(selectors)

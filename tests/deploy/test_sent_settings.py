@@ -1,4 +1,4 @@
-"""Of ConfigMaps, the API server sends three by name; of ResourceQuotas and Queues those with amounts of devices."""
+"""Of ConfigMaps, the API server sends three by name and namespace; of ResourceQuotas and Queues those with amounts of devices."""
 
 from typing import Any
 
@@ -18,14 +18,19 @@ RESOURCES = [
     "nvidia.com/gpumem",
     "huawei.com/Ascend910B3",
 ]
-NAMES = [
-    ("vgpu-webhook-policy", {"policy"}),
-    ("team-vgpu-webhook-policy", {"policy"}),
-    ("volcano-vgpu-device-config", {"settings"}),
-    ("volcano-scheduler-configmap", {"settings"}),
-    ("kube-root-ca.crt", set()),
-    ("volcano-vgpu-node-config", set()),
-    ("policy", set()),
+PLACES = [
+    ("vgpu-webhook/vgpu-webhook-policy", {"policy"}),
+    ("vgpu-webhook/team-vgpu-webhook-policy", {"policy"}),
+    ("users/vgpu-webhook-policy", set()),
+    ("kube-system/vgpu-webhook-policy-2", set()),
+    ("kube-system/volcano-vgpu-device-config", {"settings"}),
+    ("volcano-system/volcano-vgpu-device-config", {"settings"}),
+    ("volcano-system/volcano-scheduler-configmap", {"settings"}),
+    ("users/volcano-scheduler-configmap", set()),
+    ("vgpu-webhook/volcano-vgpu-device-config", set()),
+    ("kube-system/kube-root-ca.crt", set()),
+    ("volcano-system/volcano-vgpu-node-config", set()),
+    ("vgpu-webhook/policy", set()),
 ]
 amounts = st.dictionaries(
     st.builds("{}{}".format, st.sampled_from(["", "requests.", "limits."]), st.sampled_from(RESOURCES)),
@@ -38,9 +43,9 @@ def sent(raw: dict[str, Any], where: Cluster, **more: Any) -> set[str]:
     return called(where.entries, request(raw, **more), "/settings")
 
 
-@pytest.mark.parametrize(("name", "by"), NAMES)
-@pytest.mark.parametrize("namespace", ["default", "kube-system", "vgpu-webhook"])
-def test_config_maps_are_sent_by_name(name: str, by: set[str], namespace: str):
+@pytest.mark.parametrize(("place", "by"), PLACES)
+def test_config_maps_are_sent_by_name_and_namespace(place: str, by: set[str]):
+    namespace, name = place.split("/")
     raw = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": {}}
     assert sent(raw, USUAL, name=name, namespace=namespace) == by
     assert sent(raw, USUAL, name=name, namespace=namespace, operation="UPDATE", oldObject=raw) == by
@@ -49,7 +54,7 @@ def test_config_maps_are_sent_by_name(name: str, by: set[str], namespace: str):
 
 def test_a_config_map_without_a_name_of_its_own_is_not_sent():
     raw = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "vgpu-webhook-policy-"}}
-    assert sent(raw, USUAL) == set()
+    assert sent(raw, USUAL, namespace="vgpu-webhook") == set()
 
 
 @given(st.none() | amounts, CLUSTERS)

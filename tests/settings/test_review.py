@@ -115,8 +115,34 @@ def test_a_policy_without_its_key_is_refused():
     assert "has no key policy.yaml" in written(config_map("a/vgpu-webhook-policy", "other", "{}")).message()
 
 
-def test_a_policy_whose_name_has_a_prefix_is_reviewed():
-    assert not written(config_map("a/team-vgpu-webhook-policy", "policy.yaml", "a: 1")).allowed
+PLACES = {"policy": [("gpu-system", "team-vgpu-webhook-policy")], "config": [("infra", "gpus")]}
+BY_PLACE = [
+    # place, whether it is reviewed without options, and with those of PLACES
+    ("vgpu-webhook/vgpu-webhook-policy", True, False),
+    ("gpu-system/team-vgpu-webhook-policy", False, True),
+    ("gpu-system/vgpu-webhook-policy", True, False),  # without a cluster, the namespace of the webhook is not known
+    ("gpu-system/team-vgpu-webhook-policy-backup", False, False),
+    ("vgpu-webhook/docs-for-vgpu-webhook-policy", False, False),
+    ("kube-system/volcano-vgpu-device-config", True, False),
+    ("volcano-system/volcano-vgpu-device-config", True, False),
+    ("users/volcano-vgpu-device-config", False, False),
+    ("infra/gpus", False, True),
+    ("volcano-system/volcano-scheduler-configmap", True, True),
+    ("users/volcano-scheduler-configmap", False, False),
+    ("kube-system/volcano-scheduler-configmap", False, False),
+    ("users/kube-root-ca.crt", False, False),
+    ("volcano-system/volcano-vgpu-device-config-2", False, False),
+]
+
+
+@pytest.mark.parametrize(("place", "usually", "named"), BY_PLACE)
+def test_config_maps_are_reviewed_where_they_are_read(place: str, usually: bool, named: bool):
+    broken = config_map(place, "other", "a: [")
+    where = snapshot()
+    for reviewed, known in ((usually, where), (named, replace(where, places=PLACES))):
+        outcome = written(broken, where=known)
+        assert (outcome.reviewed, outcome.allowed) == (reviewed, not (reviewed and "policy" in place))
+        assert bool(outcome.violations) is reviewed
 
 
 def test_an_entry_that_a_later_one_replaces_is_warned_of():
@@ -132,12 +158,6 @@ def test_a_policy_whose_text_stays_is_not_reviewed():
 
 def test_a_policy_is_refused_whatever_the_policy_in_use_enforces():
     assert not written(policy("a: 1"), where=snapshot("enforcement: audit")).allowed
-
-
-@pytest.mark.parametrize("name", ["kube-root-ca.crt", "policy", "volcano-vgpu-device-config-2"])
-def test_other_config_maps_are_not_reviewed(name: str):
-    outcome = written(config_map(f"vgpu-webhook/{name}", "policy.yaml", "a: ["))
-    assert (outcome.allowed, outcome.reviewed, outcome.violations) == (True, False, ())
 
 
 # --- what Volcano reads ---------------------------------------------------------------------------------------------

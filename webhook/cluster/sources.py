@@ -336,12 +336,15 @@ class ClusterSources:
             access: to the API server.
         """
         own = Credentials(options.kubeconfig, options.context).webhook_namespace
+        self._places = {
+            part: [(namespace or own, name) for namespace, name in options.places[part]] for part in options.places
+        }
         self._given = given
         self._given_version = 0
         self._documents = {
             each.part: ConfigMapSource(
                 each,
-                [(namespace or own, name) for namespace, name in options.places[each.part]],
+                self._places[each.part],
                 access,
                 required=each.part in options.required,
             )
@@ -419,7 +422,7 @@ class ClusterSources:
         )
         for source in self._collections:
             values[source.setting.part] = source.read(policy, policy_known=policy_known)
-        inputs = SnapshotInputs.of(values)
+        inputs = replace(SnapshotInputs.of(values), places=self._places)
         if FLEET.part not in given:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
             if config_known and (policy_known or sources[POLICY.part].unreachable):

@@ -17,6 +17,7 @@ from webhook.manifests import match_conditions as when
 from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.policy.policy import Policy
 from webhook.rules.choices import WorkloadUse
+from webhook.settings.table import DEVICE_CONFIG, SCHEDULER
 
 DOMAIN = f"{names.WEBHOOK}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5
@@ -24,6 +25,7 @@ TIMEOUT_SECONDS = 5
 LARGE = f"large.{DOMAIN}"  # for pods that are too large for the conditions of the other entries
 PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
 
+_READ_BY_VOLCANO = sorted({namespace for setting in (DEVICE_CONFIG, SCHEDULER) for namespace, _ in setting.places})
 _API = "admissionregistration.k8s.io/v1"
 LABELS = {"app.kubernetes.io/name": names.WEBHOOK, "app.kubernetes.io/part-of": names.WEBHOOK}
 
@@ -76,9 +78,10 @@ def configurations(
         all_pods: send every new pod to be repaired, for `overwriteEnv`.
         installation: names of its objects.
     """
+    validating = _validating(config, policy, installation.namespace)
     return [
         _configuration("MutatingWebhookConfiguration", _mutating(config, policy, all_pods=all_pods), installation),
-        _configuration("ValidatingWebhookConfiguration", _validating(config, policy), installation),
+        _configuration("ValidatingWebhookConfiguration", validating, installation),
     ]
 
 
@@ -147,7 +150,7 @@ def _mutating(config: DeviceConfig, policy: Policy, *, all_pods: bool) -> Iterat
         yield hide_devices(config)
 
 
-def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
+def _validating(config: DeviceConfig, policy: Policy, own: str) -> Iterator[Object]:
     yield _entry(
         "pods",
         "/validate",
@@ -206,14 +209,13 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
             failurePolicy="Ignore",  # their pods are judged again
         )
     written = {
-        "policy": {"is-a-policy": when.is_policy()},
-        "settings": {"configures-volcano": when.configures_volcano()},
+        "policy": ((own,), {"is-a-policy": when.is_policy()}),
+        "settings": (_READ_BY_VOLCANO, {"configures-volcano": when.configures_volcano()}),
     }
-    for name, condition in written.items():
+    for name, (namespaces, condition) in written.items():
         rule = _rule(["CREATE", "UPDATE"], ["configmaps"])
         entry = _entry(name, "/settings", [rule], condition, failurePolicy="Ignore")
-        del entry["namespaceSelector"]  # they are in namespaces that are exempt
-        yield entry
+        yield entry | {"namespaceSelector": _namespaces("In", namespaces)}  # exempt ones, too
     yield _entry(
         "limits",
         "/settings",
@@ -270,11 +272,7 @@ def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str]
         "name": f"{name}.{DOMAIN}",
         "clientConfig": {"service": {"path": path, "port": 443}},
         "rules": rules,
-        "namespaceSelector": {
-            "matchExpressions": [
-                {"key": names.NAMESPACE_NAME, "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
-            ]
-        },
+        "namespaceSelector": _namespaces("NotIn", names.EXEMPT_NAMESPACES),
         "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],
         "matchPolicy": "Equivalent",
         "failurePolicy": "Fail",
@@ -282,6 +280,10 @@ def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str]
         "timeoutSeconds": TIMEOUT_SECONDS,
         "admissionReviewVersions": ["v1", "v1beta1"],
     } | fields
+
+
+def _namespaces(operator: str, values: Sequence[str]) -> Object:
+    return {"matchExpressions": [{"key": names.NAMESPACE_NAME, "operator": operator, "values": list(values)}]}
 
 
 def _rule(operations: list[str], resources: list[str], group: str = "", versions: Sequence[str] = ("v1",)) -> Object:

@@ -290,7 +290,7 @@ def is_probe() -> str:
 
 
 def is_policy() -> str:
-    """A ConfigMap with the name of a policy, to which an installation may add a prefix or a suffix."""
+    """A ConfigMap with the name of a policy, to which an installation may add a prefix or a suffix: `/settings` reads one."""
     return f"has(request.name) && request.name.contains({text(names.POLICY_MAP)})"
 
 

@@ -45,7 +45,7 @@ _QUOTA = "", "ResourceQuota"
 
 def review_setting(request: Request, snapshot: Snapshot) -> Outcome:
     """Review a policy, a device config, a configuration of the scheduler, a ResourceQuota or a Queue; nothing else."""
-    find = _reviewer(request)
+    find = _reviewer(request, snapshot)
     if find is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE") or request.object is None:
         return not_reviewed(request, "validate")
     found = find(request, snapshot)
@@ -60,16 +60,22 @@ def review_setting(request: Request, snapshot: Snapshot) -> Outcome:
     )
 
 
-def _reviewer(request: Request) -> Callable[[Request, Snapshot], Found | None] | None:
+def _reviewer(request: Request, snapshot: Snapshot) -> Callable[[Request, Snapshot], Found | None] | None:
     """What reviews an object; it returns None if the object does not concern the webhook, or did not change."""
     kind = request.group, request.kind
     if kind == ("", "ConfigMap"):
-        name = request.name or text(request.object, "metadata", "name")
-        return _policy if names.POLICY_MAP in name else _CONFIG_MAPS.get(name)
+        return next((find for setting, find in _CONFIG_MAPS if _is_read(setting, request, snapshot)), None)
     return {_QUOTA: _quota, _QUEUE: _queue}.get(kind)
 
 
 # --- ConfigMaps -----------------------------------------------------------------------------------------------------
+
+
+def _is_read(setting: DocumentSetting[Any], request: Request, snapshot: Snapshot) -> bool:
+    """Whether a setting is read from a ConfigMap of this name and namespace; only files leave the namespace open."""
+    name, namespace = request.name or text(request.object, "metadata", "name"), request.namespace
+    places = snapshot.places.get(setting.part, setting.places)
+    return any(name == named and (not namespace or where in (namespace, "")) for where, named in places)
 
 
 def _written(setting: DocumentSetting[Any], request: Request) -> tuple[str, object, object] | None:
@@ -182,10 +188,7 @@ def _lines(check: str, path: str, result: CheckResult) -> Found:
     yield from [Violation(check, Level.WARN, path, sentence) for sentence in texts]
 
 
-_CONFIG_MAPS: Mapping[str, Callable[[Request, Snapshot], Found | None]] = {
-    names.DEVICE_CONFIG_MAP: _device_config,
-    names.SCHEDULER_CONF_MAP: _scheduler,
-}
+_CONFIG_MAPS = ((POLICY, _policy), (DEVICE_CONFIG, _device_config), (SCHEDULER, _scheduler))
 
 # --- limits ---------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node, read_node
 from webhook.policy.policy import Policy, default_policy
 from webhook.rules.context import Collections
-from webhook.snapshot import Snapshot
+from webhook.snapshot import Places, Snapshot
 from webhook.volcano.scheduler import SchedulerConf
 
 # What Volcano runs with when there is no ConfigMap: `pkg/scheduler/api/devices/config/config.go`.
@@ -50,6 +50,7 @@ class SnapshotInputs:
         nodes: None if they are not known; percentages are then computed from declared shapes, which refuse no pod.
         scheduler: how the scheduler is configured; None if that is not known.
         collections: what else is known of the cluster.
+        places: as `Snapshot.places`.
     """
 
     config: DeviceConfig
@@ -57,6 +58,7 @@ class SnapshotInputs:
     nodes: Sequence[Node] | None
     scheduler: SchedulerConf | None = None
     collections: Collections = field(default_factory=Collections)
+    places: Places = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -95,6 +97,7 @@ class SnapshotInputs:
             fleet=fleet,
             collections=self.collections,
             digests=digests,
+            places=self.places,
         )
 
 

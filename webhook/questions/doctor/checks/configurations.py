@@ -132,7 +132,7 @@ def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckRes
     conditions, right = _conditions(entry), _conditions(meant)
     if not conditions:
         yield warning(f"{name}: without matchConditions, a webhook that does not answer blocks every pod", APPLY)
-    elif conditions != right:
+    elif conditions != right and _operators(meant) != {"In"}:
         wrong = [key for key, _ in conditions ^ right]
         yield broken(
             f"{name}: its matchConditions ({listed(sorted(set(wrong)))}) are not those of the device config and the policy, "
@@ -151,13 +151,15 @@ def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult
             f"{name}: failurePolicy is {given}, not {right}: {follows} while the webhook does not answer", APPLY
         )
     others = [key for key in _OTHERS if key in meant and at(entry, key) != meant[key]]
+    if "In" in _operators(meant) - _operators(entry):
+        others.append("namespaceSelector")
     if others:
         yield warning(f"{name}: {listed(others)} differs from the manifests", APPLY)
 
 
 def _excludes(entry: Object, meant: Object) -> bool:
     """Whether an entry leaves out the namespaces that it should, and others by their names or labels."""
-    if "namespaceSelector" not in meant:
+    if _operators(meant) != {"NotIn"}:
         return True
     selector = obj(entry, "namespaceSelector")
     expressions = objs(selector, "matchExpressions")
@@ -165,6 +167,11 @@ def _excludes(entry: Object, meant: Object) -> bool:
     named = [each for each in expressions if text(each, "key") == NAMESPACE_NAME]
     excluded = {name for each in named if text(each, "operator") == "NotIn" for name in texts(each, "values")}
     return only and not obj(selector, "matchLabels") and excluded.issuperset(EXEMPT_NAMESPACES)
+
+
+def _operators(entry: Object) -> set[str]:
+    """How its namespaces are selected: `In` for settings, whose names and namespaces depend on the installation."""
+    return {text(each, "operator") for each in objs(entry, "namespaceSelector", "matchExpressions")}
 
 
 def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
