@@ -409,6 +409,10 @@ def test_the_policy_and_the_enforcement_are_merged():
             policy(policy=warn, enforcement="audit")
     with pytest.raises(helm.HelmRenderError, match="not YAML"):
         policy(policy="enforcement: [")
+    for empty in ("", " \n", "# only\n# comments\n", "---\nnull\n"):
+        with pytest.raises(helm.HelmRenderError, match="an empty text"):
+            policy(policy=empty)
+    assert policy(policy="{} # the defaults") == {}
 
 
 @pytest.mark.parametrize(

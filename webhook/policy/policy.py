@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.shapes import AnyShape
-from webhook.errors import Mistakes
+from webhook.errors import ConfigError, Mistakes
 from webhook.mistakes import mistake_at
 from webhook.policy.exceptions import Excepted
 from webhook.policy.levels import REMEMBERED, Effective, Source, Sourced, layered
@@ -24,7 +24,7 @@ from webhook.rules.validate import outside_limits
 
 
 class Policy(Settings):
-    """The policy of vgpu-webhook. All keys are optional: an empty file means the defaults."""
+    """The policy of vgpu-webhook. All keys are optional: `{}` means the defaults."""
 
     model_config = ConfigDict(title="vgpu-webhook policy")
 
@@ -213,18 +213,21 @@ def _switched(repairs: Mapping[str, str]) -> dict[str, bool]:
 
 
 def default_policy() -> Policy:
-    """The policy of an empty file."""
+    """The policy of a file with `{}`."""
     return parse_policy({}, "the default policy")
 
 
 def parse_policy(document: object, source: str) -> Policy:
-    """Read a policy, already parsed from YAML; null is the default policy.
+    """Read a policy, already parsed from YAML.
 
     Raises:
         Mistakes: unknown keys or wrong values; the message names source, paths and the nearest right keys.
+        ConfigError: it is empty, as a failed template leaves it: nobody has written that the defaults enforce.
     """
+    if document is None:
+        raise ConfigError(f"{source}: it is empty; write {{}} for the default policy")
     try:
-        return Policy.model_validate({} if document is None else document)
+        return Policy.model_validate(document)
     except ValidationError as error:
         raise Mistakes(
             source, [mistake_at(each, "the policy", Policy) for each in error.errors(include_url=False)]

@@ -90,7 +90,10 @@ env:
 {{/* The policy in use, as YAML: an object or a text, with the enforcement of the values. */}}
 {{- define "vgpu-webhook.policy" -}}
 {{- $policy := .Values.policy | default dict }}
-{{- if kindIs "string" $policy }}
+{{- if kindIs "string" .Values.policy }}
+{{- if not (regexReplaceAll "(?m)^\\s*(#.*|---|null|~)?$" .Values.policy "" | trim) }}
+{{- fail "the value policy is an empty text, as a failed template leaves it: write {} for the defaults, or leave the value out" }}
+{{- end }}
 {{- $policy = fromYaml $policy }}
 {{- with $policy.Error }}
 {{- fail (printf "the value policy is not YAML: %s" .) }}

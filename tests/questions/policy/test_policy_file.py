@@ -134,7 +134,7 @@ def test_no_object_accepts_unknown_keys():
 
 
 def policies_of_tests():
-    yield from (None, {}, CONTRACT, NOT_DEFAULT, {"toleration": None}, {"namespaces": NAMESPACES})
+    yield from ({}, CONTRACT, NOT_DEFAULT, {"toleration": None}, {"namespaces": NAMESPACES})
     yield from ({"workloads": word, "rules": {"card-count": word}} for word in ("off", False))
     yield yaml.safe_load((Path("webhook") / "samples" / "policy.yaml").read_text())
     yield from (case["policy"] for cases in ALL.values() for case in cases if "policy" in case)
