@@ -6,13 +6,16 @@ from difflib import get_close_matches
 from json import JSONDecodeError
 from typing import Any, get_args
 
-from pydantic import BaseModel
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from webhook.errors import json_type
 from webhook.texts import counted, shorten
 
 MAX_QUOTED = 60  # characters of a value
+MAX_MISTAKES = 20  # of a file; more are counted, because each name is compared with all that there are
+MAX_COLLECTED = 2000  # mistakes of a file; each of more would take memory before one is shown
+UNKNOWN_RULE = "unknown_rule"
 
 _REMEDIES = {
     errno.EISDIR: "name a file in it",
@@ -34,13 +37,30 @@ def unknown_rule(rule: str, known: Iterable[str], what: str = "rule") -> str:
     """That there is no rule of this name, and the nearest one that there is."""
     near = get_close_matches(rule.lower(), list(known), 1)
     hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
-    return f"no {what} is called {rule!r}; {hint}"
+    return f"no {what} is called {shorten(rule, MAX_QUOTED)!r}; {hint}"
+
+
+def unknown_rule_error(rule: str, known: Iterable[str], what: str = "rule") -> PydanticCustomError:
+    """The same for a validator: the nearest name is looked up only if the mistake is shown."""
+    return PydanticCustomError(UNKNOWN_RULE, "unknown", {"rule": rule, "known": known, "what": what})
 
 
 def mistake_in_file(error: OSError) -> str:
     """Why a file cannot be opened or read, and what to do."""
     remedy = _REMEDIES.get(error.errno or 0)
     return f"{error.strerror or error}{f'; {remedy}' if remedy else ''}"
+
+
+def mistakes_in(error: ValidationError, whole: str, model: type[BaseModel] | None = None) -> list[str]:
+    """The first mistakes with their places, and how many more there are; see `mistake_at`."""
+    if error.error_count() > MAX_COLLECTED:
+        return [
+            f"{whole} has {error.error_count():,} mistakes, too many to list; write one that follows the documentation"
+        ]
+    found = error.errors(include_url=False)
+    more = len(found) - MAX_MISTAKES
+    shown = [mistake_at(each, whole, model) for each in found[:MAX_MISTAKES]]
+    return [*shown, f"{counted(more, 'more mistake')}; correct these first"] if more > 0 else shown
 
 
 def mistake_at(error: ErrorDetails, whole: str, model: type[BaseModel] | None = None) -> str:
@@ -63,6 +83,8 @@ def mistake_in_value(error: ErrorDetails) -> str:
     context: Mapping[str, Any] = error.get("ctx") or {}
     if error["type"] == "value_error":
         return str(context["error"])
+    if error["type"] == UNKNOWN_RULE:
+        return unknown_rule(**context)
     if error["type"] == "missing":
         return "it is missing; add it"
     rule = _RULES.get(error["type"])

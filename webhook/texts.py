@@ -27,6 +27,11 @@ def matches(text: str, globs: Iterable[str]) -> bool:
     return any(fnmatchcase(text, glob) for glob in globs)
 
 
+def is_wide(glob: str) -> bool:
+    """Whether a glob can match more than itself."""
+    return any(special in glob for special in "*?[")
+
+
 def shorten(text: str, most: int) -> str:
     """The text, or as much of its beginning as makes `most` characters with the `…` behind it."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

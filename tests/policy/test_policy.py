@@ -17,7 +17,7 @@ from webhook.rules.choices import Level, MemoryAboveCard, MixedCards, WorkloadUs
 from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Toleration
 from webhook.settings.snapshot import default_device_config
 
-# The contract: an empty file means these values.
+# The contract: `{}` means these values.
 CONTRACT = {
     "schedulerName": "volcano",
     "schedulerNames": ["volcano"],
@@ -95,6 +95,11 @@ MISSPELT = [
 
 # A wrong value, and the start of the message.
 WRONG = [
+    (None, "it is empty; write {} for the default policy"),
+    ({"namespaces": [{"match": ["a" * 254]}]}, "namespaces.0.match.0: it must be at most 253 characters long"),
+    ({"namespaces": [{"match": ["a"]}] * 1001}, "namespaces: it must be a list of at most 1000 values"),
+    ({"namespaces": [{"match": ["a"] * 1001}]}, "namespaces.0.match: it must be a list of at most 1000 values"),
+    ({"rules": {f"{n}": "off" for n in range(3000)}}, "the policy has 3,000 mistakes, too many to list"),
     ({"rules": {"card-cuont": "deny"}}, "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
     ({"rules": {"zzz": "deny"}}, "rules: no rule is called 'zzz'; `vgpu-webhook rules` lists them"),
     ({"namespaces": [{"match": ["a"], "limits": {"memory": {"min": 2, "max": 1}}}]},
@@ -198,7 +203,7 @@ def refusal(document):
     return str(raised.value)
 
 
-@each_case("document", [None, {}, CONTRACT, *({key: value} for key, value in CONTRACT.items())])
+@each_case("document", [{}, CONTRACT, *({key: value} for key, value in CONTRACT.items())])
 def test_the_defaults_are_the_contract(document):
     policy = parse(document)
     assert policy == default_policy()

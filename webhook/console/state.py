@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.audit.follower import DecisionSource
 from webhook.cluster.watcher import SettingsWatcher
-from webhook.inputs.files import parse_document
 from webhook.live.cluster import LiveSource
-from webhook.policy.policy import parse_policy
 from webhook.settings.files import SAMPLE_PODS, is_sample
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions
+from webhook.settings.table import POLICY
 from webhook.settings.trial import try_out
 from webhook.snapshot import Snapshot
 
@@ -103,6 +102,5 @@ class ConsoleState:
 @lru_cache(maxsize=MAX_TRIED)
 def _tried(inputs: SnapshotInputs, settings: tuple[str, ...], split: int | None, policy: str) -> Snapshot:
     if policy.strip():
-        document = parse_document(policy.encode(errors="surrogatepass"), "the policy")
-        inputs = replace(inputs, policy=parse_policy(document, "the policy"))
+        inputs = replace(inputs, policy=POLICY.read(policy.encode(errors="surrogatepass"), "the policy"))
     return try_out(inputs, settings, split).snapshot()

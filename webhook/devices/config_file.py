@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, StrictBool, ValidationError
 from pydantic.alias_generators import to_camel
 
 from webhook import names
@@ -18,7 +18,7 @@ from webhook.devices.config import NULL_IS_EMPTY, AscendConfig, Chip, Count, Dev
 from webhook.devices.dialects import RESOURCES
 from webhook.devices.families import Family, Role
 from webhook.errors import ConfigError, Mistakes, json_type
-from webhook.mistakes import mistake_at
+from webhook.mistakes import mistakes_in
 
 
 class _Section(BaseModel):
@@ -35,12 +35,12 @@ class _Vnpu(_Section):
     resource_memory_name: str = ""
     memory_allocatable: Count = 0
     memory_capacity: Count = 0
-    templates: Annotated[list[_Template], NULL_IS_EMPTY] = []
+    templates: Annotated[list[_Template], FailFast(), NULL_IS_EMPTY] = []
 
 
 class _Vnpus(_Section):
     hami_vnpu_core: StrictBool = False
-    configs: Annotated[list[_Vnpu], NULL_IS_EMPTY] = []
+    configs: Annotated[list[_Vnpu], FailFast(), NULL_IS_EMPTY] = []
 
 
 def _both_forms(value: Any) -> Any:
@@ -79,7 +79,7 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
     try:
         model = _Model.model_validate(document)
     except ValidationError as error:
-        found = [mistake_at(each, "the device config") for each in error.errors(include_url=False)]
+        found = mistakes_in(error, "the device config")
         raise Mistakes(source, [*found, "Volcano would fall back to its built-in defaults"]) from error
     return device_config(model.nvidia, _ascend(model.vnpus))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.errors import ConfigError
-from webhook.inputs.parse import parse_stream
+from webhook.inputs.parse import MAX_VALUES, parse_stream
 from webhook.mistakes import mistake_in_file
 
 STANDARD_INPUT = "-"
@@ -49,13 +49,13 @@ def source_name(path: str) -> str:
     return "standard input" if path == STANDARD_INPUT else path
 
 
-def parse_document(data: bytes, source: str) -> Any:
-    """Parse one YAML or JSON document; nothing is None.
+def parse_document(data: bytes, source: str, most_values: int = MAX_VALUES) -> Any:
+    """Parse one YAML or JSON document; nothing is None. Values are bounded as `parse_stream` bounds them.
 
     Raises:
         ConfigError: it cannot be read, or there are several.
     """
-    documents = parse_stream(data, source)
+    documents = parse_stream(data, source, most_values)
     if len(documents) > 1:
         raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
     return documents[0] if documents else None

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Self
@@ -13,7 +14,7 @@ from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.shapes import AnyShape
 from webhook.errors import ConfigError, Mistakes
-from webhook.mistakes import mistake_at
+from webhook.mistakes import mistakes_in
 from webhook.policy.exceptions import Excepted
 from webhook.policy.levels import REMEMBERED, Effective, Source, Sourced, layered
 from webhook.policy.schema import Levels, NamespaceEntry, PolicyException, Switches
@@ -21,6 +22,7 @@ from webhook.rules.choices import DialectUse, Enforcement, Level
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import DEFAULT_DIALECTS, LimitsEntry, Settings
 from webhook.rules.validate import outside_limits
+from webhook.texts import is_wide
 
 
 class Policy(Settings):
@@ -43,7 +45,7 @@ class Policy(Settings):
         description="Levels of checks, by rule id, in every namespace: deny; warn, which admits and warns; audit, which admits "
         "and records; off. Others keep their default.",
     )
-    namespaces: tuple[NamespaceEntry, ...] = Field(
+    namespaces: Annotated[tuple[NamespaceEntry, ...], Field(max_length=1000)] = Field(
         (),
         description="Levels for some namespaces. Where several entries match a namespace, the last one alone decides.",
         examples=[
@@ -127,8 +129,20 @@ class Policy(Settings):
 
     def winning_entry(self, namespace: str) -> int | None:
         """The entry of `namespaces` that decides in a namespace; None if none matches."""
-        last_first = reversed(range(len(self.namespaces)))
-        return next((index for index in last_first if self.namespaces[index].covers(namespace)), None)
+        index = self._by_name.get(namespace)
+        wide = ((at, glob) for glob, at in self.by_glob.items() if index is None or at > index)
+        return next((at for at, glob in wide if fnmatchcase(namespace, glob)), index)
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        """The last entry of each glob that is a name."""
+        return {glob: at for at, entry in enumerate(self.namespaces) for glob in entry.match if not is_wide(glob)}
+
+    @cached_property
+    def by_glob(self) -> dict[str, int]:
+        """The last entry of each other glob, from the last entry to the first."""
+        found = [(glob, at) for at, entry in enumerate(self.namespaces) for glob in entry.match if is_wide(glob)]
+        return dict(sorted(dict(found).items(), key=lambda each: -each[1]))
 
     @property
     def everywhere(self) -> int | None:
@@ -229,6 +243,4 @@ def parse_policy(document: object, source: str) -> Policy:
     try:
         return Policy.model_validate(document)
     except ValidationError as error:
-        raise Mistakes(
-            source, [mistake_at(each, "the policy", Policy) for each in error.errors(include_url=False)]
-        ) from error
+        raise Mistakes(source, mistakes_in(error, "the policy", Policy)) from error

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, WithJsonSchema
 
-from webhook.mistakes import unknown_rule
+from webhook.mistakes import unknown_rule_error
 from webhook.rules.choices import Enforcement
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection
-from webhook.texts import matches, shorten
+from webhook.texts import shorten
 
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}
 
@@ -21,7 +21,7 @@ def _known_rule(rule: str) -> str:
         return rule
     if rule in _REPAIRS:
         raise ValueError(f"{rule!r} is a repair, which has no level; switch it on or off under `repairs`")
-    raise ValueError(unknown_rule(rule, DEFAULT_LEVELS))
+    raise unknown_rule_error(rule, DEFAULT_LEVELS)
 
 
 def _known_repair(rule: str) -> str:
@@ -29,7 +29,7 @@ def _known_repair(rule: str) -> str:
         return rule
     if rule in DEFAULT_LEVELS:
         raise ValueError(f"{rule!r} is a check, not a repair; set its level under `rules`")
-    raise ValueError(unknown_rule(rule, _REPAIRS, "repair"))
+    raise unknown_rule_error(rule, _REPAIRS, "repair")
 
 
 def _switch(value: Any) -> Any:
@@ -61,7 +61,7 @@ Switches = Annotated[
 class NamespaceEntry(PolicySection):
     """What holds in some namespaces."""
 
-    match: Annotated[list[str], Field(min_length=1)] = Field(
+    match: Annotated[list[Annotated[str, Field(max_length=253)]], Field(min_length=1, max_length=1000)] = Field(
         description="Globs of namespace names: `*` matches any text, `?` one character."
     )
     rules: Levels = Field({}, description="Levels as in `rules` above, which they override.")
@@ -78,10 +78,6 @@ class NamespaceEntry(PolicySection):
     exempt: StrictBool = Field(
         False, description="Whether pods and workloads pass without a review: not repaired, not checked."
     )
-
-    def covers(self, namespace: str) -> bool:
-        """Whether a glob matches the namespace."""
-        return matches(namespace, self.match)
 
     @property
     def matches_all(self) -> bool:

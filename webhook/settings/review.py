@@ -6,7 +6,7 @@ of the doctor's checks: another component reads the object, too, and may want wh
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices import config_checks
@@ -38,14 +38,16 @@ DOUBTFUL_SCHEDULER = "scheduler-config"
 DOUBTFUL_QUOTA = "quota-limits"
 DOUBTFUL_QUEUE = "queue-limits"
 
+MAX_TEXT = 64 << 10  # characters of a setting; the review of a longer one would take seconds, and anyone can request it
 MAX_LINE = 230  # of a finding with its remedy in one; a longer one has two lines, as the API server cuts warnings
+_CONFIG_MAP = "", "ConfigMap"
 _QUEUE = names.QUEUE_API.partition("/")[0], "Queue"
 _QUOTA = "", "ResourceQuota"
 
 
 def review_setting(request: Request, snapshot: Snapshot) -> Outcome:
     """Review a policy, a device config, a configuration of the scheduler, a ResourceQuota or a Queue; nothing else."""
-    find = _reviewer(request, snapshot)
+    find = _reviewer(request)
     if find is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE") or request.object is None:
         return not_reviewed(request, "validate")
     found = find(request, snapshot)
@@ -60,70 +62,80 @@ def review_setting(request: Request, snapshot: Snapshot) -> Outcome:
     )
 
 
-def _reviewer(request: Request, snapshot: Snapshot) -> Callable[[Request, Snapshot], Found | None] | None:
+def _reviewer(request: Request) -> Callable[[Request, Snapshot], Found | None] | None:
     """What reviews an object; it returns None if the object does not concern the webhook, or did not change."""
-    kind = request.group, request.kind
-    if kind == ("", "ConfigMap"):
-        return next((find for setting, find in _CONFIG_MAPS if _is_read(setting, request, snapshot)), None)
-    return {_QUOTA: _quota, _QUEUE: _queue}.get(kind)
+    return {_CONFIG_MAP: _config_map, _QUOTA: _quota, _QUEUE: _queue}.get((request.group, request.kind))
 
 
 # --- ConfigMaps -----------------------------------------------------------------------------------------------------
 
 
+class _Written(NamedTuple):
+    """A setting that is written: its place, its text and the one before."""
+
+    place: str
+    now: object
+    before: object
+    request: Request
+    snapshot: Snapshot
+
+
+def _config_map(request: Request, snapshot: Snapshot) -> Found | None:
+    found = next((each for each in _CONFIG_MAPS if _is_read(each[0], request, snapshot)), None)
+    if found is None:
+        return None
+    setting, check, find, command = found
+    now, before = (setting.text_in(obj(raw, "data")) for raw in (request.object, request.old_object))
+    if request.old_object is not None and now == before:
+        return None
+    path, place = f"data[{setting.key}]", "/".join(filter(None, (request.namespace, _name(request))))
+    if isinstance(now, str) and len(now) > MAX_TEXT:
+        why = f"{len(now):,} characters are more than the {MAX_TEXT:,} that are checked when they are written; run `{command}`"
+        return iter([Violation(check, Level.WARN, path, why)])
+    if isinstance(before, str) and len(before) > MAX_TEXT:
+        before = None
+    return find(path, _Written(place, now, before, request, snapshot))
+
+
+def _name(request: Request) -> str:
+    return request.name or text(request.object, "metadata", "name")
+
+
 def _is_read(setting: DocumentSetting[Any], request: Request, snapshot: Snapshot) -> bool:
     """Whether a setting is read from a ConfigMap of this name and namespace; only files leave the namespace open."""
-    name, namespace = request.name or text(request.object, "metadata", "name"), request.namespace
+    name, namespace = _name(request), request.namespace
     places = snapshot.places.get(setting.part, setting.places)
     return any(name == named and (not namespace or where in (namespace, "")) for where, named in places)
 
 
-def _written(setting: DocumentSetting[Any], request: Request) -> tuple[str, object, object] | None:
-    """Place, text and old text of a setting; None if its text did not change."""
-    now, before = (setting.text_in(obj(raw, "data")) for raw in (request.object, request.old_object))
-    if request.old_object is not None and now == before:
-        return None
-    place = "/".join(filter(None, (request.namespace, request.name or text(request.object, "metadata", "name"))))
-    return place, now, before
-
-
-def _policy(request: Request, _snapshot: Snapshot) -> Found | None:
-    written = _written(POLICY, request)
-    return None if written is None else _of_policy(*written[:2], request)
-
-
-def _of_policy(place: str, now: object, request: Request) -> Found:
-    path = f"data[{POLICY.key}]"
+def _policy(path: str, written: _Written) -> Found:
     try:
-        policy = POLICY.read_text(now, place)
+        policy = POLICY.read_text(written.now, written.place)
     except ConfigError as error:
         mistakes = error.each if isinstance(error, Mistakes) else (str(error),)
         yield from [Violation(BAD_POLICY, DENY, path, mistake) for mistake in mistakes]
         return
-    for doubt in warnings_of(policy, request.day):
+    for doubt in warnings_of(policy, written.request.day):
         yield Violation(BAD_POLICY, Level.WARN, path, f"{doubt.path}: {doubt.message}")
 
 
-def _device_config(request: Request, snapshot: Snapshot) -> Found | None:
-    written = _written(DEVICE_CONFIG, request)
-    if written is None:
-        return None
-    return _warned(DOUBTFUL_CONFIG, DEVICE_CONFIG.key, _of_device_config(*written, snapshot))
+def _device_config(path: str, written: _Written) -> Found:
+    return _warned(DOUBTFUL_CONFIG, path, _of_device_config(written))
 
 
-def _of_device_config(place: str, now: object, before: object, snapshot: Snapshot) -> Iterator[CheckResult]:
-    conf, target = snapshot.target.scheduler, snapshot.target
-    if conf is not None:
-        yield from config_checks.place(place, conf)
+def _of_device_config(written: _Written) -> Iterator[CheckResult]:
+    place, target = written.place, written.snapshot.target
+    if target.scheduler is not None:
+        yield from config_checks.place(place, target.scheduler)
     try:
-        document = DEVICE_CONFIG.document_of(now, place)
+        document = DEVICE_CONFIG.document_of(written.now, place)
         config: DeviceConfig = DEVICE_CONFIG.parse(document, f"{place}: {DEVICE_CONFIG.key}")
     except ConfigError as error:
         yield from config_checks.unreadable(str(error))
         return
     for check in config_checks.CHECKS.values():
         yield from check(place, document, target)
-    former = _former(before, place)
+    former = _former(written.before, place)
     yield from config_checks.plugin_names(config.vgpu, former[0] if former else VgpuConfig(), target)
     if former is not None:
         yield from config_checks.changes(former[1], document)
@@ -138,11 +150,8 @@ def _former(before: object, place: str) -> tuple[VgpuConfig, object] | None:
         return None
 
 
-def _scheduler(request: Request, snapshot: Snapshot) -> Found | None:
-    written = _written(SCHEDULER, request)
-    if written is None:
-        return None
-    return _warned(DOUBTFUL_SCHEDULER, SCHEDULER.key, _of_scheduler(*written[:2], snapshot))
+def _scheduler(path: str, written: _Written) -> Found:
+    return _warned(DOUBTFUL_SCHEDULER, path, _of_scheduler(written.place, written.now, written.snapshot))
 
 
 def _of_scheduler(place: str, now: object, snapshot: Snapshot) -> Iterator[CheckResult]:
@@ -174,9 +183,9 @@ def _registered(snapshot: Snapshot) -> Mapping[str, list[str]]:
     return found
 
 
-def _warned(check: str, key: str, found: Iterable[CheckResult]) -> Found:
+def _warned(check: str, path: str, found: Iterable[CheckResult]) -> Found:
     for result in found:
-        yield from _lines(check, f"data[{key}]", result)
+        yield from _lines(check, path, result)
 
 
 def _lines(check: str, path: str, result: CheckResult) -> Found:
@@ -188,7 +197,12 @@ def _lines(check: str, path: str, result: CheckResult) -> Found:
     yield from [Violation(check, Level.WARN, path, sentence) for sentence in texts]
 
 
-_CONFIG_MAPS = ((POLICY, _policy), (DEVICE_CONFIG, _device_config), (SCHEDULER, _scheduler))
+# The setting, what stands in the place of a rule's id, the review, and what checks a longer text.
+_CONFIG_MAPS: tuple[tuple[DocumentSetting[Any], str, Callable[[str, _Written], Found], str], ...] = (
+    (POLICY, BAD_POLICY, _policy, "vgpu-webhook policy check FILE"),
+    (DEVICE_CONFIG, DOUBTFUL_CONFIG, _device_config, "vgpu-webhook doctor"),
+    (SCHEDULER, DOUBTFUL_SCHEDULER, _scheduler, "vgpu-webhook doctor"),
+)
 
 # --- limits ---------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,9 @@ from webhook.volcano.quotas import Quota, Quotas, read_quota
 from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
 
 MAX_SETTINGS_BYTES = 1 << 20
+MAX_ALIASED = (
+    20_000  # values of a document with aliases followed, if its text has fewer bytes: what reads it takes as long
+)
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 DEVICE_CONFIG_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks, in its order
@@ -104,7 +107,7 @@ class DocumentSetting(Setting, Generic[Value]):
         Raises:
             ConfigError: they cannot be read.
         """
-        document = parse_document(data, source)
+        document = parse_document(data, source, MAX_ALIASED)
         if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
             if isinstance(document, dict) and document.keys() >= {"apiVersion", "kind"}:
                 kind = shorten(str(document["kind"]), 40)
@@ -115,7 +118,7 @@ class DocumentSetting(Setting, Generic[Value]):
         text = self.text_in(obj(document, "data"))
         if not isinstance(text, str):
             raise ConfigError(f"{source}: the ConfigMap has no key {self.key}; name the ConfigMap that has it")
-        return parse_document(text.encode(), f"{source}: {self.key}")
+        return parse_document(text.encode(), f"{source}: {self.key}", MAX_ALIASED)
 
     def text_in(self, data: Mapping[str, Any]) -> Any:
         """Its text in the data of a ConfigMap: of a scheduler's, any key that ends in `.conf` will do; None without it."""
@@ -131,7 +134,7 @@ class DocumentSetting(Setting, Generic[Value]):
         """
         if not isinstance(text, str):
             raise ConfigError(f"{place} has no key {self.key}")
-        return parse_document(text.encode(errors="replace"), f"{place}: {self.key}")
+        return parse_document(text.encode(errors="replace"), f"{place}: {self.key}", MAX_ALIASED)
 
     def read_text(self, text: object, place: str) -> Value:
         """Read its text in a ConfigMap of the cluster.
