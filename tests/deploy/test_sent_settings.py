@@ -1,4 +1,4 @@
-"""Of ConfigMaps, the API server sends three by name and namespace; of ResourceQuotas and Queues those with amounts of devices."""
+"""ConfigMaps are sent by name and namespace, ResourceQuotas and Queues if they have amounts of devices."""
 
 from typing import Any
 
