@@ -17,7 +17,7 @@ from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
 from tests.console.pages import Page
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app, pages, sections
-from webhook.console.pages import PREFIX, to_json
+from webhook.console.pages import PREFIX, Section, to_json
 from webhook.console.state import ConsoleState
 from webhook.emit import ResponseModel
 from webhook.settings.files import SAMPLES
@@ -265,3 +265,11 @@ def test_long_texts_and_lists_are_cut_unless_the_response_is_whole():
     assert {each.name: each.whole for each in pages() if each.whole} == {
         name: parts for name, parts in whole.items() if name in REQUESTS
     }
+
+
+def test_a_page_that_returns_no_object_is_refused_when_it_is_registered():
+    def listing(_state: ConsoleState) -> list[int]:
+        return []
+
+    with pytest.raises(TypeError, match="listing must return a ResponseModel"):
+        Section().page("/listing")(listing)

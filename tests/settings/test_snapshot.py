@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, make_dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from webhook.devices.config import VgpuConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.rules.context import Collections
@@ -69,6 +70,16 @@ def test_a_digest_changes_only_with_its_part():
     ):
         found = replace(inputs, **changes).snapshot().digests
         assert {key for key in found if found[key] != base.get(key)} == parts
+
+
+def test_the_digest_of_a_device_config_stays_when_the_program_learns_a_key():
+    config, nodes = mixed()
+    learned = make_dataclass("Learned", [("new_key", int, 7)], bases=(VgpuConfig,), frozen=True)
+    known = {each.name: getattr(config.vgpu, each.name) for each in fields(config.vgpu)}
+    for new, stays in ({}, True), ({"new_key": 8}, False):
+        changed = SnapshotInputs(replace(config, vgpu=learned(**known, **new)), default_policy(), nodes).snapshot()
+        unchanged = SnapshotInputs(config, default_policy(), nodes).snapshot()
+        assert (changed.digests["config"] == unchanged.digests["config"]) is stays
 
 
 @pytest.mark.parametrize(

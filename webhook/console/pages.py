@@ -179,9 +179,16 @@ class Section:
     pages: list[ConsolePage] = field(default_factory=list)
 
     def page(self, path: str, template: str = "", **options: Any) -> Callable[[Function], Function]:
-        """Register a function as a page; see `ConsolePage` for the options."""
+        """Register a function as a page; see `ConsolePage` for the options.
+
+        Raises:
+            TypeError: it returns something else than a ResponseModel.
+        """
 
         def add(perform: Function) -> Function:
+            value = get_type_hints(perform)["return"]
+            if not (isinstance(value, type) and issubclass(value, ResponseModel)):
+                raise TypeError(f"{perform.__name__} must return a ResponseModel: its JSON is an object")
             self.pages.append(ConsolePage(path, perform, template, shows=self.shows, **options))
             return perform
 

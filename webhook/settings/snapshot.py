@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any, Self
 
 from webhook.devices.config import DeviceConfig
@@ -81,7 +81,7 @@ class SnapshotInputs:
         if self.nodes is not None or declared:
             fleet = build_fleet(self.nodes, config, target, declared)
         digests = {
-            "config": _digest((config.vgpu, config.ascend, dict(config.roles))),
+            "config": _digest((_written(config.vgpu), _written(config.ascend))),
             "policy": self.policy.digest,
             "fleet": fleet.digest if fleet else "unknown",
         }
@@ -103,3 +103,17 @@ class SnapshotInputs:
 
 def _digest(content: object) -> str:
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+
+
+def _written(value: Any) -> object:
+    """A setting without what has its default, so that its digest stays when the program learns a field."""
+    if isinstance(value, tuple):
+        return [_written(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    every = {each: getattr(value, each.name) for each in fields(value)}
+    return {each.name: _written(own) for each, own in every.items() if own not in (each.default, _empty(each))}
+
+
+def _empty(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
