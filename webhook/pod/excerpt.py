@@ -4,6 +4,7 @@ A review of the excerpt gives the findings of the review of the pod. Env values 
 that rules compare.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -98,23 +99,35 @@ def excerpt_workload(raw: Mapping[str, Any], templates: Collection[str] = ()) ->
         kept["metadata"] = name
     if annotations := _only(obj(raw, "metadata", "annotations"), _WORKLOAD_ANNOTATIONS):
         kept.setdefault("metadata", {})["annotations"] = annotations
-    return {**kept, "spec": _above(raw["spec"], "spec", templates)} if isinstance(raw.get("spec"), dict) else kept
+    if isinstance(raw.get("spec"), dict):
+        kept["spec"] = _above(raw["spec"], "spec", _marked(templates))
+    return kept
 
 
-def _above(value: Any, path: str, templates: Collection[str], depth: int = 0, *, read: bool = True) -> Any:
+def _marked(templates: Collection[str]) -> dict[str, bool]:
+    """The paths of templates, and with False those of all that holds one: there a group has a role, whatever else it says."""
+    holders = {template[: step.start()]: False for template in templates for step in re.finditer(r"[.\[]", template)}
+    return holders | dict.fromkeys(templates, True)
+
+
+def _above(value: Any, path: str, marked: Mapping[str, bool], depth: int = 0, *, read: bool = True) -> Any:
     """Of a part of a workload, the fields that rules read, with their places; nothing of its pod templates."""
     if not isinstance(value, dict | list):
         return _scalar(value) if read else None
-    if depth > _MAX_DEPTH or "containers" in value or (path in templates and depth):
+    if depth > _MAX_DEPTH or "containers" in value or (depth and marked.get(path)):
         return {}
     if isinstance(value, list):
-        return [_above(each, f"{path}[{at}]", templates, depth + 1, read=read) for at, each in enumerate(value)]
+        return [_above(each, f"{path}[{at}]", marked, depth + 1, read=read) for at, each in enumerate(value)]
     kept = {
-        key: _above(each, f"{path}.{key}", templates, depth + 1, read=key in _WORKLOAD_FIELDS)
+        key: _above(each, f"{path}.{key}", marked, depth + 1, read=key in _WORKLOAD_FIELDS)
         for key, each in value.items()
         if key not in _OF_OBJECTS
     }
-    return {key: each for key, each in kept.items() if key in _WORKLOAD_FIELDS or (each and any(each))}
+    return {
+        key: each
+        for key, each in kept.items()
+        if key in _WORKLOAD_FIELDS or f"{path}.{key}" in marked or (each and any(each))
+    }
 
 
 def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
