@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.ledger import BoundPod
+from webhook.devices.ledger import BoundPod, LedgerFinding
 from webhook.devices.nodes import Node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.requests import DevicePod
@@ -350,6 +350,11 @@ class Tally:
         row.pods += bool(example)
 
 
+def assignment_violation(finding: LedgerFinding) -> Violation:
+    """What is wrong with an assignment, as the rules report it."""
+    return Violation(str(finding.rule), Level.WARN, "", f"{finding.message}; {finding.remedy}")
+
+
 class BoundPods:
     """The pods that are bound to nodes, with the objects under which they are reported: what they hold is examined last."""
 
@@ -377,7 +382,7 @@ class BoundPods:
         places = {(pod.node, pod.key): (subject, document, pod.name) for pod, subject, document in self._found}
         found = occupancy(self._nodes, pods, snapshot.fleet)
         for one in found.findings:
-            violation = Violation(str(one.rule), Level.WARN, "", f"{one.message}; {one.remedy}")
+            violation = assignment_violation(one)
             if one.pod:
                 subject, document, name = places[one.node, one.pod]
                 tally.add_findings(subject, [violation], document, "" if subject.kind == "Pod" else name)

@@ -114,6 +114,8 @@ BINDING = "Binding"  # the kind by which a scheduler gives a pod its node; the p
 
 VGPU_NODE = "volcano.sh/vgpu-node"  # the node that the scheduler chose
 VGPU_IDS = "volcano.sh/vgpu-ids-new"  # the slices that it assigned; never erased
+BIND_PHASE = "volcano.sh/bind-phase"  # ALLOCATING until the device plugin gave a container what the scheduler assigned
+ALLOCATING = "allocating"
 GPU_INDEX = "volcano.sh/gpu-index"  # gpushare: the cards
 HAMI_NODE = "hami.io/vgpu-node"  # Ascend: the node
 
@@ -126,7 +128,7 @@ RESERVED_ANNOTATIONS = frozenset(
         "volcano.sh/vgpu-pod-namespace",
         "volcano.sh/vgpu-pod-uid",
         "volcano.sh/devices-to-allocate",
-        "volcano.sh/bind-phase",
+        BIND_PHASE,
         "volcano.sh/bind-time",
         "volcano.sh/predicate-time",
         GPU_INDEX,

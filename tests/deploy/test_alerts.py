@@ -136,6 +136,14 @@ def ship_lag(seconds: float) -> Scene:
     return scene
 
 
+def assignment_findings(rule: str, count: int) -> Scene:
+    def scene(recording: Recording) -> None:
+        for at in every():
+            recording.add(at, "vgpu_webhook_assignment_findings", count, POD | {"rule": rule})
+
+    return scene
+
+
 def other_restarts(recording: Recording) -> None:
     """A counter falls back to 0 when the pod restarts."""
     for at in every():
@@ -167,6 +175,7 @@ FIRES: dict[str, list[tuple[str, Scene]]] = {
     ],
     "VgpuWebhookFleetUnknown": [("no node", always(lambda metrics: metrics.fleet(None)))],
     "VgpuWebhookFleetStale": [("for 400 s", fleet_age(400))],
+    "VgpuWebhookAssignmentLeft": [("one pod", assignment_findings("assignment-left-behind", 1))],
     "VgpuWebhookAuditLost": [("a line", once(lambda metrics: metrics.audit_failed()))],
     "VgpuWebhookDecisionsNotShipped": [("for an hour", ship_lag(3600))],
 }
@@ -211,6 +220,10 @@ QUIET: dict[str, list[tuple[str, Scene]]] = {
         ("for a moment after the start", scraped(lambda m, _: m.fleet(None), END - 2 * MINUTE)),
     ],
     "VgpuWebhookFleetStale": [("20 s", fleet_age(20)), ("nodes from a file have no age", always(nothing))],
+    "VgpuWebhookAssignmentLeft": [
+        ("it was deleted", assignment_findings("assignment-left-behind", 0)),
+        ("another finding", assignment_findings("card-overcommitted", 1)),
+    ],
     "VgpuWebhookAuditLost": [("none lost", always(nothing))],
     "VgpuWebhookDecisionsNotShipped": [("a pause between two attempts", ship_lag(35)), ("no store", always(nothing))],
 }
@@ -228,7 +241,7 @@ def case(alert: str, what: str, scene: Scene, *, fires: bool) -> dict[str, Any]:
     scene(recording)
     texts = " ".join(RULES[alert]["annotations"].values()) if alert else ""
     used = (
-        [label for label in ("pod", "name", "source", "endpoint", "reason") if f"$labels.{label}" in texts]
+        [label for label in ("pod", "name", "source", "endpoint", "reason", "rule") if f"$labels.{label}" in texts]
         if fires
         else []
     )

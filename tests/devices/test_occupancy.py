@@ -300,6 +300,12 @@ def test_every_family_has_a_ledger():
 GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
+def untaken(phase, taken="allocating", reason="", **metadata):
+    pod = assigned("p", "gpu-a", "GPU-0,NVIDIA,1000,0:", **metadata)
+    pod["metadata"]["annotations"] = pod["metadata"]["annotations"] | {names.BIND_PHASE: taken}
+    return pod | {"status": {"phase": phase, "reason": reason}}
+
+
 @pytest.mark.parametrize(
     ("pod", "rule"),
     [
@@ -319,6 +325,10 @@ GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
             {**bound("p", "gpu-a"), "status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}},
             LedgerRule.UNASSIGNED,
         ),
+        (untaken("Failed", reason="UnexpectedAdmissionError"), LedgerRule.LEFT_BEHIND),
+        (untaken("Failed", reason="Evicted"), LedgerRule.LEFT_BEHIND),
+        (untaken("Succeeded"), LedgerRule.LEFT_BEHIND),
+        (untaken("Running"), LedgerRule.NOT_TAKEN),
     ],
 )
 def test_an_inconsistent_assignment_is_a_finding(pod, rule):
@@ -337,6 +347,11 @@ def test_an_inconsistent_assignment_is_a_finding(pod, rule):
         bound("p", ""),
         bound("p", "elsewhere"),
         assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:", **GONE),
+        untaken("Pending"),
+        untaken("Running", "success"),
+        untaken("Failed", "success", reason="UnexpectedAdmissionError"),
+        untaken("Failed", **GONE),
+        bound("p", "gpu-a", {names.BIND_PHASE: "allocating"}, limits={"cpu": "1"}, phase="Failed"),
     ],
 )
 def test_a_consistent_assignment_has_no_finding(pod):

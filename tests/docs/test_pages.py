@@ -25,7 +25,12 @@ ENGLISH = [file for file in PAGES if file != CHINESE]
 GUIDES = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 PATH = re.compile(r"(?<![\w/.-])(?:webhook|tests|deploy|certs|docs)/[\w./<>-]*[\w/>]")
 RULES = {row.id for row in rows()}
-FOREIGN_MESSAGES = {"hami-vgpuDeviceSharing error", "cannot get valid pod", "device number not matched"}  # Volcano's
+FOREIGN_MESSAGES = {  # of Volcano, its device plugin and the kubelet
+    "hami-vgpuDeviceSharing error",
+    "cannot get valid pod",
+    "device number not matched",
+    "no healthy devices present",
+}
 EXAMPLE_RULE = "cores_exclusive"  # the rule that docs/add-a-rule.md adds
 
 

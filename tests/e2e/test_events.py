@@ -45,6 +45,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             for number in range(2):
                 ids = {names.VGPU_IDS: f"GPU-{number},NVIDIA,40000,0:", names.VGPU_NODE: "gpu-a"}
                 create(api, f"holds-{number}", 40000, ids, nodeName="gpu-a")
+            create(api, "left-0", 1000, ids | {names.BIND_PHASE: names.ALLOCATING}, nodeName="gpu-a")
+            status = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+            assert api.merge(f"{pods(NAMESPACES[0], 'left-0')}/status", {"status": status}).status == 200
             for number in range(NEVER):
                 create(api, f"never-{number}", 90000)
             for number in range(WAITS):
@@ -109,7 +112,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
         leader = api.get(LEASE).body["spec"]["holderIdentity"]
         assert {each["reportingInstance"] for each in found} == {leader}, "one replica writes"
         first.process.kill()
-        total = NEVER + WAITS + GATED
+        total = NEVER + WAITS + GATED + 1
         second.wait(lambda: count(cluster) == total)
         assert api.get(LEASE).body["spec"]["holderIdentity"] != leader
 
@@ -119,7 +122,11 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
     third = start(FAST | {"cluster.lease.LEASE_SECONDS": 5})
     third.wait(lambda: f"events: 0 written, {total} were there already" in third.tail())
     found = events(cluster)
-    assert Counter(each["reason"] for each in found) == {"VGPUNeverFits": NEVER, "VGPUWaits": WAITS + GATED}
+    assert Counter(each["reason"] for each in found) == {
+        "VGPUNeverFits": NEVER,
+        "VGPUWaits": WAITS + GATED,
+        "VGPUAssignmentLeftBehind": 1,
+    }
     assert set(Counter(each["regarding"]["uid"] for each in found).values()) == {1}
 
     with cluster.api() as api:
@@ -135,6 +142,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
 def assert_described(cluster: Cluster) -> None:
     """What `kubectl describe pod` shows."""
     texts = {
+        "left-0": r"Warning +VGPUAssignmentLeftBehind .*, and the next pod .* gets those assigned to it, .* delete the pod now",
         "never-0": r"Warning +VGPUNeverFits .* vgpu-webhook +container \"main\" requests volcano.sh/vgpu-memory 90000, but",
         "waits-0": r"Normal +VGPUWaits .* vgpu-webhook +once team-[ab]/holds-[01] has ended it fits on gpu-a; with .*41920",
         "gated-0": r"VGPUWaits .* no scheduler looks at the pod before its scheduling gates are removed: example.com/budget",

@@ -39,6 +39,7 @@ class BoundPod:
         live: it is neither Succeeded nor Failed.
         terminating: it is being deleted.
         rejected: the kubelet did not admit it (`UnexpectedAdmissionError`).
+        untaken: it runs or has ended, and the device plugin has not given it what the scheduler assigned.
         refilled_by: the kind of its controller, if that makes another pod whenever this one ends.
         annotations: those in which the scheduler records devices and the node.
         labels: those by which the scheduler's rules reserve cards.
@@ -54,6 +55,7 @@ class BoundPod:
     live: bool = True
     terminating: bool = False
     rejected: bool = False
+    untaken: bool = False
     refilled_by: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -173,6 +175,8 @@ class LedgerRule(StrEnum):
     INSTANCE_SHARED = "mig-instance-shared"
     OTHER_NODE = "assigned-to-other-node"
     UNASSIGNED = "bound-without-assignment"
+    LEFT_BEHIND = "assignment-left-behind"
+    NOT_TAKEN = "assignment-not-taken"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from webhook import names
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.family import AnyFamily
@@ -29,6 +30,7 @@ from webhook.pod.view import MAX_ANNOTATION, PodView
 
 REJECTED = "UnexpectedAdmissionError"
 FINISHED = ("Succeeded", "Failed")
+TAKEN_IN = ("Running", *FINISHED)  # the kubelet asks the device plugin before it starts a container
 REFILLING = frozenset(
     {"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )  # until someone lowers their replicas
@@ -60,11 +62,12 @@ class BoundPodReader:
     rule_labels: frozenset[str] = frozenset()
 
     def read(self, raw: Mapping[str, Any]) -> BoundPod | None:
-        """The pod; None if it is not bound to a node, has finished, or has nothing to do with devices."""
+        """The pod; None if it is not bound to a node, has nothing to do with devices, or has finished and harms no other."""
         metadata, spec, status = (obj(raw, key) for key in ("metadata", "spec", "status"))
         node, phase = text(spec, "nodeName"), text(status, "phase")
         rejected = phase == "Failed" and status.get("reason") == REJECTED
-        if not node or (phase in FINISHED and not rejected):
+        untaken = phase in TAKEN_IN and text(metadata, "annotations", names.BIND_PHASE) == names.ALLOCATING
+        if not node or (phase in FINISHED and not (rejected or untaken)):
             return None
         annotations = {
             key: value
@@ -83,6 +86,7 @@ class BoundPodReader:
             live=phase not in FINISHED,
             terminating=bool(metadata.get("deletionTimestamp")),
             rejected=rejected,
+            untaken=untaken,
             refilled_by=_refilled_by(metadata),
             annotations=annotations,
             labels=self._labels(metadata) if self.rule_labels else _NO_LABELS,
@@ -232,6 +236,8 @@ def _examine(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
             f"the pod requests {family.devices} and is bound to node {pod.node}, but the scheduler assigned none",
             f"it {ends}: {MAKE_ANOTHER}, and check that schedulerName is Volcano's",
         )
+    if pod.untaken and assigned and family.id in pod.requested and not pod.terminating:
+        _untaken(ledger, family, pod)
     chosen = pod.annotations.get(family.node_annotation, "") if assigned else ""
     if chosen and pod.live and chosen != pod.node:
         ledger.find(
@@ -240,6 +246,27 @@ def _examine(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
             f"annotation {family.node_annotation} has another node than spec.nodeName, {pod.node}",
             f"its {family.devices} may be those of the other node: {MAKE_ANOTHER}",
         )
+
+
+def _untaken(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
+    """Find an assignment that the device plugin takes for that of the next pod.
+
+    Source: volcano-vgpu-device-plugin 4fb76ba `pkg/util/util.go` (GetPendingPod): the oldest pod of the node in this phase.
+    """
+    phase = f"{names.BIND_PHASE}: {names.ALLOCATING}"
+    next_pod = (
+        f"the next pod with as many {family.devices} on node {pod.node} gets those assigned to it, with its limits"
+    )
+    if pod.live:
+        ledger.find(
+            LedgerRule.NOT_TAKEN,
+            pod,
+            f"the pod runs with the {family.devices} and limits of another pod, or without any ({phase})",
+            f"{MAKE_ANOTHER}: {next_pod}",
+        )
+    else:
+        message = f"the pod ended before it got its {family.devices} ({phase}), and {next_pod}"
+        ledger.find(LedgerRule.LEFT_BEHIND, pod, message, "delete the pod now")
 
 
 def _assigned(pod: BoundPod, family: AnyFamily) -> str:

@@ -1,7 +1,7 @@
 """What live pods leave of the devices of the nodes."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
-from webhook.devices.ledger import BoundPod, OccupiedNode
+from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
 from webhook.devices.nodes import Node
 from webhook.devices.occupancy import (
     NodeDevices,
@@ -140,6 +140,11 @@ class LiveCluster:
         for node in self.occupancy.nodes:
             found.setdefault(node.family, []).append(node)
         return found
+
+    def findings(self) -> Iterator[tuple[BoundPod, LedgerFinding]]:
+        """What is wrong with the assignments of pods."""
+        for finding in self.occupancy.findings:
+            yield from ((pod, finding) for pod in self._pods.get(finding.node, ()) if pod.key == finding.pod)
 
     def obstacle(self, node: int, pod: ReviewedPod) -> str:
         """What keeps a pod off the fleet's node `node`, whatever its devices are; empty if nothing does."""

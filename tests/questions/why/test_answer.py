@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import ascend_node, gpushare_node, node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.ledger import LedgerRule
 from webhook.devices.nearest import LowerAmount
 from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
@@ -571,6 +572,17 @@ def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
     found = why(raw, [gpu_node("gpu-a"), blind_node("gpu-b")])
     assert found.verdict is WaitVerdict.BOUND
     assert "bound-without-cards" in {one.rule for one in found.findings}
+
+
+@pytest.mark.parametrize(
+    "phase, found", [("Failed", ["assignment-left-behind"]), ("Running", ["assignment-not-taken"]), ("Pending", [])]
+)
+def test_a_pod_whose_assignment_another_one_gets(phase, found):
+    raw = pod("p", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,1000,0:", number=1, memory=1000)
+    raw["metadata"]["annotations"][names.BIND_PHASE] = "allocating"
+    raw["status"] = {"phase": phase}
+    rules = {one.rule for one in why(raw, [gpu_node("gpu-a")], [raw]).findings}
+    assert sorted(rules & set(LedgerRule)) == found
 
 
 @pytest.mark.parametrize("exists", [True, False])

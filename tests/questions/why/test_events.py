@@ -8,8 +8,9 @@ import pytest
 from tests.e2e.test_events import FAST
 from tests.server.test_program import assert_starts_with
 from webhook.cli.main import main
+from webhook.devices.ledger import BoundPod, LedgerFinding, LedgerRule
 from webhook.devices.nearest import Removal
-from webhook.questions.why.events import TokenBucket, event_of, is_settled
+from webhook.questions.why.events import TokenBucket, assignment_event, event_of, is_settled
 from webhook.questions.why.listing import WaitingPod
 from webhook.questions.why.node_reasons import NodeHolder, WaitVerdict
 
@@ -57,6 +58,14 @@ def test_an_event_is_about_the_pod_by_its_uid_and_within_the_limits_of_the_api_s
     assert len(found["note"].encode()) <= 1024
     assert "\n" not in found["note"]
     assert event(POD)["note"] == "gpu-a is held by team-a/train-0: 4000 MiB on 1 card"
+
+
+def test_a_pod_whose_assignment_another_one_gets_has_an_event():
+    finding = LedgerFinding(LedgerRule.LEFT_BEHIND, "gpu-a", "team/a", "the pod ended", "delete the pod now")
+    found = assignment_event(BoundPod("team", "a", "1", "gpu-a"), finding, "console-0", NOW)
+    assert (found["reason"], found["type"]) == ("VGPUAssignmentLeftBehind", "Warning")
+    assert found["note"] == "the pod ended; delete the pod now"
+    assert found["regarding"]["uid"] == "1"
 
 
 def test_the_scheduler_has_a_minute_unless_the_pod_never_fits():

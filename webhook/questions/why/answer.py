@@ -12,6 +12,7 @@ from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.verdict import Reason
 from webhook.document_review import review_document
 from webhook.errors import ConfigError, RequestError
+from webhook.existing import assignment_violation
 from webhook.existing import judge as judge_object
 from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster
@@ -119,6 +120,7 @@ class _Examined:
             return None
         stays = status.get("phase") == "Pending"
         findings = self._findings() if stays or text(status, "reason") == _NOT_ADMITTED else ()
+        findings += self._assignment_findings()
         stuck = next((one for one in findings if stays and one.rule == status_too_large.check.id), None)
         if stuck is None:
             return WaitAnswer(**self._about, verdict=WaitVerdict.BOUND, summary=settled, findings=findings)
@@ -210,6 +212,13 @@ class _Examined:
         found = judged.findings if judged is not None else outcome.violations
         reasons = _ABOUT_NODES.union(outcome.never_starts)
         return tuple(one for one in found if one.rule not in reasons and one.level is not Level.AUDIT)
+
+    def _assignment_findings(self) -> tuple[Violation, ...]:
+        """What is wrong with the devices that the scheduler assigned to the pod; nothing while the nodes are unknown."""
+        if not self._is_pod or not self._live.snapshot.knows_nodes:
+            return ()
+        key = f"{self._about['namespace']}/{self._about['name']}"
+        return tuple(assignment_violation(finding) for pod, finding in self._live.findings() if pod.key == key)
 
 
 _NOT_ADMITTED = "UnexpectedAdmissionError"

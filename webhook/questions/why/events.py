@@ -1,5 +1,7 @@
 """Writes an Event about each waiting pod, and one more when its verdict changes, so that `kubectl describe pod` shows why.
 
+A pod that took no assignment of its own, so that another one gets it, has an Event, too.
+
 It may create Events, and neither list nor change them. So the name of an Event follows from the pod and its verdict: creating
 it again, after a restart or by another replica, is refused by the API server, and there are no doubles.
 """
@@ -13,7 +15,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from webhook.devices.ledger import BoundPod, LedgerFinding, LedgerRule
 from webhook.errors import ClusterError, WebhookError
+from webhook.live.cluster import LiveCluster
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.text import waiting_words
@@ -40,6 +44,10 @@ REASONS = {
     WaitVerdict.NEVER: ("VGPUNeverFits", "Warning"),
     WaitVerdict.NOT_NOW: ("VGPUWaits", "Normal"),
     WaitVerdict.FITS_NOW: ("VGPUFitsNow", "Normal"),
+}
+UNTAKEN = {
+    LedgerRule.LEFT_BEHIND: "VGPUAssignmentLeftBehind",
+    LedgerRule.NOT_TAKEN: "VGPUAssignmentNotTaken",
 }
 # The Event exists, or its namespace ends or refuses it: the others go on.
 REFUSED = frozenset({HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY})
@@ -107,23 +115,31 @@ class WaitingEvents:
 
     def _round(self, client: "Client") -> bool:
         """Write the Events that are due; whether all of them are written."""
-        found = list_waiting(self._source.waiting()).pods
+        state = self._source.waiting()
+        found = list_waiting(state).pods
         oldest = time.monotonic() - REPEAT_SECONDS
         self._told = {name: at for name, at in self._told.items() if at > oldest}
-        for number, event in enumerate(self._due(found)):
+        for number, event in enumerate(self._due(found, state.live)):
             if number == ROUND or not (time.monotonic() - self._renewed < TURN_SECONDS or self._hold(client)):
                 return False
             self._worker.rest(self._bucket.take())
             self._create(client, event)
         return True
 
-    def _due(self, pods: tuple[WaitingPod, ...]) -> Iterator[dict[str, Any]]:
+    def _due(self, pods: tuple[WaitingPod, ...], live: LiveCluster) -> Iterator[dict[str, Any]]:
+        for event in self._all(pods, live):
+            if _key(event) not in self._told:
+                yield event
+
+    def _all(self, pods: tuple[WaitingPod, ...], live: LiveCluster) -> Iterator[dict[str, Any]]:
+        identity = self._lease.identity
+        for bound, finding in live.findings():
+            if finding.rule in UNTAKEN:
+                yield assignment_event(bound, finding, identity, datetime.now(UTC))
         for pod in pods:
             now = datetime.now(UTC)
             if pod.verdict in REASONS and is_settled(pod, now):
-                event = event_of(pod, self._lease.identity, now)
-                if _key(event) not in self._told:
-                    yield event
+                yield event_of(pod, identity, now)
 
     def _create(self, client: "Client", event: dict[str, Any]) -> None:
         written = True
@@ -164,22 +180,33 @@ def event_of(pod: WaitingPod, instance: str, now: datetime) -> dict[str, Any]:
 
     What others hold of the nodes changes all the time. It is not part of the name, but a gate, a queue or a gang is.
     """
-    reason, kind = REASONS[pod.verdict]
-    known = "\n".join((pod.uid, pod.verdict, "" if pod.node else pod.reason))
-    digest = hashlib.blake2b(known.encode(), digest_size=8).hexdigest()
+    known = pod.verdict, "" if pod.node else pod.reason
+    return _event(pod, REASONS[pod.verdict], known, waiting_words(pod), (instance, now))
+
+
+def assignment_event(pod: BoundPod, finding: LedgerFinding, instance: str, now: datetime) -> dict[str, Any]:
+    """The Event about a pod whose assignment another one gets."""
+    note = f"{finding.message}; {finding.remedy}"
+    return _event(pod, (UNTAKEN[finding.rule], "Warning"), (finding.rule,), note, (instance, now))
+
+
+def _event(
+    pod: WaitingPod | BoundPod, reason: tuple[str, str], known: tuple[str, ...], note: str, by: tuple[str, datetime]
+) -> dict[str, Any]:
+    digest = hashlib.blake2b("\n".join((pod.uid, *known)).encode(), digest_size=8).hexdigest()
     about = {"namespace": pod.namespace, "name": pod.name}
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": about | {"name": f"{pod.name[:MAX_POD_NAME].rstrip('-.')}.{digest}"},
         "regarding": about | {"apiVersion": "v1", "kind": "Pod", "uid": pod.uid},
-        "eventTime": f"{now:%FT%T.%fZ}",
-        "type": kind,
-        "reason": reason,
+        "eventTime": f"{by[1]:%FT%T.%fZ}",
+        "type": reason[1],
+        "reason": reason[0],
         "action": "Explain",
-        "note": visible(waiting_words(pod)).encode()[:MAX_NOTE].decode(errors="ignore"),
+        "note": visible(note).encode()[:MAX_NOTE].decode(errors="ignore"),
         "reportingController": CONTROLLER,
-        "reportingInstance": instance,
+        "reportingInstance": by[0],
     }
 
 

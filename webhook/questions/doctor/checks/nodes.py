@@ -244,8 +244,14 @@ def mig_models(setup: Setup) -> Results:
     return "; ".join(filter(None, (in_use, unused)))
 
 
-# Because of these, pods fail, or read each other's memory, or the scheduler stops.
-_BROKEN = (LedgerRule.UNASSIGNED, LedgerRule.INSTANCE_SHARED, LedgerRule.UNREADABLE)
+# Because of these, pods fail, get each other's cards, or read each other's memory, or the scheduler stops.
+_BROKEN = (
+    LedgerRule.UNASSIGNED,
+    LedgerRule.LEFT_BEHIND,
+    LedgerRule.NOT_TAKEN,
+    LedgerRule.INSTANCE_SHARED,
+    LedgerRule.UNREADABLE,
+)
 
 
 def assignments(setup: Setup) -> Results:
