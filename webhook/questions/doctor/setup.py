@@ -81,6 +81,7 @@ class Setup:
         device_config: the ConfigMap that the scheduler reads; None if there is none.
         config: the device config in it; Volcano's defaults if it cannot be used.
         rendered: the webhook configurations as they should be.
+        generous: the same as if no dialect were off, as the chart has them: they send more than is needed.
     """
 
     facts: Facts
@@ -93,6 +94,7 @@ class Setup:
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
     rendered: tuple[Object, ...]
+    generous: tuple[Object, ...]
 
     @property
     def policy_gap(self) -> Unread | None:
@@ -148,6 +150,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
         device_config=found,
         config=config,
         rendered=tuple(render(config, policy)),
+        generous=tuple(render(config, policy.model_validate(policy.document | {"dialects": {}}))),
     )
 
 

@@ -1,6 +1,6 @@
 """The installed webhook configurations, compared with those for the device config and policy of the cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook.lenient import at, obj, objs, text, texts
 from webhook.names import EXEMPT_NAMESPACES, NAMESPACE_NAME
@@ -52,16 +52,24 @@ def match(setup: Setup) -> Results:
     """Rules and matchConditions are those for the device config and the policy."""
     need(setup.settings_gap)
     compared = _compared(setup)
-    for each in compared:
-        yield from _called(*each)
+    generous = _entries(setup.generous)
+    for name, entry, meant in compared:
+        yield from _called(name, entry, meant, generous.get(name))
     return _as_rendered(compared)
 
 
 def settings(setup: Setup) -> Results:
     """FailurePolicy and all other settings are as rendered."""
     compared = _compared(setup)
-    for each in compared:
-        yield from _set(*each)
+    yield from _failing_otherwise(compared)
+    for name, entry, meant in compared:
+        if meant is None:
+            continue
+        others = [key for key in _OTHERS if key in meant and at(entry, key) != meant[key]]
+        if "In" in _operators(meant) - _operators(entry):
+            others.append("namespaceSelector")
+        if others:
+            yield warning(f"{name}: {listed(others)} differs from the manifests", APPLY)
     selecting = [name for name, entry, meant in compared if meant and not _excludes(entry, meant)]
     if selecting:
         yield warning(
@@ -91,10 +99,17 @@ def hiding(setup: Setup) -> Results:
 
 
 def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
-    found = [
-        text(entry, "name") for raw in setup.rendered if text(raw, "kind") == kind for entry in objs(raw, "webhooks")
-    ]
-    return [name for name in found if not name.startswith(HIDING)]
+    return [name for name in _entries(setup.rendered, kind) if not name.startswith(HIDING)]
+
+
+def _entries(rendered: Iterable[Object], *kinds: ObjectKind) -> dict[str, Object]:
+    """The entries of rendered configurations by their names."""
+    return {
+        text(entry, "name"): entry
+        for raw in rendered
+        if text(raw, "kind") in (kinds or CONFIGURATIONS)
+        for entry in objs(raw, "webhooks")
+    }
 
 
 def _compared(setup: Setup) -> list[Compared]:
@@ -105,9 +120,7 @@ def _compared(setup: Setup) -> list[Compared]:
     """
     found: list[Compared] = []
     for kind in CONFIGURATIONS:
-        meant = {
-            text(e, "name"): e for raw in setup.rendered if text(raw, "kind") == kind for e in objs(raw, "webhooks")
-        }
+        meant = _entries(setup.rendered, kind)
         found += [(name, entry, meant.get(name)) for name, entry in entries(setup.facts, kind).items()]
     if not found:
         need(setup.facts.gap(ObjectKind.MUTATING) or setup.facts.gap(ObjectKind.VALIDATING))
@@ -119,7 +132,7 @@ def _as_rendered(compared: list[Compared]) -> str:
     return f"as they should be: {counted(len(compared), 'webhook')}"
 
 
-def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
+def _called(name: str, entry: Object, meant: Object | None, generous: Object | None) -> Iterator[CheckResult]:
     if meant is None:
         yield warning(f"{name} is not one of the entries that belong to this configuration", APPLY)
         return
@@ -132,7 +145,7 @@ def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckRes
     conditions, right = _conditions(entry), _conditions(meant)
     if not conditions:
         yield warning(f"{name}: without matchConditions, a webhook that does not answer blocks every pod", APPLY)
-    elif conditions != right and _operators(meant) != {"In"}:
+    elif conditions not in (right, _conditions(generous or meant)) and _operators(meant) != {"In"}:
         wrong = [key for key, _ in conditions ^ right]
         yield broken(
             f"{name}: its matchConditions ({listed(sorted(set(wrong)))}) are not those of the device config and the policy, "
@@ -141,20 +154,19 @@ def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckRes
         )
 
 
-def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
-    if meant is None:
-        return
-    given, right = text(entry, "failurePolicy"), text(meant, "failurePolicy")
-    if given != right:
+def _failing_otherwise(compared: list[Compared]) -> Iterator[CheckResult]:
+    """One result for all entries that fail in the same way, as the chart sets that of all of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, entry, meant in compared:
+        policies = text(entry, "failurePolicy"), text(meant, "failurePolicy")
+        if meant and policies[0] != policies[1]:
+            found.setdefault(policies, []).append(name)
+    for (given, right), some in found.items():
         follows = "pods are admitted without a review" if given == "Ignore" else "requests are refused"
         yield warning(
-            f"{name}: failurePolicy is {given}, not {right}: {follows} while the webhook does not answer", APPLY
+            f"{listed(some)}: failurePolicy is {given}, not {right}: {follows} while the webhook does not answer",
+            f"if that is not intended, set failurePolicy of the chart to {right}; without the chart, {APPLY}",
         )
-    others = [key for key in _OTHERS if key in meant and at(entry, key) != meant[key]]
-    if "In" in _operators(meant) - _operators(entry):
-        others.append("namespaceSelector")
-    if others:
-        yield warning(f"{name}: {listed(others)} differs from the manifests", APPLY)
 
 
 def _excludes(entry: Object, meant: Object) -> bool:
