@@ -14,8 +14,10 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, namespace_objects, pods, service_account
 from tests.e2e.shipped import is_configuration, render
 from tests.server.program import until
+from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.manifests.fallback.policies import admission_policies
+from webhook.manifests.match_conditions import MAX_ENTRIES
 from webhook.policy.policy import default_policy
 
 Act = Callable[[Api, str, Object], Response]
@@ -56,6 +58,10 @@ def expressions(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[No
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
     for namespace in (JUDGED, CONTROL):
         cluster.kubectl("delete", "pod", *STORED.values(), "-n", namespace, "--force", "--grace-period=0")
+
+
+def amounts(number: int) -> dict[str, str]:
+    return {f"requests.example.org/r{index}": "1" for index in range(number)}
 
 
 def pod_named(name: str, pod: Object) -> Object:
@@ -119,6 +125,39 @@ def test_a_job_of_many_tasks_costs_at_most_twice_as_much(api: Api, tasks: int):
         return api.post(f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs?dryRun=All", job)
 
     assert_cheap(api, job, create_job)
+
+
+WRITTEN = {
+    "a quota of 10,000 names": ("resourcequotas", "ResourceQuota", "quota", {"spec": {"hard": amounts(10_000)}}),
+    "a quota of as many as are read": (
+        "resourcequotas",
+        "ResourceQuota",
+        "quota",
+        {"spec": {"hard": amounts(MAX_ENTRIES)}},
+    ),
+    "a policy of 20,000 keys": (
+        "configmaps",
+        "ConfigMap",
+        names.POLICY_MAP,
+        {"data": {f"k{number}": "x" for number in range(20_000)}},
+    ),
+    "a device config": (
+        "configmaps",
+        "ConfigMap",
+        names.DEVICE_CONFIG_MAP,
+        {"data": {"device-config.yaml": "[] " * 300_000}},
+    ),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+def test_what_holds_settings_or_limits_costs_at_most_twice_as_much(api: Api, written: tuple[str, str, str, Object]):
+    resource, kind, name, fields = written
+
+    def write(api: Api, namespace: str, obj: Object) -> Response:
+        return api.post(f"/api/v1/namespaces/{namespace}/{resource}?dryRun=All", obj)
+
+    assert_cheap(api, {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}} | fields, write)
 
 
 def assert_cheap(api: Api, obj: Object, act: Act) -> None:
