@@ -215,7 +215,7 @@ def large() -> dict[str, Json]:
         ({f"example.org/{name}": "1" for name in range(each)}, _env(each), _mounts(each))
         for each in (MAX_ENTRIES // (number + SPARE) for number in (1, MAX_CONTAINERS))
     )
-    full = [_container(f"c{index}", few, some_env, some_mounts) for index in range(MAX_CONTAINERS)]
+    full = [_container(f"c{index}", few, some_env, some_mounts) for index in range(2 * MAX_CONTAINERS)]
     legacy = [
         *[{"name": "CUDA_VERSION", "value": "12"}] * (len(env) - 1),
         {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"},
@@ -223,8 +223,8 @@ def large() -> dict[str, Json]:
     most = {f"a{number}": "" for number in range(MAX_ANNOTATIONS)}
     return {
         "at the limits, 1 container": _pod(_container("main", limits, env, mounts), annotations=most),
-        f"at the limits, {MAX_CONTAINERS}": _pod(*full, annotations=most),
-        "above the limits": _pod(*full, *full, annotations={**most, "another": ""}),
+        f"at the limits, {MAX_CONTAINERS}": _pod(*full[:MAX_CONTAINERS], annotations=most),
+        "above the limits": _pod(*full, annotations={**most, "another": ""}),
         "CUDA_VERSION everywhere": _pod(_container("main", env=legacy)),
         **{
             f"{size:,} annotations": _pod(annotations={f"a{number}": "" for number in range(size)})
