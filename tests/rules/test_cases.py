@@ -109,7 +109,7 @@ def _snapshot(settings: str) -> Snapshot:
     queues = Queues([_queue(**queue) for queue in case["queues"]]) if "queues" in case else None
     quotas = Quotas([_quota(index, hard) for index, hard in enumerate(case["quotas"])]) if "quotas" in case else None
     classes = DeviceClasses(starmap(DeviceClass, case["classes"].items())) if "classes" in case else None
-    policy = parse_policy(case.get("policy"), "the case's policy")
+    policy = parse_policy(case.get("policy", {}), "the case's policy")
     return SnapshotInputs(config, policy, nodes, conf, Collections(queues, quotas, classes)).snapshot()
 
 
