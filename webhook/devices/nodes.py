@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import MAX_NAME, DeviceConfig
-from webhook.lenient import obj, text
+from webhook.lenient import at, obj, text
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector, Operator, Requirement, Term, integer
 
@@ -38,6 +38,7 @@ class Node:
         annotations: those that register devices.
         capacity, allocatable: the extended resources of the node, and what it offers of them.
         gone: the API server no longer has it, since a short time.
+        cordoned: the scheduler binds no new pod to it. Pods that wait for it may be bound later.
         kubelet: its version; empty if that is not known.
     """
 
@@ -47,6 +48,7 @@ class Node:
     capacity: Mapping[str, int] = field(default_factory=dict)
     allocatable: Mapping[str, int] = field(default_factory=dict)
     gone: bool = False
+    cordoned: bool = False
     kubelet: str = ""
 
     def doubt(self, resources: Iterable[str]) -> str:
@@ -79,7 +81,9 @@ def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
     # Most labels stand on many nodes: interned, 5,000 nodes take 10 MiB less.
     labels = {sys.intern(key): sys.intern(value) for key, value in _texts(metadata, "labels")}
     kubelet = sys.intern(text(raw, "status", "nodeInfo", "kubeletVersion"))
-    return Node(str(metadata.get("name", "")), labels, annotations, capacity, allocatable, kubelet=kubelet)
+    cordoned = at(raw, "spec", "unschedulable") is True
+    name = str(metadata.get("name", ""))
+    return Node(name, labels, annotations, capacity, allocatable, cordoned=cordoned, kubelet=kubelet)
 
 
 def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:

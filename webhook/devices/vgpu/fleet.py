@@ -244,7 +244,8 @@ def build_vgpu_fleet(
         offers = any(node.allocatable.get(name) for name in own)
         register = decode_register(text, config, cards)
         offered = {name: node.allocatable.get(name, 0) for name in own}
-        if target.binds_unseen and offers and not node.gone and (lacks := _not_seen(node, register, target)):
+        binds = target.binds_unseen and offers and not (node.gone or node.cordoned)
+        if binds and (lacks := _not_seen(node, register, target)):
             unseen.setdefault((lacks, tuple(offered.items())), []).append(number)
         lacking = next((name for name in gate if _lacks(node, name, former=offers and name not in own)), None)
         if target.reads_handshake and _handshake(node) == NO_HANDSHAKE:

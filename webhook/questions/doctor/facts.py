@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.devices.ledger import BoundPod
-from webhook.lenient import obj, objs, text
+from webhook.lenient import at, obj, objs, text
 from webhook.policy.policy import Policy
 
 Object = dict[str, Any]
@@ -169,7 +169,7 @@ def kept(kind: ObjectKind, raw: Object) -> Object:
         metadata, status = obj(raw, "metadata"), obj(raw, "status")
         return {
             "metadata": {key: metadata[key] for key in _NODE_METADATA if key in metadata},
-            "spec": {"taints": objs(raw, "spec", "taints")},
+            "spec": {"taints": objs(raw, "spec", "taints"), "unschedulable": at(raw, "spec", "unschedulable")},
             "status": {key: obj(status, key) for key in ("capacity", "allocatable", "nodeInfo")},
         }
     if kind is ObjectKind.CONFIG_MAP:
