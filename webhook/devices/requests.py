@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig, Roles, VgpuConfig
+from webhook.devices.dialects import RESOURCES
 from webhook.devices.families import Family, Role
 from webhook.pod import quantity
 from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
 
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 MAX_MEMORY = 2**20  # MiB, a TiB: no card has it, so what is above was meant in bytes
+_NVIDIA = "nvidia.com/"
 MAX_STATUS_UNITS = 23_000  # of vGPU memory of a pod; etcd takes no status that lists many more (23,950 seen)
 
 
@@ -65,6 +67,13 @@ class DeviceRequest:
         value: int | None = getattr(self, role)
         return value or 0
 
+    def with_memory(self, memory: int) -> "DeviceRequest":
+        """The same request with another amount of memory and no percentage; 0 means the whole card."""
+        written = {**self.written, Role.MEMORY: self.config.memory_name}
+        written.pop(Role.PERCENTAGE, None)
+        amounts = {role: getattr(self, role) for role in written} | {Role.MEMORY: memory}
+        return DeviceRequest(self.container, amounts, written, self.config)
+
 
 class DevicePod:
     """A pod with what it requests of every family.
@@ -72,8 +81,8 @@ class DevicePod:
     Attributes:
         view: the pod.
         config: the device config by which it is read.
-        amounts: every device resource of every container, init containers first; not of those init containers that request
-            nothing, as charts write them: a count of 0.
+        amounts: every device resource of every container, init containers first; not those of families of which a container
+            requests nothing, as charts write them: cores of 0, or in an init container a count of 0.
         roles: the resource names that mean something on this pod.
         requested: the families that some container requests, each with the containers that do.
         slices: the vGPU requests of the regular containers, in order: the only ones that the scheduler serves.
@@ -96,7 +105,9 @@ class DevicePod:
         for container in containers:
             if container.limits or container.requests:
                 own = amounts_of(container, self.roles)
-                if own and (container.kind != INIT or nonzero_families(own)):
+                if own and any([amount.value == 0 for amount in own]):
+                    own = _requesting(own, container)
+                if own:
                     self._note(container, own)
 
     @property
@@ -151,6 +162,19 @@ def amounts_of(container: Container, roles: Roles) -> list[Amount]:
     return found
 
 
+def _requesting(amounts: list[Amount], container: Container) -> list[Amount]:
+    """The amounts of the families that a container requests.
+
+    In regular containers, the scheduler also counts a device for a count of 0, and for vGPU memory of 0.
+    Source: volcano `pkg/scheduler/api/devices/util.go` (ExtractResourceRequest).
+    """
+    requested = nonzero_families(amounts)
+    if container.kind != INIT:
+        requested |= {each.family for each in amounts if each.role is Role.NUMBER}
+        requested |= {each.family for each in amounts if each.role is Role.MEMORY and each.family == Family.VGPU}
+    return [each for each in amounts if each.family in requested]
+
+
 def usable(raw: Any) -> int | None:
     """The number that the scheduler can count with; None for every other quantity."""
     if isinstance(raw, str) and len(raw) <= quantity.MAX_LENGTH:
@@ -192,6 +216,17 @@ def requests_native_gpu(container: Container, roles: Roles) -> bool:
     if names.NVIDIA_GPU in roles or not container.has(names.NVIDIA_GPU):
         return False
     return usable(container.quantity(names.NVIDIA_GPU)) != 0
+
+
+def served_elsewhere(container: Container, roles: Roles) -> bool:
+    """Whether a container requests devices of another plugin for NVIDIA cards: whole ones, MIG instances, or shares."""
+    return any(
+        [
+            name not in roles and (name.startswith(_NVIDIA) or name in RESOURCES) and usable(raw) != 0
+            for amounts in (container.limits, container.requests)
+            for name, raw in amounts.items()
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)

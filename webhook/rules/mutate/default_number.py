@@ -17,6 +17,8 @@ BY_DEFAULT = (
     "to remove {resource} from that default: defaultMemory and defaultCores of the device config change only pods with vGPUs"
 )
 
+ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card, so it gets one; if it needs none, remove it"
+
 
 @Mutation(
     "memory, cores or percentage without a count: the count becomes `defaultGPUNum`",
@@ -28,6 +30,8 @@ def propose(pod: ReviewedPod, _context: Context) -> Edits:
     for request in pod.slices:
         if Role.NUMBER not in request.written:
             yield from set_amount(request.container, request.config.number_name, request.config.default_number)
+            if not any([request.memory, request.cores, request.percentage]) and request.usable:
+                yield Notice(ZERO.format(who=wording.container(request.container), resource=request.config.memory_name))
             first, *others = request.written.values()
             if {first, *others} <= _by_default(pod, request.container.name):
                 yield Notice(BY_DEFAULT.format(who=wording.container(request.container), resource=first))

@@ -9,7 +9,7 @@ a pod's env overrides the plugin's, and would take the card away.
 """
 
 from webhook import names
-from webhook.devices.requests import requested_families, requests_native_gpu
+from webhook.devices.requests import requested_families, served_elsewhere
 from webhook.pod.patch import APPEND
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Edit, Edits, Family, Mutation, Notice, ReviewedPod, wording
@@ -27,7 +27,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Set NVIDIA_VISIBLE_DEVICES=none in containers that request no NVIDIA device."""
     roles = pod.roles
     for container in pod.judged:
-        if _SERVED.isdisjoint(requested_families(container, roles)) and not requests_native_gpu(container, roles):
+        if _SERVED.isdisjoint(requested_families(container, roles)) and not served_elsewhere(container, roles):
             yield from _hide(container)
 
 
