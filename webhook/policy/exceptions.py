@@ -28,10 +28,18 @@ class Exceptions(NamedTuple):
     name: str
     day: date
 
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules of which an exception holds."""
+        return frozenset([rule for rule in self.by_rule if self.of(rule) is not None])
+
     def of(self, rule: str) -> PolicyException | None:
         """The exception from a rule; None if there is none."""
         found = self.by_rule.get(rule, ())
         return next((each for each in found if self.day <= each.until and matches(self.name, each.names)), None)
+
+
+NO_EXCEPTIONS = Exceptions({}, "", date.min)
 
 
 def exception_name(metadata: Mapping[str, Any], known: str, *, is_pod: bool = True) -> str:

@@ -35,7 +35,8 @@ def repair_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Ou
     if _mirrors_static_pod(request) or excess(request):
         return not_reviewed(request, "mutate")
     raw = request.new_object
-    pod = ReviewedPod(PodView(raw), Context(request, snapshot, effective), previous)
+    context = Context(request, snapshot, effective, excepted=exceptions_of(request, effective).rules)
+    pod = ReviewedPod(PodView(raw), context, previous)
     repair = Repair(pod, repairs)
     enforcement = effective.enforcement
     return Outcome(
@@ -65,13 +66,14 @@ def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> 
     if problem := excess(request):
         return refuse_unread(request, snapshot, effective, problem)
     view = PodView(request.new_object)
-    pod = ReviewedPod(view, Context(request, snapshot, effective), previous)
+    exceptions = exceptions_of(request, effective)
+    pod = ReviewedPod(view, Context(request, snapshot, effective, excepted=exceptions.rules), previous)
     if effective.enforcement is not ENFORCE and request.operation == "CREATE":
         pod = Repair(pod, snapshot.repairs(effective)).pod
     active = effective.for_pod(pod)
     if event is not None:
         active = tuple([entry for entry in active if event in entry[0].on])
-    violations = Violations(None, exceptions_of(request, effective) if effective.exceptions else None)
+    violations = Violations(None, exceptions)
     violations.add(findings(pod, active))
     if previous is not None and event == "update" and _chooses(pod, previous):
         violations.add(_newly_found(pod, previous, effective))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from webhook.lenient import obj
 from webhook.outcome import MAX_FINDINGS, Violation
 from webhook.pod.templates import Template
-from webhook.policy.exceptions import Exceptions, exception_name
+from webhook.policy.exceptions import NO_EXCEPTIONS, Exceptions, exception_name
 from webhook.policy.levels import Active, Effective
 from webhook.policy.schema import PolicyException
 from webhook.rules.base import Validation
@@ -68,7 +68,7 @@ class Violations:
 
     __slots__ = ("_ceiling", "_exceptions", "denied", "excepted", "kept", "lowered")
 
-    def __init__(self, ceiling: Level | None = None, exceptions: Exceptions | None = None) -> None:
+    def __init__(self, ceiling: Level | None = None, exceptions: Exceptions = NO_EXCEPTIONS) -> None:
         self.kept: list[Violation] = []
         self.denied = False
         self.lowered: dict[str, None] = {}
@@ -82,7 +82,7 @@ class Violations:
             self._add(rule, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
-        if self._exceptions is not None and level is not Level.AUDIT and (exception := self._exceptions.of(rule)):
+        if level is not Level.AUDIT and (exception := self._exceptions.of(rule)):
             level = Level.AUDIT
             self.excepted[rule] = exception
         ceiling = self._ceiling if template is None or template.whole else Level.WARN
@@ -98,9 +98,9 @@ class Violations:
             self.kept.append(Violation(rule, level, path, message))
 
 
-def exceptions_of(request: Request, effective: Effective) -> Exceptions | None:
+def exceptions_of(request: Request, effective: Effective) -> Exceptions:
     """The exceptions that may hold for a pod, or for the pods of a workload."""
-    if request.day is None:
-        return None
+    if request.day is None or not effective.exceptions:
+        return NO_EXCEPTIONS
     name = exception_name(obj(request.object, "metadata"), request.name, is_pod=request.is_pod or request.is_binding)
     return Exceptions(effective.exceptions, name, request.day)

@@ -49,10 +49,11 @@ def validate_workload(
 def _validate_templates(
     request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective, budget: SearchBudget
 ) -> Outcome:
-    context = Context(request, snapshot, effective, budget)
+    exceptions = exceptions_of(request, effective)
+    context = Context(request, snapshot, effective, budget, exceptions.rules)
     repairs = snapshot.repairs(effective)
     ceiling = None if snapshot.policy.workloads is WorkloadUse.DENY else Level.WARN
-    violations = Violations(ceiling, exceptions_of(request, effective) if effective.exceptions else None)
+    violations = Violations(ceiling, exceptions)
     pods: list[PodReview] = []
     notices: list[tuple[str, str]] = []
     reviewable, notice = reviewable_templates(templates, request.size)

@@ -1,5 +1,6 @@
 """What a rule gets besides the pod, and what it may report."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -68,8 +69,12 @@ class KnownCluster:
     @property
     def knows_offers(self) -> bool:
         """Whether no pod gets what no known node offers: no other nodes come, and all DeviceClasses are known."""
-        classes = self.collections.classes
-        return self.knows_nodes and not self.policy.fleet.autoscaled and (classes is None or classes.complete)
+        return self.knows_nodes and not self.policy.fleet.autoscaled and self.knows_classes
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether no DeviceClass serves what no known one does."""
+        return self.collections.classes is None or self.collections.classes.complete
 
 
 class Context(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
@@ -80,16 +85,18 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         cluster: the device config, the policy, and what is known of the cluster.
         effective: what the policy says in the request's namespace.
         budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
+        excepted: the rules whose findings an exception lowers to audit.
     """
 
     request: Request
     cluster: KnownCluster
     effective: EffectiveSettings
     budget: SearchBudget | None = None
+    excepted: Collection[str] = ()
 
     def denies(self, rule: str) -> bool:
-        """Whether a rule refuses pods in this namespace."""
-        return self.effective.levels.get(rule) is Level.DENY
+        """Whether a rule refuses the pods of the request that break it."""
+        return self.effective.levels.get(rule) is Level.DENY and rule not in self.excepted
 
 
 @dataclass(frozen=True, slots=True)

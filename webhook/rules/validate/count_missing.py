@@ -45,7 +45,7 @@ def _find(pod: ReviewedPod, context: Context) -> Findings:
 
 def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Context) -> bool:
     """Whether the container has the count under a misspelt name, which unknown-resource already reports."""
-    if not context.denies("unknown-resource") or not context.cluster.knows_nodes:
+    if not (context.denies("unknown-resource") and context.cluster.knows_nodes and context.cluster.knows_classes):
         return False
     unknown = pod.unknown_names
     return any(each.container is container and each.meant == count for each in unknown)

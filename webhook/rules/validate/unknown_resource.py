@@ -33,7 +33,7 @@ def _finding(unknown: UnknownName, context: Context) -> Finding:
         wording.resource_path(unknown.container, unknown.resource),
         f"{wording.container(unknown.container)} requests {wording.quoted(unknown.resource)[1:-1]}, "
         f"{_why(context)}; {_remedy(unknown, context)}",
-        doubtful=context.cluster.collections.classes is not None and not context.cluster.collections.classes.complete,
+        doubtful=not context.cluster.knows_classes,
     )
 
 
