@@ -19,7 +19,8 @@ _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find cores and labels that select no template."""
-    shapes = context.cluster.fleet.parts[Family.MINDCLUSTER].shapes if context.cluster.fleet is not None else ()
+    cluster, fleet = context.cluster, context.cluster.known_fleet
+    shapes = fleet.parts[Family.MINDCLUSTER].shapes if fleet is not None else ()
     chips = sorted({chip_cores(shape) for shape in shapes} or {CHIP_CORES})
     amount = served(pod)
     if amount is not None and amount.value is not None and not any(has_template(amount.value, c) for c in chips):
@@ -28,6 +29,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             wording.resource_path(amount.container, names.NPU_CORE),
             f"{wording.container(amount.container)} requests {names.NPU_CORE} {amount.value}, for which there is no template; "
             f"write {templates}, or a multiple of {' or '.join(map(str, chips))} for whole chips",
+            doubtful=fleet is None or cluster.policy.fleet.autoscaled,  # a node may come whose chips have other cores
         )
     for label, words in _WORDS.items():
         value = pod.view.labels.get(label)

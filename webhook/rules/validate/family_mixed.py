@@ -4,7 +4,8 @@ Reads:    limits and requests of every container
 Refuses:  vgpu together with gpushare, or with a native nvidia.com/gpu that is not the configured count
 Why:      different device plugins give them out, which do not share cards; Volcano serves vGPUs or gpushare, not both.
 
-If a node offers vGPUs and nvidia.com/gpu, its plugins may have been given different cards, so the rule only warns.
+If a node offers vGPUs and nvidia.com/gpu, its plugins may have been given different cards, so the rule only warns; likewise
+while the nodes are unknown.
 """
 
 from dataclasses import replace
@@ -29,9 +30,10 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     for container in pod.view.every_container():
         if requests_native_gpu(container, pod.roles):
             found = _finding(pod, container, names.NVIDIA_GPU, context.cluster.config.vgpu.number_name)
-            both = context.cluster.fleet.vgpu.native if context.cluster.fleet is not None else ""
+            fleet = context.cluster.known_fleet
+            both = fleet.vgpu.native if fleet is not None else ""
             hint = f" (node {wording.quoted(both)} offers both; make sure that its plugins give out different cards)"
-            yield replace(found, detail=found.detail + hint, doubtful=True) if both else found
+            yield replace(found, detail=found.detail + (hint if both else ""), doubtful=bool(both) or fleet is None)
             return
 
 
