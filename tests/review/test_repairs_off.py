@@ -38,9 +38,9 @@ SWITCHED_OFF = {
     "limits-from-requests": (REQUESTED, {"limits-missing"}),
     "default-number": (pod(memory=3000, cores=10), {"count-missing"}),
     "percentage-to-memory": (pod(**{"number": 1, "cores": 10, "memory-percentage": 50}), {"percentage-unresolved"}),
+    "lower-memory": (pod(number=1, memory=10**6, cores=10), {"memory-above-card"}),
     "default-memory": (pod(number=1, cores=100), set()),  # a whole card's memory
     "default-cores": (pod(number=1, memory=3000), set()),  # no limit of cores
-    "lower-memory": (pod(number=1, memory=10**6, cores=10), {"memory-above-card"}),
     "ascend-memory-template": (ASCEND, set()),  # the scheduler itself rounds up
     "scheduler-name": (sized_pod(), {"foreign-scheduler"}),
     "toleration": (sized_pod(), {"toleration-missing"}),

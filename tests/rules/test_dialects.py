@@ -14,12 +14,15 @@ from webhook.devices.dialects import DIALECTS, Place
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
-from webhook.review.endpoints import mutate
+from webhook.review.repair import Repair
+from webhook.rules.mutate import translate_dialect
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import creation
 
 TRANSLATING = dict.fromkeys(DIALECTS, "translate")
 CARD = 24_000  # MiB
+FLEET = {"declared": [{"name": "new", "cards": [{"type": "A100", "memory": CARD}]}]}  # so that a percentage can become memory
 
 few = st.integers(1, 8)
 mebibytes = st.integers(0, 40_000)
@@ -64,8 +67,9 @@ foreign_pods = st.builds(
 
 def translated(raw: dict[str, Any], **nvidia: Any) -> dict[str, Any]:
     config = parse_device_config({"nvidia": nvidia}, "config")
-    snapshot = SnapshotInputs(config, parse_policy({"dialects": TRANSLATING}, "policy"), None).snapshot()
-    return dict(mutate(creation("u", "v1", "Pod", "default", raw), snapshot).object)
+    snapshot = SnapshotInputs(config, parse_policy({"dialects": TRANSLATING, "fleet": FLEET}, "policy"), None).snapshot()
+    context = snapshot.context_of(creation("u", "v1", "Pod", "default", raw))
+    return dict(Repair(ReviewedPod(PodView(raw), context), [translate_dialect.propose]).draft.object)
 
 
 def slices(raw: dict[str, Any], factor: int) -> tuple[int, Fraction, int] | None:

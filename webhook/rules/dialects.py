@@ -20,6 +20,7 @@ from webhook.rules import wording
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.misspelt_dialect import misspelt_names
+from webhook.rules.reviewed_pod import ReviewedPod
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
 _ALL_CORES = 100
@@ -38,6 +39,7 @@ class Step(NamedTuple):
         here: what to write instead; empty if nothing says the same.
         why: why nothing does, or what changes.
         edits: that translate it.
+        percentage: what it becomes of the memory of so many cards, and their number; 0 if it becomes no percentage.
         blocks: whether it cannot be translated, and so the whole dialect is not.
         misspelt: the sentence about a name that is almost the dialect's; empty for its own names.
     """
@@ -48,6 +50,7 @@ class Step(NamedTuple):
     here: str = ""
     why: str = ""
     edits: tuple[Edit, ...] = ()
+    percentage: tuple[int, int] = (0, 1)
     blocks: bool = False
     misspelt: str = ""
 
@@ -88,6 +91,28 @@ def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]
     shares = pod.requests_family(Family.VGPU) or any(reader.asks for reader in readers)
     found = [(dialect, reader.steps(shares=shares)) for dialect, reader in zip(on, readers, strict=True)]
     return [(dialect, steps) for dialect, steps in found if steps]
+
+
+def spoken_here(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, list[Step]]]:
+    """The same for a pod of this cluster: a percentage that its nodes cannot resolve would be refused, so it blocks."""
+    found = spoken(pod, context)
+    share = sum([step.percentage[0] > 0 for _, steps in found for step in steps])
+    uses = context.effective.dialects if context.cluster.fleet is None else {}
+    return [
+        (dialect, [_resolved(step, pod, share) for step in steps])
+        if uses.get(dialect.id, DialectUse.TRANSLATE) is DialectUse.TRANSLATE
+        else (dialect, steps)
+        for dialect, steps in found
+    ]
+
+
+def _resolved(step: Step, pod: ReviewedPod, share: int) -> Step:
+    percentage, number = step.percentage
+    if not 1 <= percentage <= 100 or not (why := pod.unresolved(percentage, number, share)):
+        return step
+    config = pod.config.vgpu
+    why = f"{config.percentage_name} would be {percentage}, {why}; write {config.number_name} and {config.memory_name}"
+    return step._replace(why=why, blocks=True)
 
 
 def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> tuple[Dialect, list[Step]] | None:
@@ -238,7 +263,8 @@ class _Reader:
         for role, amount in amounts.items():
             edits += wording.set_amount(container, called[role], amount)
         here = ", ".join(f"{called[role]}: {amount}" for role, amount in amounts.items())
-        return step._replace(here=here, why=self._dialect.note, edits=tuple(edits))
+        percentage = amounts.get(Role.PERCENTAGE, 0), amounts.get(Role.NUMBER, 1)
+        return step._replace(here=here, why=self._dialect.note, edits=tuple(edits), percentage=percentage)
 
     def _amounts(self, container: Container, asked: Asked) -> dict[Role, int]:
         """The amounts of each of this cluster's names that say the same.

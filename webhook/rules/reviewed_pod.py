@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from webhook import names
 from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
+from webhook.devices.budget import SearchBudget
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.family import Refusal
@@ -18,21 +19,25 @@ from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
     NONE_ELIGIBLE,
+    Candidate,
     Constraints,
     Eligible,
     eligible,
 )
 from webhook.devices.vgpu.family import VgpuFamily
-from webhook.devices.vgpu.feasibility import SliceRequest
+from webhook.devices.vgpu.feasibility import SliceRequest, capped, may_take, slice_request
 from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS
 from webhook.rules import wording
+from webhook.rules.choices import MixedCards
 from webhook.rules.context import Context, Finding
 from webhook.volcano.queues import DEFAULT, Queue, Queues
 
+PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers
+NO_ROOM = f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
 MAX_OTHERS = 3  # resources of other device plugins in a sentence
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
 
@@ -183,17 +188,85 @@ class ReviewedPod(DevicePod):
         return ChosenQueue(of_job, wording.annotation_path(names.JOB_QUEUE_NAME), queues) if of_job else None
 
     @computed_once
-    def lists_units(self) -> bool:
-        """Whether a kubelet that may get the pod writes each unit of its vGPU memory into its status."""
-        fleet = self.cluster.known_fleet
-        if self.cluster.target.lists_units or fleet is None:
-            return self.cluster.target.lists_units
-        members = self.members_for(Family.VGPU)
-        return bool(fleet.vgpu.listing & fleet.vgpu.members & (-1 if members is None else members))
+    def card_sizes(self) -> list[int]:
+        """The different sizes of the cards that the pod may use, ascending."""
+        return sorted({card.memory for card in self.eligible.cards})
 
-    def status_takes(self, units: int) -> bool:
-        """Whether the status of the pod has room for so many units of vGPU memory."""
-        return units <= MAX_STATUS_UNITS or not self.lists_units
+    def memory_of(self, percentage: int) -> int:
+        """The memory that a percentage is; 0 if no card is known."""
+        largest = self.cluster.policy.percentage.mixed_cards is MixedCards.LARGEST
+        size = self.card_sizes[-1 if largest else 0] if self.card_sizes else 0
+        return size and max(size * percentage // 100, 1)  # 0 would mean the whole card
+
+    def means_whole_card(self, percentage: int) -> bool:
+        """Whether no memory says the same: with a default memory it does not, and 100 is a percentage like any other."""
+        return percentage == 100 and self.config.vgpu.default_memory == 0
+
+    def unresolved(self, percentage: int, number: int, containers: int = 1) -> str:
+        """Why a percentage of so many cards cannot become memory, as a part of a sentence; empty if it can.
+
+        `containers` is how many of the pod request about as much.
+        """
+        if "percentage-to-memory" in self.context.effective.repairs_off:
+            return "but the policy switches off the repair percentage-to-memory, and no node offers a percentage"
+        if self.means_whole_card(percentage):
+            return ""
+        if self.cluster.fleet is None:
+            return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
+        if not self.card_sizes:
+            return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
+        if len(self.card_sizes) > 1 and self.cluster.policy.percentage.mixed_cards is MixedCards.DENY:
+            shown = wording.sizes(self.card_sizes, self.config)
+            return f"but the cards differ ({shown}) and the policy has percentage.mixedCards: deny"
+        memory = self.memory_of(percentage)
+        full = memory * containers > MAX_STATUS_UNITS
+        return NO_ROOM if full and any([(one.slice_memory(number) or 0) >= memory for one in self.writing]) else ""
+
+    def with_memory(self, memory: Mapping[DeviceRequest, int]) -> SliceRequest | None:
+        """What the pod would need of the vGPU nodes with other amounts in some containers, 0 for whole cards; else as above."""
+        slices = [each.with_memory(memory[each]) if each in memory else each for each in self.slices]
+        found = slice_request(slices, self.constraints, self.cluster.target)
+        return None if found is None else capped(found, self.context.denies)
+
+    @computed_once
+    def _trials(self) -> SearchBudget:
+        """What the search may cost for all amounts that are tried."""
+        return self.context.budget or SearchBudget()
+
+    def may_fit(self, memory: Mapping[DeviceRequest, int]) -> bool:
+        """Whether some node may take the pod with other amounts of vGPU memory in some containers."""
+        found = self.with_memory(memory)
+        if found is None or not self.cluster.knows_nodes:
+            return True
+        return may_take(found, self.eligible.candidates, self._trials)
+
+    def takes_whole_card(self, request: DeviceRequest) -> bool:
+        """Whether a request without memory would get a whole card: not in MIG mode, nor a default memory."""
+        whole = {request: 0}
+        return not request.config.default_memory and self.status_takes(whole) and self.may_fit(whole)
+
+    def status_takes(self, memory: Mapping[DeviceRequest, int]) -> bool:
+        """Whether the status of the pod has room for the units of its vGPU memory, with other amounts in some containers.
+
+        It has if no kubelet that may get the pod writes the units.
+        """
+        if sum([memory.get(each, each.memory or 0) for each in self.slices]) <= MAX_STATUS_UNITS:
+            return True
+        if not self.cluster.knows_nodes:
+            return not self.cluster.target.lists_units
+        found = self.with_memory(memory)
+        # Another rule refuses what cannot be read.
+        return found is None or not may_take(found, self.writing, self._trials)
+
+    @computed_once
+    def writing(self) -> list[Candidate]:
+        """The nodes whose kubelets write each unit of vGPU memory into the status of a pod, with the cards that it may use."""
+        fleet, always = self.cluster.known_fleet, self.cluster.target.lists_units
+        listing = -1 if always else fleet.vgpu.listing if fleet is not None else 0
+        if fleet is None or not listing:
+            return []
+        left = eligible(self.constraints._replace(nodes=_both(listing, self.constraints.nodes)), fleet.vgpu)
+        return [one for one in left.candidates if always or not one.shape.declared]
 
     @computed_once
     def unseen_nodes(self) -> tuple[tuple[UnseenNodes, int], ...]:
@@ -400,7 +473,7 @@ class ReviewedPod(DevicePod):
 
     def _shares_node(self, fleet: Fleet, members: int) -> bool:
         """Whether one of some nodes may satisfy all that the pod requests; each of its families has a node of its own."""
-        if Family.GPUSHARE in self.requested and self.context.denies("family-mixed"):
+        if {Family.VGPU, Family.GPUSHARE} <= self.requested.keys() and self.context.denies("family-mixed"):
             return True  # refused already
 
         def fits(cell: int) -> bool:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from webhook import names
@@ -133,6 +134,11 @@ class Candidate:
     cards: tuple[Card, ...]
     kinds: tuple[tuple[Card, int], ...]
 
+    def slice_memory(self, number: int) -> int | None:
+        """The most memory that each of so many of the cards gives; None if there are too few."""
+        found = sorted([card.capacity for card in self.cards if card.split > 0], reverse=True)
+        return found[number - 1] if 0 < number <= len(found) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
@@ -151,6 +157,16 @@ class Eligible:
     cards: tuple[Card, ...]
     capacity: int | None
     complete: bool
+    _largest: dict[int, tuple[int, Candidate] | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def largest(self, number: int) -> tuple[int, Candidate] | None:
+        """The most memory that each of so many cards of one node gives, and such a node; None if no node has so many."""
+        if number not in self._largest:
+            if len(self._largest) >= MAX_REMEMBERED:
+                self._largest.clear()
+            slices = [(memory, one) for one in self.candidates if (memory := one.slice_memory(number)) is not None]
+            self._largest[number] = max(slices, key=itemgetter(0), default=None)
+        return self._largest[number]
 
 
 NONE_ELIGIBLE = Eligible((), (), (), None, complete=False)

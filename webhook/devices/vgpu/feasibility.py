@@ -59,6 +59,12 @@ def slice_request(requests: Sequence[DeviceRequest], constraints: Constraints, t
     return SliceRequest(served, needs, _totals(requests), constraints, target.policies)
 
 
+def may_take(requested: SliceRequest, candidates: Iterable[Candidate], budget: SearchBudget | None = None) -> bool:
+    """Whether one of some nodes takes the slices in some order; True if there are too many orders to try."""
+    found = _placements(requested, candidates, budget or SearchBudget())
+    return any(placement is not Placement.NEVER for _, placement in found)
+
+
 def capped(requested: SliceRequest, denies: Callable[[str], bool]) -> SliceRequest:
     """The request with at most 100 cores of a card, if a static rule refuses more."""
     if all([need.cores <= CARD_CORES for need in requested.needs]) or not denies("cores-range"):

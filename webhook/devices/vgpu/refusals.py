@@ -7,10 +7,12 @@ from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.family import Refusal
 from webhook.devices.model import CARD_CORES
+from webhook.devices.requests import MAX_STATUS_UNITS
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Eligible, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, memory_suffices, offers
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.slices import Need
 from webhook.texts import and_more, counted
 from webhook.volcano.target import Target
 
@@ -29,11 +31,12 @@ def describe(refusal: SliceRefusal, fleet: VgpuFleet, config: DeviceConfig, targ
         case Reason.CARDS:
             yield from _cards(refusal, found, config)
         case Reason.MEMORY:
-            yield from _memory(refusal, found, config)
+            yield from _memory(refusal, found, fleet, config, target)
         case Reason.SPLIT:
             yield _split(refusal, found)
         case _:
-            why = _smallest(refusal.request, found, config)
+            need, *others = refusal.request.needs
+            why = "" if others else _smallest(refusal, need, fleet, config, target)
             why = why or f"{_why(refusal.request, found, config)}; request less, or make several pods"
             yield "spec.containers", f"no node{refusal.left()} can take the pod even when it is empty: {why}"
 
@@ -62,7 +65,9 @@ def _split(refusal: SliceRefusal, found: Eligible) -> tuple[str, str]:
     return "spec.containers", f"{sentence}; request fewer, or make several pods"
 
 
-def _memory(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sentences:
+def _memory(
+    refusal: SliceRefusal, found: Eligible, fleet: VgpuFleet, config: DeviceConfig, target: Target
+) -> Sentences:
     if not found.cards:
         return
     best, name = max(found.cards, key=lambda card: card.capacity), config.vgpu.memory_name
@@ -70,7 +75,12 @@ def _memory(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sen
         if not any(memory_suffices(card, need) for card in found.cards):
             who = wording.container(request.container)
             what = f"requests {name} {need.memory}" if need.memory else f"gives no {name} and so requests a whole card"
-            yield wording.resource_path(request.container, name), f"{who} {what}, but {_limit(best, config)}"
+            most, _ = found.largest(need.number) or (best.capacity, None)
+            limit = _smallest(refusal, need, fleet, config, target) if most < best.capacity else ""
+            if not limit:
+                most, room = _most(best.capacity, refusal, need, fleet, target)
+                limit = f"{_limit(best, config)}{room}; write {most} or less" if most > 0 else _limit(best, config)
+            yield wording.resource_path(request.container, name), f"{who} {what}, but {limit}"
 
 
 def _limit(best: Card, config: DeviceConfig) -> str:
@@ -79,25 +89,35 @@ def _limit(best: Card, config: DeviceConfig) -> str:
         return f"{best.product} has no MIG instance; check knownMigGeometries, or request {names.MODE_HAMI_CORE}"
     card = best.product
     part = f"the largest MIG instance of {card}" if best.geometries is not None else f"the largest card, {card},"
-    return f"{part} has {amount}; write {best.capacity} or less"
+    return f"{part} has {amount}"
 
 
-def _smallest(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
-    """The smallest of the cards that one container needs, if it is too small for a slice, and what fits; else empty."""
-    if len(request.needs) != 1 or not request.needs[0].memory:
+def _smallest(refusal: SliceRefusal, need: Need, fleet: VgpuFleet, config: DeviceConfig, target: Target) -> str:
+    """The smallest of the cards that a container needs, if it is too small for a slice, and what fits; else empty."""
+    memory, node = eligible(refusal.request.constraints, fleet).largest(need.number) or (0, None)
+    if node is None or memory <= 0 or (need.memory is not None and memory >= need.memory) or need.first:
         return ""
-    need = request.needs[0]
-    enough = [candidate for candidate in found.candidates if len(candidate.cards) >= need.number]
-    largest = [
-        (sorted((card.capacity for card in one.cards), reverse=True)[need.number - 1], one.node) for one in enough
-    ]
-    memory, node = max(largest, default=(0, ""))
-    if not 0 < memory < (need.memory or 0):
-        return ""
+    most, room = _most(memory, refusal, need, fleet, target)
     return (
-        f"of the {counted(need.number, 'card')} that it needs on one node, at best the smallest ({node}) has "
-        f"{wording.memory(memory, config)} of memory; request at most {memory}"
+        f"of the {counted(need.number, 'card')} that it needs on one node, at best the smallest ({node.node}) has "
+        f"{wording.memory(memory, config)} of memory{room}; request at most {most}"
     )
+
+
+def _most(memory: int, refusal: SliceRefusal, need: Need, fleet: VgpuFleet, target: Target) -> tuple[int, str]:
+    """What to request at most if cards have so much memory, and why less: kubelets that may get the pod write each unit."""
+    others = [each for each in refusal.request.needs if each is not need]
+    room = MAX_STATUS_UNITS - sum([each.memory or 0 for each in others])
+    if memory <= room or room <= 0:
+        return memory, ""
+    constraints = refusal.request.constraints
+    if not target.lists_units:
+        nodes = fleet.listing if constraints.nodes is None else fleet.listing & constraints.nodes
+        constraints = constraints._replace(nodes=nodes)
+    left = [one for one in eligible(constraints, fleet).candidates if target.lists_units or not one.shape.declared]
+    if all([(one.slice_memory(need.number) or 0) < memory for one in left]):
+        return memory, ""
+    return room, f", and the status of a pod has room for {room} units"
 
 
 def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:

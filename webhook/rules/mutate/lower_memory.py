@@ -7,8 +7,14 @@ Why:      the policy promises the largest card for such a request; without the r
 Not in an autoscaled fleet, which may get a larger card.
 """
 
+from collections.abc import Mapping
+from itertools import islice
+
+from webhook.devices.requests import DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, set_amount, wording
 from webhook.rules.choices import MemoryAboveCard
+
+MAX_TRIED = 16  # nodes that differ in what they give
 
 
 @Mutation(
@@ -17,19 +23,38 @@ from webhook.rules.choices import MemoryAboveCard
     enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
-    """Lower memory that no eligible card has."""
-    if not context.cluster.knows_nodes or not any([request.memory for request in pod.slices]):
+    """Lower memory that no node's cards have, to what the cards of one node have."""
+    if not context.cluster.knows_nodes or not any([_is_above(request, pod) for request in pod.slices]):
         return
-    largest = pod.eligible.capacity
-    if largest is None or largest <= 0:
-        return
-    if not pod.status_takes(sum([min(request.memory or 0, largest) for request in pod.slices])):
-        return  # `status-too-large` refuses it
-    for request in pod.slices:
-        if request.memory and request.memory > largest:
-            name = request.config.memory_name
-            yield from set_amount(request.container, name, largest)
-            yield Notice(
-                f"{wording.container(request.container)}: {name} {request.memory} is above the largest eligible card; "
-                f"lowered to {largest}"
+    for request, amount in _lowered(pod).items():
+        name, memory = request.config.memory_name, request.memory
+        if memory != amount:
+            yield from set_amount(request.container, name, amount)
+            alone = amount == pod.eligible.capacity
+            what = (
+                "is above the largest eligible card" if alone else "is more than the cards of a node have that it needs"
             )
+            yield Notice(f"{wording.container(request.container)}: {name} {memory} {what}; lowered to {amount}")
+
+
+def _is_above(request: DeviceRequest, pod: ReviewedPod) -> bool:
+    if not request.memory:
+        return False
+    largest = pod.eligible.largest(request.number or 1)
+    return largest is not None and request.memory > largest[0]
+
+
+def _lowered(pod: ReviewedPod) -> Mapping[DeviceRequest, int]:
+    """The most memory that one node may give; nothing if the status of the pod has no room for that: a rule refuses it."""
+    requests = [(request, request.number or 1, request.memory) for request in pod.slices if request.memory]
+    numbers = sorted({number for _, number, _ in requests})
+    nodes = {tuple([one.slice_memory(number) or 0 for number in numbers]) for one in pod.eligible.candidates}
+    first: Mapping[DeviceRequest, int] = {}
+    for memory in islice(sorted(nodes, reverse=True), MAX_TRIED):
+        most = dict(zip(numbers, memory, strict=True))
+        amounts = {request: min(wanted, most[number]) for request, number, wanted in requests}
+        if min(memory) > 0 and pod.status_takes(amounts):
+            if pod.may_fit(amounts):
+                return amounts
+            first = first or amounts
+    return first

@@ -8,7 +8,7 @@ Why:      the pod stays pending, or gets a whole card where it means a share.
 from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.choices import DialectUse
-from webhook.rules.dialects import spoken, translatable
+from webhook.rules.dialects import spoken_here, translatable
 
 SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
 NOT_SENT = (  # it would have been translated before
@@ -21,7 +21,7 @@ TRANSLATION = "translate-dialect"
 @Validation(Level.WARN, f"names of {TITLES}, with what to write instead (policy `dialects`)", families=EVERY_POD)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""
-    found = spoken(pod, context)
+    found = spoken_here(pod, context)
     if not found:
         return ()
     findings = [Finding(step.path, step.advice(dialect)) for dialect, steps in found for step in steps]

@@ -7,7 +7,7 @@ Why:      0 gives the container a limit of 0, which the isolation reads as unlim
 
 from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
-DETAIL = "{who} requests {resource} {percentage}, {why}; write 1 to 100"
+DETAIL = "{who} requests {resource} {percentage}, {why}; write {advice}"
 ABOVE = "but a card has 100 percent"
 ZERO = "which the isolation reads as unlimited"
 
@@ -18,4 +18,7 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     for request in pod.slices:
         if request.percentage is not None and not 1 <= request.percentage <= 100:
             name, why = request.config.percentage_name, ABOVE if request.percentage else ZERO
-            yield wording.find_resource(DETAIL, request.container, name, percentage=request.percentage, why=why)
+            unknown = pod.unresolved(1, request.number or 1).removeprefix("but ")
+            advice = f"{request.config.memory_name} instead: {unknown}" if unknown else "1 to 100"
+            written = {"percentage": request.percentage, "why": why, "advice": advice}
+            yield wording.find_resource(DETAIL, request.container, name, **written)

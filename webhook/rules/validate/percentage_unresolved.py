@@ -5,10 +5,11 @@ Refuses:  a percentage that is still there
 Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: no node offers the percentage as a resource.
 """
 
-from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.devices.requests import MAX_STATUS_UNITS, DeviceRequest
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.reviewed_pod import NO_ROOM, PERCENTAGES
 
-DETAIL = "{who} requests {resource} {percentage}, {why}; write {memory} instead"
+DETAIL = "{who} requests {resource} {percentage}, {why}; write {advice}"
 NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
 
 
@@ -19,29 +20,28 @@ NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""
-    for request in pod.slices:
-        if request.percentage is not None and 1 <= request.percentage <= 100:
-            yield wording.find_resource(
-                DETAIL,
-                request.container,
-                request.config.percentage_name,
-                percentage=request.percentage,
-                why=_why(pod, context),
-                memory=request.config.memory_name,
-            )
+    found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]
+    return _unconverted(found, pod, context) if found else ()
 
 
-def _why(pod: ReviewedPod, context: Context) -> str:
-    if "percentage-to-memory" in context.effective.repairs_off:
-        return "but the policy switches off the repair percentage-to-memory, and no node offers a percentage"
-    if context.cluster.fleet is None:
-        return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
-    sizes = sorted({card.memory for card in pod.eligible.cards})
-    if not sizes:
-        return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
-    if len(sizes) > 1:
-        shown = wording.sizes(sizes, context.cluster.config)
-        return f"but the cards differ ({shown}) and the policy has percentage.mixedCards: deny"
-    if pod.lists_units:
-        return f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
-    return NOT_CONVERTED
+def _unconverted(found: list[tuple[DeviceRequest, int]], pod: ReviewedPod, context: Context) -> Findings:
+    fits = pod.status_takes({request: pod.memory_of(percentage) for request, percentage in found})
+    others = sum([request.memory or 0 for request in pod.slices if request.percentage is None])
+    for request, percentage in found:
+        config, advice = request.config, f"{request.config.memory_name} instead"
+        why = pod.unresolved(percentage, request.number or 1) or ("" if fits else NO_ROOM)
+        if not why and Role.NUMBER not in request.written and context.denies("count-missing"):
+            continue  # with the count that it demands, the percentage becomes memory
+        if why is NO_ROOM:
+            room = (MAX_STATUS_UNITS - others) // len(found)
+            most = ((room + 1) * 100 - 1) // pod.memory_of(100)
+            whole = pod.means_whole_card(100) and pod.takes_whole_card(request)
+            advice = f"{most} or less, or 100 for a whole card" if whole else f"{most} or less"
+        yield wording.find_resource(
+            DETAIL,
+            request.container,
+            config.percentage_name,
+            percentage=percentage,
+            why=why or NOT_CONVERTED,
+            advice=advice,
+        )

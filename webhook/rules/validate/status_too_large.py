@@ -14,9 +14,10 @@ from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, 
 
 DETAIL = (
     "{who} requests {resource} {memory}: the kubelet writes each unit into the pod's status, which then is too large for etcd, "
-    f"so the pod stays pending; request at most {MAX_STATUS_UNITS} in a pod, leave the memory out for a whole card, or ask an "
-    "administrator for a larger gpuMemoryFactor"
+    f"so the pod stays pending; request at most {MAX_STATUS_UNITS} in a pod,{{whole}} or ask an administrator for a larger "
+    "gpuMemoryFactor"
 )
+WHOLE = " leave the memory out for a whole card,"
 
 
 @Validation(
@@ -26,6 +27,8 @@ DETAIL = (
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""
-    if not pod.status_takes(sum([each.memory or 0 for each in pod.slices])):
+    if not pod.status_takes({}):
         largest = max(pod.slices, key=lambda request: request.memory or 0)
-        yield wording.find_resource(DETAIL, largest.container, largest.config.memory_name, memory=largest.memory)
+        whole = WHOLE if pod.takes_whole_card(largest) else ""
+        name = largest.config.memory_name
+        yield wording.find_resource(DETAIL, largest.container, name, memory=largest.memory, whole=whole)
