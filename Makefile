@@ -65,8 +65,8 @@ e2e: $(READY) ## test against a real API server: that of make parts, or of KUBEB
 
 KIND ?= mutate
 SECONDS ?= 600
-fuzz: $(READY) ## look for inputs that break an invariant of tests/fuzz; KIND is mutate, validate or manifests
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+fuzz: $(READY) ## look for inputs that break an invariant of tests/fuzz; KIND is mutate, validate, manifests or properties
+	@test $(KIND) = properties || $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	@$(BIN)/python -m tests.fuzz $(KIND) --seconds $(SECONDS)
 	@$(BIN)/python -m tests.ledger --record fuzz "nothing found in $(SECONDS) s" --beside $(KIND)
 

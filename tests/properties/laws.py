@@ -1,0 +1,374 @@
+"""The laws: each takes a random scenario, and raises an AssertionError if it breaks it.
+
+Where a rule's own words say that more may be refused, the law leaves that rule out, with the reason.
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+from tests.properties.scenarios import LEVELS, Scenario
+from webhook import names
+from webhook.devices.requests import requested_families
+from webhook.document_review import review_document
+from webhook.inputs.documents import Document
+from webhook.outcome import Outcome, Violation
+from webhook.pod.view import PodView
+from webhook.review.endpoints import mutate
+from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.server.admission import ENDPOINTS
+from webhook.wire import codec
+
+__all__ = ["LAWS"]
+
+Law = Callable[[Scenario, random.Random], None]
+EXCEPTION = {"namespace": "team-a", "names": ["*"], "until": "2026-12-31", "reason": "a test", "owner": "tests"}
+
+
+def refused(outcome: Outcome) -> dict[str, list[str]]:
+    """The rules that refuse, each with its messages."""
+    found: dict[str, list[str]] = {}
+    for violation in outcome.denials:
+        found.setdefault(violation.rule, []).append(violation.message)
+    return found
+
+
+def found(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """What is found, without where."""
+    return sorted((violation.rule, violation.level.value, violation.message) for violation in outcome.violations)
+
+
+def repaired(scenario: Scenario) -> Scenario:
+    """The scenario with the repaired pod."""
+    return scenario.but(pod=json.loads(json.dumps(mutate(scenario.request, scenario.snapshot).object)))
+
+
+# --- repairs --------------------------------------------------------------------------------------------------------
+
+
+def a_second_repair_changes_nothing(scenario: Scenario, _chance: random.Random) -> None:
+    once = repaired(scenario)
+    again = mutate(once.request, once.snapshot)
+    assert not again.operations, again.operations
+
+
+def a_repair_keeps_every_request(scenario: Scenario, _chance: random.Random) -> None:
+    """A container that requests a device still does; one that requests none gets none.
+
+    vGPU memory of 0 is a whole card for the scheduler, and a misspelt count may be one.
+    """
+    once = repaired(scenario)
+    roles = scenario.config.roles_for(scenario.pod["metadata"]["labels"])
+    dialects = scenario.policy.get("dialects")
+    for before, after in zip(PodView(scenario.pod).containers, PodView(once.pod).containers, strict=True):
+        had, has = requested_families(before, roles), requested_families(after, roles)
+        assert had <= has, f"{before.name}: {had} became {has}"
+        assert has <= had or dialects or names.VGPU_MEMORY in before.limits, f"{before.name}: {had} became {has}"
+
+
+CURED = {
+    "default-number": {"count-missing"},
+    "percentage-to-memory": {"percentage-unresolved"},
+    "limits-from-requests": {"limits-missing"},
+    "scheduler-name": {"foreign-scheduler"},
+    "toleration": {"toleration-missing"},
+}
+
+
+def what_is_repaired_is_not_refused(scenario: Scenario, _chance: random.Random) -> None:
+    """A repair cures what it is for, and makes nothing that is refused: with it switched off, the pod is refused, too.
+
+    A translation is left out where the nodes have no room for what the author asks for in the other names.
+    """
+    outcome = scenario.review()
+    for rule in outcome.mutations:
+        if len(scenario.pod["spec"]["containers"]) == 1:
+            assert CURED.get(rule, set()).isdisjoint(refused(outcome)), (rule, refused(outcome))
+        without = scenario.with_policy(repairs={rule: "off"}).review()
+        made = refused(outcome)
+        if rule == "translate-dialect":
+            alone = len(scenario.pod["spec"]["containers"]) == 1
+            made = {each: made[each] for each in made if alone and each == "percentage-unresolved"}
+        elif "translate-dialect" in outcome.mutations and "translate-dialect" not in without.mutations:
+            continue
+        if rule.startswith("default-"):
+            made.pop("outside-limits", None)  # the policy allows less than the device config gives
+        assert not without.allowed or not made, f"only with {rule}: {made}"
+
+
+# --- what is unrelated ----------------------------------------------------------------------------------------------
+
+
+def what_is_unrelated_changes_nothing(scenario: Scenario, chance: random.Random) -> None:
+    """A label, an annotation and sidecars that request nothing."""
+    pod = deepcopy(scenario.pod)
+    pod["metadata"]["labels"]["team"] = "a"
+    pod["metadata"]["annotations"]["example.com/note"] = "1"
+    limits = chance.choice(
+        [{}, {"cpu": "1"}, {names.VGPU_CORES: "0"}, {names.VGPU_MEMORY_PERCENTAGE: "0"}, {names.GPUSHARE_MEMORY: "0"}]
+    )
+    pod["spec"]["containers"].append(
+        {"name": "sidecar", "image": "a", "resources": {"limits": limits, "requests": limits}}
+    )
+    before, after = scenario.review(), scenario.but(pod=pod).review()
+    assert found(before) == found(after), (found(before), found(after))
+    assert set(before.mutations) - {"hide-devices"} == set(after.mutations) - {"hide-devices"}
+
+
+def no_order_counts(scenario: Scenario, chance: random.Random) -> None:
+    """Not that of nodes, nor of containers, but where the words of a rule say so: `fits-tightly`, and KAI's first container."""
+    before = scenario.review()
+    nodes = chance.sample(scenario.nodes, len(scenario.nodes)) if scenario.nodes else None
+    after = scenario.but(nodes=nodes).review()
+    ignored = {"fits-tightly", "memory-above-card"}  # which name a node
+    rules = sorted({(v.rule, v.level) for v in before.violations if v.rule != "fits-tightly"})
+    assert rules == sorted(
+        {(v.rule, v.level) for v in after.violations if v.rule not in ignored - {"memory-above-card"}}
+    )
+    assert before.object == after.object
+    if "gpu-fraction" not in scenario.pod["metadata"]["annotations"]:
+        pod = deepcopy(scenario.pod)
+        chance.shuffle(pod["spec"]["containers"])
+        after = scenario.but(pod=pod).review()
+        assert refused(before).keys() == refused(after).keys(), (refused(before), refused(after))
+
+
+# --- fleets ---------------------------------------------------------------------------------------------------------
+
+
+def one_more_node_refuses_nothing(scenario: Scenario, chance: random.Random) -> None:
+    """But `percentage.mixedCards: deny`; and kubelets that write units, of nodes that can get the pod."""
+    if not scenario.nodes or len(scenario.nodes) < 2:
+        return
+    fewer = scenario.but(nodes=scenario.nodes[:-1])
+    if not fewer.review().allowed or not _selects(fewer):
+        return
+    more = scenario.review()
+    left = refused(more)
+    if scenario.snapshot.policy.percentage.mixed_cards == "deny":
+        left.pop("percentage-unresolved", None)
+    if "status of a pod" in str(left) or "kubelet writes" in str(left):
+        alone = scenario.but(nodes=[_with_kubelet(scenario.nodes[-1], "v1.35.0")])
+        if alone.but(pod=repaired(fewer).pod).validate().allowed:
+            return
+    assert not left, left
+
+
+def _selects(scenario: Scenario) -> bool:
+    """Whether the selector of the pod leaves a node: otherwise it is judged by all, as its words say."""
+    wanted = scenario.pod["spec"].get("nodeSelector")
+    return not wanted or any(wanted.items() <= node["metadata"]["labels"].items() for node in scenario.nodes or ())
+
+
+def _with_kubelet(node: dict[str, Any], version: str) -> dict[str, Any]:
+    return {**node, "status": {**node["status"], "nodeInfo": {"kubeletVersion": version}}}
+
+
+def declared_nodes_refuse_nothing(scenario: Scenario, _chance: random.Random) -> None:
+    """Nodes of `fleet.declared` only make room, but for a percentage that they make ambiguous."""
+    fleet = {**scenario.policy.get("fleet", {}), "declared": []}
+    if scenario.nodes is None or not scenario.with_policy(fleet=fleet).review().allowed:
+        return
+    left = refused(scenario.review())
+    if scenario.snapshot.policy.percentage.mixed_cards == "deny":
+        left.pop("percentage-unresolved", None)
+    assert not left, left
+
+
+NODES_DECIDE = {  # what `fleet` rules say, and what needs the nodes beside them
+    "card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node", "unknown-resource",
+    "ascend-core-invalid", "family-mixed", "resource-not-offered",
+}  # fmt: skip
+
+
+def what_the_fleet_admits_some_node_admits(scenario: Scenario, _chance: random.Random) -> None:
+    """Of what the nodes decide."""
+    if not scenario.nodes or scenario.policy.get("fleet", {}).get("declared") or "zone" in str(scenario.pod["spec"]):
+        return
+    scenario = repaired(scenario)
+    if scenario.validate().allowed and scenario.snapshot.fleet is not None:
+        alone = [refused(scenario.but(nodes=[node]).validate()) for node in scenario.nodes]
+        assert any(NODES_DECIDE.isdisjoint(one) for one in alone), alone
+
+
+def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: random.Random) -> None:
+    """What one node alone admits, of the same repaired pod, is not refused because of the others.
+
+    But for what kubelets write, if another node can get the pod.
+    """
+    for number, node in enumerate(scenario.nodes or ()):
+        if not _selects(scenario.but(nodes=[node])):
+            continue
+        alone = scenario.but(nodes=[node])
+        if alone.policy.get("fleet", {}).get("declared") or not alone.review().allowed:
+            continue
+        pod = repaired(alone)
+        others = [one for at, one in enumerate(scenario.nodes or ()) if at != number]
+        able = [
+            one
+            for one in others
+            if _selects(pod.but(nodes=[one])) and pod.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
+        ]
+        if not able:
+            left = refused(scenario.but(pod=pod.pod).validate())
+            assert not left, left
+
+
+# --- policies -------------------------------------------------------------------------------------------------------
+
+
+def a_milder_level_refuses_no_more(scenario: Scenario, chance: random.Random) -> None:
+    before = scenario.review()
+    rule = chance.choice([*refused(before), *sorted(DEFAULT_LEVELS)])
+    order, given = chance.sample(LEVELS, 2), scenario.policy.get("rules", {})
+    milder, stricter = sorted(order, key=LEVELS.index)
+    some, more = (scenario.with_policy(rules={**given, rule: level}).review() for level in (milder, stricter))
+    assert some.allowed or not more.allowed, f"{rule}: {milder} refuses {refused(some)}"
+
+
+def an_exception_is_the_level_audit(scenario: Scenario, chance: random.Random) -> None:
+    """Both let one rule pass, and none that relies on it."""
+    rule = chance.choice(sorted(refused(scenario.review()) or DEFAULT_LEVELS))
+    given, rules = scenario.policy.get("exceptions", []), scenario.policy.get("rules", {})
+    audited = scenario.with_policy(rules={**rules, rule: "audit"}).review()
+    excepted = scenario.with_policy(exceptions=[*given, {**EXCEPTION, "rules": [rule]}]).review()
+    assert refused(audited) == refused(excepted), (rule, refused(audited), refused(excepted))
+
+
+def a_doubt_refuses_no_more(scenario: Scenario, chance: random.Random) -> None:
+    """Unknown nodes, and nodes that may come; but a percentage of cards that are not known, as the rule says."""
+    if scenario.nodes is None:
+        return
+    scenario = scenario.with_policy(memoryAboveCard="deny", fleet={})
+    autoscaled = scenario.with_policy(fleet={"autoscaled": True})
+    doubtful = scenario.but(nodes=None) if chance.random() < 0.5 else autoscaled
+    if scenario.review().allowed:
+        left = refused(doubtful.review())
+        if "translate-dialect" not in doubtful.review().mutations:
+            left.pop("percentage-unresolved", None)
+        assert not left, left
+
+
+# --- entries --------------------------------------------------------------------------------------------------------
+
+
+def every_entry_answers_alike(scenario: Scenario, _chance: random.Random) -> None:
+    """`review` of a manifest, mutate and validate, and the endpoints of the server on bytes."""
+    snapshot = scenario.with_policy(exceptions=[]).snapshot
+    sent = {**scenario.request._asdict()}
+    first = codec.decode(_body(scenario.pod))
+    repaired_pod = ENDPOINTS["/mutate"][1](first, snapshot)
+    judged = ENDPOINTS["/validate"][1](codec.decode(_body(repaired_pod.object)), snapshot)
+    manifest = {**scenario.pod, "metadata": {**scenario.pod["metadata"], "namespace": sent["namespace"]}}
+    reviewed = review_document(Document("pod.yaml", manifest), snapshot).outcome
+    assert found(reviewed) == found(judged)
+    assert reviewed.notices == repaired_pod.notices
+    assert reviewed.object["spec"] == repaired_pod.object["spec"]
+    assert reviewed.allowed == judged.allowed
+
+
+def _body(pod: Any) -> bytes:
+    sent = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "CREATE",
+        "namespace": "team-a",
+        "userInfo": {"username": "ann", "groups": []},
+        "object": pod,
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": sent}).encode()
+
+
+# --- advice ---------------------------------------------------------------------------------------------------------
+
+_NAME = r"([a-z0-9.-]+\.[a-z]+/[A-Za-z0-9._-]+)"
+_RESOURCE = re.compile(r"spec\.containers\[(\d+)\]\.resources\.limits\[(.+)\]")
+_AMOUNT = (
+    re.compile(r"; write (\d+) or (?:less|more)\b"),
+    re.compile(r"; write (\d+)(?:, |$| or a )"),
+    re.compile(r"; request at most (\d+)\b"),
+    re.compile(r"; request (\d+)(?: or fewer)?$"),
+    re.compile(r"; did you mean (\d+)\?"),
+    re.compile(r"; write (\d+) to \d+"),
+)
+_NAMED = (re.compile(rf"; write {_NAME} (\d+) or (?:less|more)"), re.compile(rf"; write {_NAME}: (\d+)"))
+
+
+def followed(pod: dict[str, Any], outcome: Outcome) -> tuple[dict[str, Any], set[tuple[str, str]]]:
+    """The pod with every piece of advice about an amount followed, the least one where several are about the same.
+
+    Returns:
+        The pod, and the findings that gave advice: (rule, path).
+    """
+    pod = deepcopy(pod)
+    containers = pod["spec"]["containers"]
+    advised: dict[tuple[int, str], int] = {}
+    told = set()
+    for violation in outcome.violations:
+        if violation.rule == "foreign-dialect":
+            continue  # its advice takes the place of other names
+        for at, resource, amount in _advice(violation, containers):
+            advised[at, resource] = min(amount, advised.get((at, resource), amount))
+            told.add((violation.rule, violation.path))
+    for (at, resource), amount in advised.items():
+        for part in ("limits", "requests"):
+            containers[at]["resources"][part][resource] = str(amount)
+    return pod, told
+
+
+def _advice(violation: Violation, containers: list[Any]) -> Iterator[tuple[int, str, int]]:
+    """The container, the resource and the amount that a finding says to write."""
+    place, message = _RESOURCE.fullmatch(violation.path), violation.message
+    if place is None:
+        served = [at for at, one in enumerate(containers) if names.VGPU_NUMBER in one["resources"]["limits"]]
+        if len(served) == 1 and (found := re.search(r"; request at most (\d+)$", message)):
+            yield served[0], names.VGPU_MEMORY, int(found[1])
+        return
+    at, resource = int(place[1]), place[2]
+    named = next((match for pattern in _NAMED if (match := pattern.search(message))), None)
+    if named is not None:
+        yield at, named[1], int(named[2])
+    elif match := next((match for pattern in _AMOUNT if (match := pattern.search(message))), None):
+        yield at, resource, int(match[1])
+
+
+def advice_works(scenario: Scenario, _chance: random.Random) -> None:
+    """Who writes the amounts that the findings say does not read the same finding again, nor another about these amounts.
+
+    Nothing else is judged while an amount cannot be read, so what comes after `quantity-invalid` is left out.
+    """
+    scenario = repaired(scenario)
+    before = scenario.validate()
+    pod, told = followed(scenario.pod, before)
+    if not told:
+        return
+    after = scenario.but(pod=pod).review()
+    said = {(each.rule, each.path): each.message for each in before.violations}
+    again = {(each.rule, each.path): each.message for each in after.violations}
+    assert told.isdisjoint(again), (said, again)
+    paths = {path for rule, path in told if rule != "quantity-invalid"}
+    new = {(each.rule, each.path): each.message for each in after.denials if (each.rule, each.path) not in said}
+    assert not {place for place in new if place[1] in paths}, (said, new)
+
+
+LAWS: dict[str, Law] = {
+    law.__name__: law
+    for law in (
+        a_second_repair_changes_nothing,
+        a_repair_keeps_every_request,
+        what_is_repaired_is_not_refused,
+        what_is_unrelated_changes_nothing,
+        no_order_counts,
+        one_more_node_refuses_nothing,
+        declared_nodes_refuse_nothing,
+        what_the_fleet_admits_some_node_admits,
+        a_node_that_cannot_get_the_pod_decides_nothing,
+        a_milder_level_refuses_no_more,
+        an_exception_is_the_level_audit,
+        a_doubt_refuses_no_more,
+        every_entry_answers_alike,
+    )
+}
