@@ -22,7 +22,8 @@ from webhook.wire.codec import creation
 
 TRANSLATING = dict.fromkeys(DIALECTS, "translate")
 CARD = 24_000  # MiB
-FLEET = {"declared": [{"name": "new", "cards": [{"type": "A100", "memory": CARD}]}]}  # so that a percentage can become memory
+# So that a percentage can become memory.
+FLEET = {"declared": [{"name": "new", "cards": [{"type": "A100", "memory": CARD}]}]}
 
 few = st.integers(1, 8)
 mebibytes = st.integers(0, 40_000)
@@ -67,7 +68,9 @@ foreign_pods = st.builds(
 
 def translated(raw: dict[str, Any], **nvidia: Any) -> dict[str, Any]:
     config = parse_device_config({"nvidia": nvidia}, "config")
-    snapshot = SnapshotInputs(config, parse_policy({"dialects": TRANSLATING, "fleet": FLEET}, "policy"), None).snapshot()
+    snapshot = SnapshotInputs(
+        config, parse_policy({"dialects": TRANSLATING, "fleet": FLEET}, "policy"), None
+    ).snapshot()
     context = snapshot.context_of(creation("u", "v1", "Pod", "default", raw))
     return dict(Repair(ReviewedPod(PodView(raw), context), [translate_dialect.propose]).draft.object)
 
