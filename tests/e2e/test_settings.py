@@ -20,6 +20,7 @@ KEYS = {POLICY: "policy.yaml", DEVICE_CONFIG: "device-config.yaml"}
     [
         (POLICY, "enforcemnt: warn", 403, "policy: enforcemnt: no such key; did you mean 'enforcement'?"),
         (POLICY, "enforcement: warn", 200, ""),
+        (POLICY, "# written by a template that failed", 403, "it is empty; write {} for the default policy"),
         (DEVICE_CONFIG, "nvidia: [", 200, "device-config: kube-system/volcano-vgpu-device-config: "),
     ],
 )
@@ -62,6 +63,10 @@ def test_others_are_not_sent(webhook: Program, api: Api, namespace: str):
     before = webhook.metric("requests_total")
     for path, document in (
         ("configmaps", config_map(namespace, "settings", {"policy.yaml": "enforcemnt: warn"})),
+        ("configmaps", config_map(namespace, "vgpu-webhook-policy", {"policy.yaml": "enforcemnt: warn"})),
+        ("configmaps", config_map(namespace, "grafana-vgpu-webhook-policy", {"README.md": "our policy"})),
+        ("configmaps", config_map(namespace, names.SCHEDULER_CONF_MAP, {names.SCHEDULER_CONF_KEY: "tiers: 1"})),
+        ("configmaps", config_map(namespace, names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: "nvidia: ["})),
         ("resourcequotas", quota({"requests.cpu": "4", "requests.example.org/fpga": "1"})),
     ):
         assert api.post(f"/api/v1/namespaces/{namespace}/{path}?dryRun=All", document).status == 201

@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.hostile_bodies import MARKS, Body, bodies, containers, pod, with_value
+from tests.hostile_bodies import MARKS, Body, bodies, containers, pod, review, with_value
 from tests.reviewing import snapshot
+from tests.settings.test_review import config_map
 from tests.timing import within
 from webhook import names
 from webhook.audit.writer import AuditLogWriter
@@ -101,22 +102,36 @@ def check_steps(body: bytes) -> None:
         within(limit, lambda: json.loads(body))
 
 
-def test_small_reviews_are_answered_while_a_large_one_runs(admission: Admission):
-    large = pod(*containers(1000, {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "50"}))
+LARGE = pod(*containers(1000, {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "50"}))
+POLICY = config_map("vgpu-webhook/vgpu-webhook-policy", "policy.yaml", "rules: {card-cuont: deny}")
+SETTING = review(POLICY, kind="ConfigMap").replace(b'"uid":"u"', b'"uid":"u","name":"vgpu-webhook-policy"')
+
+
+@pytest.mark.parametrize(("path", "slow"), [("/mutate", LARGE), ("/settings", SETTING)])
+def test_small_reviews_are_answered_while_a_large_one_or_a_setting_runs(admission: Admission, path: str, slow: bytes):
     small = pod(*containers(1, {names.VGPU_NUMBER: "1"}))
-    assert len(small) < DIRECT_BYTES < len(large)
+    assert len(small) < DIRECT_BYTES < len(LARGE)
     order: list[str] = []
 
-    async def noted(name: str, body: bytes) -> None:
-        status, _ = await post(admission, "/mutate", body)
+    async def noted(name: str, path: str, body: bytes) -> None:
+        status, _ = await post(admission, path, body)
         assert status == 200
         order.append(name)
 
     async def both() -> None:
-        await asyncio.gather(noted("large", large), *[noted("small", small) for _ in range(20)])
+        await asyncio.gather(noted("slow", path, slow), *[noted("small", "/mutate", small) for _ in range(20)])
 
     asyncio.run(both())
-    assert order == ["small"] * 20 + ["large"]
+    assert order == ["small"] * 20 + ["slow"]
+
+
+def test_no_pod_waits_for_settings(admission: Admission):
+    async def all_of_them() -> list[int]:
+        settings = [post(admission, "/settings", SETTING) for _ in range(MAX_WAITING + 2)]
+        responses = await asyncio.gather(*settings, post(admission, "/mutate", LARGE))
+        return [status for status, _ in responses]
+
+    assert asyncio.run(all_of_them()) == [200] * MAX_WAITING + [429] * 2 + [200]
 
 
 def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, metrics: Metrics, tmp_path: Any):

@@ -28,18 +28,33 @@ Endpoint = Callable[[Request, Snapshot], Outcome]
 Answer = Callable[[int, bytes], None]  # takes the HTTP status and the body of a response
 
 DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
-MAX_WAITING = 8  # large bodies that are reviewed or wait for it
+MAX_WAITING = 8  # large bodies that are reviewed or wait for it, and as many settings
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+SETTINGS_PATH: Final = "/settings"
 ENDPOINTS: Final[dict[str, tuple[str, Endpoint]]] = {
     "/mutate": ("mutate", mutate),
     "/validate": ("validate", validate),
-    "/settings": ("validate", review_setting),
+    SETTINGS_PATH: ("validate", review_setting),
 }
 PAGES: Final = ("/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
+
+
+class ReviewThread:
+    """A thread, which starts with its first review; settings have one of their own, so that no pod waits for them.
+
+    Attributes:
+        executor: runs the reviews.
+        waiting: the number of bodies that are reviewed or wait for it.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Take the name of the thread."""
+        self.executor = ThreadPoolExecutor(1, name)
+        self.waiting = 0
 
 
 class Answered(NamedTuple):
@@ -121,9 +136,8 @@ class Admission:
         self._audit_logs = audit_logs
         self._metrics = metrics
         self._verified_only = verified_only
-        self._thread = ThreadPoolExecutor(1, "large-reviews")  # starts with its first task
-        self._recording = Lock()  # the event loop's thread and the thread of large reviews both record decisions
-        self._waiting = 0
+        self._large, self._settings = ReviewThread("large-reviews"), ReviewThread("settings")
+        self._recording = Lock()  # all threads record decisions
         self._unrecorded: list[Answered] = []
         self._written = True  # no line waits for the reader of a log
 
@@ -197,7 +211,8 @@ class Admission:
 
     def close(self) -> None:
         """Close the audit logs, after the last review; lines that still wait are lost."""
-        self._thread.shutdown(cancel_futures=True)
+        for thread in (self._large, self._settings):
+            thread.executor.shutdown(cancel_futures=True)
         for audit_log in self._audit_logs:
             audit_log.close()
 
@@ -238,7 +253,7 @@ class Admission:
             raise TooLarge(f"the body has {length} bytes; {MAX_BODY} are the most that is read")
 
     def review(self, path: str, body: bytes, answer: Answer, *, client_verified: bool) -> None:
-        """Review a complete body: at once, or a large one in a thread, which does not block the event loop.
+        """Review a complete body: at once, or a large one and a setting in a thread, which does not block the event loop.
 
         The decision is recorded when the answer was sent: the API server does not wait for it.
 
@@ -248,7 +263,7 @@ class Admission:
             answer: called once, in the event loop.
             client_verified: the client's certificate was verified.
         """
-        if len(body) > DIRECT_BYTES:
+        if path == SETTINGS_PATH or len(body) > DIRECT_BYTES:
             self._review_in_thread(path, body, answer, client_verified)
             return
         status, response, decision = self._decide(path, body, client_verified)
@@ -261,18 +276,19 @@ class Admission:
             self.record()
 
     def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool) -> None:
-        if self._waiting >= MAX_WAITING:
+        thread = self._settings if path == SETTINGS_PATH else self._large
+        if thread.waiting >= MAX_WAITING:
             answer(*self.refuse(path, Busy("too many large reviews at the same time; try again")))
             return
-        self._waiting += 1
+        thread.waiting += 1
 
         def finish(future: asyncio.Future[tuple[int, bytes]]) -> None:
-            self._waiting -= 1
+            thread.waiting -= 1
             if not future.cancelled():
                 answer(*future.result())
 
         task = partial(self._answer_large, path, body, client_verified)
-        asyncio.get_running_loop().run_in_executor(self._thread, task).add_done_callback(finish)
+        asyncio.get_running_loop().run_in_executor(thread.executor, task).add_done_callback(finish)
 
     def _answer_large(self, path: str, body: bytes, client_verified: bool) -> tuple[int, bytes]:
         """Review a large body in the thread, and free it there, as that takes time, too.
