@@ -1,5 +1,6 @@
 """Totals of an occupancy, and the largest pods that fit now, compared with the engine."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,12 +72,24 @@ def test_a_report_is_limited_to_nodes_and_namespaces():
     assert node.cards[0].accounted.memory == 70000  # includes what pods of other namespaces hold
 
 
-def test_the_totals_of_a_node_limit_the_largest_pod():
+@pytest.mark.parametrize(
+    ("ids", "offers", "largest"),
+    [
+        ("GPU-0,NVIDIA,1000,0:GPU-1,NVIDIA,1000,0:", {"memory": "100000"}, [40000, 40000]),
+        ("GPU-0,NVIDIA,1000,0:", {"memory": "100000"}, [81920, 40000]),  # a pod without memory counts as none
+        ("GPU-0,NVIDIA,1000,0:", {"memory": "60000"}, [81920]),
+        ("GPU-0,NVIDIA,1000,0:GPU-1,NVIDIA,1000,0:", {"memory": "60000"}, []),
+        ("GPU-0,NVIDIA,1000,0:", {"number": "1"}, [81920]),
+        ("GPU-0,NVIDIA,1000,0:", {"number": "0"}, []),
+    ],
+)
+def test_the_totals_of_a_node_limit_the_largest_pod(ids, offers, largest):
     """Volcano also counts the requests of a pod that is bound without cards."""
-    node = node_json("n0", register([A100, A100]), offers={"volcano.sh/vgpu-memory": "100000"})
-    pod = assigned("p", "n0", "GPU-0,NVIDIA,1000,0:", limits={"volcano.sh/vgpu-memory": "60000"})
+    offered = {f"volcano.sh/vgpu-{name}": amount for name, amount in offers.items()}
+    node = node_json("n0", register([A100, A100]), offers={"volcano.sh/vgpu-memory": "200000"} | offered)
+    pod = assigned("p", "n0", ids, limits={"volcano.sh/vgpu-memory": "60000"})
     [totals] = report(occupied([node], [pod]), bind(CONFIG, Target())).totals
-    assert totals.largest[0].memory == 40000
+    assert [one.memory for one in totals.largest] == largest
 
 
 def test_the_largest_mig_instance():

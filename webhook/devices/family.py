@@ -16,7 +16,7 @@ from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import AI_CORES, UNUSED, DrawnCard, DrawnNode, DrawnPart, Usage, draw_node, drawn_name
 from webhook.devices.families import Role
 from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedCard, OccupiedNode
-from webhook.devices.model import Amounts, D, EqualDevices, Known, NodeState, Taken
+from webhook.devices.model import NOTHING, Amounts, D, EqualDevices, Known, NodeState, Taken
 from webhook.devices.nearest import Reducible
 from webhook.devices.nodes import Index, Node
 from webhook.devices.requests import DevicePod, PodAmounts
@@ -436,9 +436,13 @@ class DeviceFamily(ABC, Generic[Requested, D]):
             device=device,
         )
 
-    def within_totals(self, _idle: Mapping[str, int], _number: int, memory: int) -> int | None:
-        """The memory that a pod with so many devices can have by what is idle of the node's totals; None if it gets none."""
-        return memory
+    def idle_number(self, _node: OccupiedNode) -> int | None:
+        """How many devices the node's totals leave; None if they do not count them."""
+        return None
+
+    def within_totals(self, node: OccupiedNode, card: OccupiedCard) -> Amounts:
+        """What one more pod can get of a device in use, by what is idle of the node's totals, too."""
+        return NOTHING if self.idle_number(node) == 0 else card.free
 
     def remaining(self, part: FleetPart[D], nodes: Iterable[OccupiedNode]) -> FleetPart[D]:
         """What live pods leave of some nodes: devices in use, and what is idle of the node's totals."""

@@ -19,7 +19,7 @@ from webhook.devices.budget import SearchBudget
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
-from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, OccupiedNode, shown
+from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, OccupiedCard, OccupiedNode, shown
 from webhook.devices.model import MAX_DEVICES, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.nodes import Node
@@ -169,6 +169,15 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
     def free(self, _shape: AnyShape, device: Device) -> Amounts:
         """The card, if no pod has it, and its memory."""
         return Amounts(0 if device.used[0] else 1, _left(device))
+
+    def idle_number(self, node: OccupiedNode) -> int:
+        """Whole cards."""
+        return max(node.idle.get(NUMBER, 0), 0)
+
+    def within_totals(self, node: OccupiedNode, card: OccupiedCard) -> Amounts:
+        """A pod with memory counts as no card, and the other way round."""
+        memory = min(card.free.memory, max(node.idle.get(MEMORY, 0), 0))
+        return Amounts(card.free.slices if self.idle_number(node) else 0, memory)
 
 
 def unhealthy(node: Node, cards: int) -> set[int]:

@@ -201,7 +201,10 @@ def occupy_node(
         for pod in live:
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]
-        occupied.append(OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number))
+        found = OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number)
+        for card in found.cards if not shape.doubt else ():
+            card.free = family.within_totals(found, card)
+        occupied.append(found)
         findings += ledger.findings
     served = {family.id for family, _ in shapes}
     others = [family for family in families.values() if family.id not in served]

@@ -147,8 +147,8 @@ def _largest_on(node: OccupiedNode, number: int, family: AnyFamily) -> LargestPo
     if number > len(able):
         return None
     cores = min(cores for _, cores in able[:number])
-    memory = family.within_totals(node.idle, number, able[number - 1][0])
-    if memory is None:
+    idle, memory = family.idle_number(node), able[number - 1][0]
+    if idle is not None and number > idle and number > 1:
         return None
     return LargestPod(number, memory, cores, node.name) if memory or cores else None
 

@@ -326,11 +326,20 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
         return {_annotation(word): "".join(entries)}
 
     def free(self, shape: AnyShape, device: Device) -> Amounts:
-        """What is not accounted, if parts and memory are left."""
+        """What is not accounted, if parts, memory and cores are left; in a hard split the largest template that it holds."""
         parts, memory, cores = device.used
         most = self.capacity(shape, device)
         left = Amounts(most.slices - parts, most.memory - memory, most.cores - cores)
-        return left if left.slices > 0 and left.memory > 0 else NOTHING
+        chip = next((chip for chip in self.config.ascend.chips if chip.word == word_of(shape)), None)
+        if chip is not None and not is_shared(shape):
+            sizes = [size for size in (*chip.templates, chip.allocatable) if size <= left.memory]
+            left = left._replace(memory=max(sizes, default=0))
+        return left if left.slices > 0 and left.memory > 0 and not (cores and left.cores <= 0) else NOTHING
+
+    def idle_number(self, node: OccupiedNode) -> int | None:
+        """Those of the kind."""
+        found = [chip.number_name for chip in self.config.ascend.chips if chip.word == word_of(node.shape)]
+        return max(node.idle.get(found[0], 0), 0) if found else None
 
 
 def _annotation(word: str) -> str:

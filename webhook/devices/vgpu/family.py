@@ -10,8 +10,8 @@ from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import MIB, PERCENT
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
-from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedNode
-from webhook.devices.model import Amounts, NodeState, Taken
+from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedCard, OccupiedNode
+from webhook.devices.model import NOTHING, Amounts, NodeState, Taken
 from webhook.devices.nearest import Reducible
 from webhook.devices.nodes import Index, Node, numbers_of
 from webhook.devices.requests import DevicePod
@@ -30,6 +30,7 @@ from webhook.devices.vgpu.fleet import (
     owned,
 )
 from webhook.devices.vgpu.ledger import CardLedger, format_entries, free
+from webhook.devices.vgpu.slices import Need, takes
 from webhook.volcano.target import Target
 
 
@@ -201,12 +202,19 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
         """The largest slice."""
         return free(device)
 
-    def within_totals(self, idle: Mapping[str, int], number: int, memory: int) -> int | None:
-        """Slices and memory."""
-        vgpu = self.config.vgpu
-        if idle.get(vgpu.number_name, 0) < number:
-            return None
-        return min(memory, idle.get(vgpu.memory_name, 0) * vgpu.memory_factor)
+    def idle_number(self, node: OccupiedNode) -> int:
+        """The slices."""
+        return max(node.idle.get(self.config.vgpu.number_name, 0), 0)
+
+    def within_totals(self, node: OccupiedNode, card: OccupiedCard) -> Amounts:
+        """A pod without memory gets a whole card, and counts as no memory."""
+        state, vgpu = cast("Card", card.state), self.config.vgpu
+        memory, cores = (max(node.idle.get(name, 0), 0) for name in (vgpu.memory_name, vgpu.cores_name))
+        found, idle = super().within_totals(node, card), memory * vgpu.memory_factor
+        found = found._replace(cores=min(found.cores, cores))
+        if found.memory <= idle or takes(state, state.used, Need(1, None, 0)) is not None:
+            return found
+        return found._replace(memory=idle) if idle else NOTHING
 
     def remaining(self, part: FleetPart[Card], nodes: Iterable[OccupiedNode]) -> VgpuFleet:
         """Beside what is left of the nodes, the places of their cards."""

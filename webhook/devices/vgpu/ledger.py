@@ -266,4 +266,7 @@ def free(card: Card) -> Amounts:
     most = max(min(card.memory - taken, card.capacity), 0)
     if not most or takes(card, card.used, Need(1, most, 0)) is None:
         return NOTHING
-    return Amounts(card.split - slices, most * card.factor, CARD_CORES - cores)
+    left = (
+        CARD_CORES - cores if not slices else min(CARD_CORES - cores, CARD_CORES - 1)
+    )  # all of them need the card alone
+    return Amounts(card.split - slices, most * card.factor, left)

@@ -125,8 +125,8 @@ def _rooms(live: LiveCluster) -> Iterator[Headroom]:
 def _whole(family: AnyFamily, node: OccupiedNode) -> int:
     """How many whole devices one pod, or pods of one each, get of a node."""
     free = [card for card in node.cards if card.free != NOTHING and card.accounted == NOTHING]
-    fit = (number for number in range(len(free), 0, -1) if family.within_totals(node.idle, number, 1))
-    return next(fit, 0)
+    idle = family.idle_number(node)
+    return len(free) if idle is None else min(len(free), idle)
 
 
 def _node_changes(before: Snapshot, after: Snapshot) -> Iterator[NodeChange]:
