@@ -5,7 +5,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from certs import pki
 from certs.pki import Pair, replace
 from tests.server.conftest import Start
 from tests.server.live import QUICK
@@ -74,6 +75,27 @@ def encrypted(authority: Authority) -> None:
     )
 
 
+def valid_from(days: int) -> Callable[[Authority], object]:
+    """Put a pair in place that is valid for a week, from so many days from now on."""
+    begin = datetime.now(UTC) + timedelta(days=days)
+
+    def put(authority: Authority) -> None:
+        leaf = pki.make_leaf(authority.ca, ["localhost"], begin, days=7)
+        pki.write(authority.directory, leaf, authority.ca.certificate)
+
+    return put
+
+
+class Clock:
+    """The time in some days."""
+
+    def __init__(self, days: int) -> None:
+        self._ahead = timedelta(days=days)
+
+    def now(self, zone: tzinfo) -> datetime:
+        return datetime.now(zone) + self._ahead
+
+
 GARBAGE = b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"
 DAMAGES: dict[str, Callable[[Authority], object]] = {
     "of another certificate": lambda authority: replace(authority.key, authority.leaf().key, 0o600),
@@ -82,6 +104,8 @@ DAMAGES: dict[str, Callable[[Authority], object]] = {
     "empty": lambda authority: authority.certificate.write_bytes(b""),
     "half written": half_written,
     "encrypted": encrypted,
+    "expired": valid_from(days=-8),
+    "not valid yet": valid_from(days=1),
     "a directory": lambda authority: (authority.key.unlink(), authority.key.mkdir()),
 }
 
@@ -127,6 +151,21 @@ def test_a_lasting_problem_is_logged_once(reloading: Program, authority: Authori
     until(lambda: "last good" in reloading.readyz())
     time.sleep(0.2)
     assert reloading.log().count("ERROR") == logged + 1
+
+
+def test_a_pair_is_used_as_soon_as_it_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nor does a pair that is not valid keep out another one."""
+    authority = Authority(tmp_path)
+    pair = (authority.certificate, authority.key)
+    tls = ServingTls(*pair)
+    watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+    valid_from(days=1)(authority)
+    assert (watched.reload(), watched.reload()) == (False, None)
+    monkeypatch.setattr("webhook.server.tls.datetime", Clock(days=2))
+    assert watched.reload()
+    valid_from(days=-8)(authority)
+    monkeypatch.setattr("webhook.server.tls.datetime", Clock(days=20))
+    assert watched.reload()
 
 
 @pytest.mark.parametrize("left", range(3))

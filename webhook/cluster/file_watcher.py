@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class ReadAgain(ConfigError):
-    """A file may be incomplete, so it is read once more before it is used."""
+    """A file may be incomplete, or not valid yet, so it is read again before it is used."""
 
 
 @dataclass(slots=True)

@@ -9,23 +9,30 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from webhook.cluster.file_watcher import ReadAgain
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
 
 
 class ServingPair(NamedTuple):
-    """A certificate chain and its key, as PEM, and when the leaf expires."""
+    """A certificate chain and its key, as PEM, and when the leaf begins and stops being valid."""
 
     certificate: bytes
     key: bytes
+    begins: datetime
     expires: datetime
+
+    @property
+    def valid(self) -> bool:
+        """Whether clients accept it now."""
+        return self.begins <= datetime.now(UTC) < self.expires
 
 
 class _Context(ssl.SSLContext):
@@ -87,9 +94,14 @@ class ServingTls:
         """Read the files again, and serve their certificate to new connections.
 
         Raises:
-            ConfigError: as in the constructor; the last good pair stays in use.
+            ConfigError: as in the constructor, or it is not valid now; the last good pair stays in use.
         """
         pair = self._read_pair()
+        if self._pair.valid and not pair.valid:
+            raise ReadAgain(
+                f"{self.certificate_path}: valid from {pair.begins:%Y-%m-%d %H:%M} to {pair.expires:%Y-%m-%d %H:%M} UTC, which "
+                "is not now; put a valid certificate and its key there"
+            )
         self._current = self._context(pair, self.client_ca)
         self._pair = pair
 
@@ -110,7 +122,7 @@ class ServingTls:
             leaf = x509.load_pem_x509_certificate(certificate)
         except ValueError as error:
             raise ConfigError(f"{self.certificate_path}: no PEM certificate; give the chain, leaf first") from error
-        return ServingPair(certificate, key, leaf.not_valid_after_utc)
+        return ServingPair(certificate, key, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
     def _context(self, pair: ServingPair, client_ca: bytes | None) -> _Context:
         context = _Context(ssl.PROTOCOL_TLS_SERVER)
