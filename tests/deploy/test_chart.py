@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
 from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, parsed, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
@@ -18,6 +19,7 @@ from tests.docs.markdown import Block, blocks
 from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
+from webhook.pod import quantity
 from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import default_device_config
@@ -158,11 +160,14 @@ def test_values_yaml_shows_every_value_of_the_schema():
         {"policy": ["enforcement: warn"]},
         {"image": {"digest": "latest"}},
         {"commonLabels": {"team": 1}},
+        {"commonLabels": {"app.kubernetes.io/part-of": "platform"}},
+        {"podLabels": {"app.kubernetes.io/name": "other"}},
         {"port": 443},
         {"timeoutSeconds": 31},
         {"logFormat": "yaml"},
         {"extraArgs": ["serve"]},
         {"extraEnv": [{"value": "a"}]},
+        {"extraEnv": [{"name": "VGPU_WEBHOOK_STORE", "value": "a"}]},
         {"podSecurityContext": {"runAsUser": 0}},
         {"affinity": {"nodeSelectorTerms": []}},
         {"topologySpreadConstraints": [{"topologyKey": "rack"}]},
@@ -538,6 +543,33 @@ def test_on_the_network_of_the_host_one_replica_ends_before_the_next_takes_its_p
     assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
     pods = all_pods(objects(EVERYTHING | {"console": {}, "hostNetwork": True}))
     assert ["hostNetwork" in each for each in pods].count(True) == 1
+
+
+@each_case(
+    ("values", "message"),
+    [
+        ({"port": 8444, "store": {"enabled": True}}, "port 8444 is that of another container"),
+        ({"port": 8480, "console": {"enabled": True}}, "port 8480 is that of another container"),
+        ({"extraArgs": ["--audit-max-bytes=0"], "console": {"enabled": True}}, "evicts a replica"),
+        ({"extraArgs": ["--audit-max-bytes=1.5Gi"], "store": {"enabled": True}}, "evicts a replica"),
+    ],
+)
+def test_values_with_which_a_replica_could_not_run_are_refused(values: Json, message: str):
+    with pytest.raises(helm.HelmRenderError, match=message):
+        objects(values)
+    for part in ({"console": {}, "store": {}}, {"port": 8443, "extraArgs": []}):
+        assert objects(values | part)
+
+
+@each_case(("size", "volume"), [("256Mi", "1Gi"), ("1Gi", "4Gi"), ("40000", "160000"), ("5M", "20M")])
+@each_case("values", [{"console": {"enabled": True}}, {"store": {"enabled": True}}])
+def test_the_volume_has_room_for_two_full_logs_twice(values: Json, size: str, volume: str):
+    (found,) = [
+        each["emptyDir"]["sizeLimit"]
+        for each in webhook(objects(values | {"extraArgs": [f"--audit-max-bytes={size}"]}))["volumes"]
+        if each["name"] == "audit"
+    ]
+    assert quantity.parse(found) == quantity.parse(volume) == 4 * quantity.parse(size)
 
 
 def test_a_console_is_refused_on_the_network_of_the_host():

@@ -63,6 +63,21 @@ env:
 {{- end }}
 {{- end }}
 
+{{/* The size of the volume for the audit log and the file before it: twice what these may have. */}}
+{{- define "vgpu-webhook.audit-volume" -}}
+{{- $size := "1Gi" }}
+{{- range .Values.extraArgs }}
+{{- if hasPrefix "--audit-max-bytes=" . }}
+{{- $most := trimPrefix "--audit-max-bytes=" . }}
+{{- if not (regexMatch "^[1-9][0-9]{0,14}[A-Za-z]{0,2}$" $most) }}
+{{- fail (printf "extraArgs has %s, but the kubelet evicts a replica whose volume is full: give a whole number, such as --audit-max-bytes=1Gi" .) }}
+{{- end }}
+{{- $size = printf "%d%s" (mul 4 (regexFind "^[0-9]+" $most)) (regexFind "[A-Za-z]*$" $most) }}
+{{- end }}
+{{- end }}
+{{- $size }}
+{{- end }}
+
 {{/* Where `serve` and `console` read the cluster's settings. */}}
 {{- define "vgpu-webhook.settings" -}}
 - --cluster
