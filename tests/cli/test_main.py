@@ -15,6 +15,8 @@ import click
 import pytest
 
 from tests.cli.conftest import python, shell
+from tests.server.program import COMMAND as COMMAND_FILE
+from tests.server.program import until
 from webhook.cli.completion import kubectl_complete
 from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, MODULES, program
 from webhook.cli.program import ExitCode
@@ -195,6 +197,21 @@ def test_a_short_option_means_one_thing():
     assert meanings.get("-n", set()) <= {"--namespace"}
     own = {c.name for c in commands(program) for o in c.params if "--webhook-namespace" in o.opts and "-n" in o.opts}
     assert own == set(), "-n names the namespace of pods"
+
+
+def test_sigterm_ends_the_first_process_of_a_container():
+    """The kernel ignores it there unless there is a handler, and gunicorn installs one only when it has started."""
+    namespace = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system makes no PID namespaces")
+    container = subprocess.Popen([*namespace, COMMAND_FILE, "decisions", "-"], stdin=subprocess.PIPE)
+    children = Path(f"/proc/{container.pid}/task/{container.pid}/children")
+    first = int(until(children.read_text))
+    handled = r"SigCgt:\t\w*[4-7c-f]\w{3}\n"  # bit 14: SIGTERM
+    until(lambda: re.search(handled, Path(f"/proc/{first}/status").read_text()))
+    os.kill(first, signal.SIGTERM)
+    assert container.wait() == ExitCode.TERMINATED
+    container.stdin.close()
 
 
 @pytest.mark.parametrize(

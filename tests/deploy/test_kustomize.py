@@ -31,7 +31,8 @@ def test_every_named_file_exists_and_every_file_is_named():
     assert [path for path in named if not path.exists()] == []
     files = {path for path in FILES if path.name != "kustomization.yaml"}
     for_api_servers = set((DEPLOY / "components").glob("*/api-server/*"))
-    assert files - named == {DEPLOY / name for name in ("Dockerfile", "build-requirements.txt", "requirements.txt")} | for_api_servers
+    for_the_image = {DEPLOY / name for name in ("Dockerfile", "build-requirements.txt", "requirements.txt")}
+    assert files - named == for_the_image | for_api_servers
     assert {directory for directory in KUSTOMIZATIONS if directory not in named} == set()
 
 

@@ -6,6 +6,7 @@ an ExitCode, or None for OK; it raises WebhookError or click.UsageError. Only th
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,8 @@ def main(argv: Sequence[str] | None = None, name: str = "") -> int:
     Returns:
         The exit code.
     """
+    if os.getpid() == 1:  # as in a container, where the kernel ignores SIGTERM until there is a handler
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     _prepare_streams()
     name = name or _called_as()
     try:

@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     WARNED = 3  # warnings only, under --warnings-as-errors
     NEVER = 4  # of `why`: it never fits
     INTERRUPTED = 130  # as a shell reports SIGINT
+    TERMINATED = 143  # as a shell reports SIGTERM
     BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 
 
