@@ -16,6 +16,7 @@ from webhook.pod import quantity
 from webhook.results import CheckResult, warning
 from webhook.rules.context import KnownCluster
 from webhook.rules.unjudged import meant_by
+from webhook.rules.wording import unit_of
 from webhook.volcano.queues import ROOT, read_queue
 from webhook.volcano.quotas import PREFIX
 
@@ -157,7 +158,7 @@ def _memory(amounts: Mapping[str, Any], prefix: str, cluster: KnownCluster) -> I
     cards = [device for shape in fleet.vgpu.shapes for device, _ in shape.kinds] if fleet is not None else []
     smallest = min([card.capacity for card in cards], default=0)
     if 0 < limit * _SMALL < smallest:
-        unit = wording.unit(cluster.config)
+        unit = unit_of(vgpu.memory_factor)
         yield warning(
             f"{key} is {wording.memory(limit, cluster.config)} for all pods together, less than one needs: the smallest "
             f"card has {smallest}",

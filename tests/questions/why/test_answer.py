@@ -574,6 +574,19 @@ def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
     assert "bound-without-cards" in {one.rule for one in found.findings}
 
 
+def test_the_only_reason_of_all_nodes_is_the_answer():
+    assert why(pod(number=1, spec={"nodeSelector": {"gpu": "h100"}}), [gpu_node("gpu-a")]).summary == (
+        "no node with cards has the labels that the pod's nodeSelector demands"
+    )
+
+
+def test_a_card_has_as_many_slices_as_it_is_cut_into():
+    """More are taken where the administrator has lowered the number."""
+    held = [pod(f"p{at}", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,1000,0:", number=1, memory=1000) for at in range(3)]
+    (reason,) = why(pod(number=1, memory=1000), [gpu_node("gpu-a", cards=1, split=2)], held).reasons
+    assert "all 2 slices are taken" in reason.message
+
+
 @pytest.mark.parametrize(
     "phase, found", [("Failed", ["assignment-left-behind"]), ("Running", ["assignment-not-taken"]), ("Pending", [])]
 )

@@ -176,7 +176,7 @@ def _tally(stuck: Stuck, wanted: int) -> str:
 
 def card_refusal(reason: Reason, card: Card, used: Used, need: Need, unit: tuple[int, str]) -> str:
     """Why a card refuses a slice; `unit` is the factor and the name of the unit in which memory is written."""
-    (slices, memory, cores), (factor, name) = used, unit
+    (_, memory, cores), (factor, name) = used, unit
     wanted = f"{need.of(card) * factor} {name}"
     match reason:
         case Reason.TYPE | Reason.UUID:
@@ -184,7 +184,7 @@ def card_refusal(reason: Reason, card: Card, used: Used, need: Need, unit: tuple
         case Reason.RESERVED:
             return f"a pod that matches a rule of {EXCLUSIVE_RULES} as this one does has a slice of it"
         case Reason.SPLIT:
-            return f"all {slices} slices are taken" if slices else "cut into 0 slices"
+            return f"all {card.split} slices are taken" if card.split else "cut into 0 slices"
         case Reason.MEMORY:
             return f"{wanted} needed, {(card.memory - memory) * factor} free"
         case Reason.CORES:

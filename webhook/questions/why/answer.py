@@ -306,8 +306,11 @@ def _summary(
             return "it fits an empty node, but no node takes it now"
         case WaitVerdict.NEVER:
             nowhere = (one.pod.describe(never) for one in answers for never in one.pod.never)
-            found = (sentence for sentences in nowhere for _, sentence in sentences)
-            return next(found, "no node of this fleet can take it, even when it is empty")
+            found = [sentence for sentences in nowhere for _, sentence in sentences]
+            refusals = {reason.message for one in answers for reason in one.reasons}
+            if found or len(refusals) != 1:
+                return next(iter(found), "no node of this fleet can take it, even when it is empty")
+            return refusals.pop()
         case _:
             return "whether it fits now could not be decided"
 

@@ -96,7 +96,7 @@ def node_resources(setup: Setup) -> Results:
         result = broken if known_devices else warning  # a plugin that was removed leaves the names of its resources
         yield result(
             f"{listed(nodes)}: {doubt}; no pod gets its devices while that is so",
-            "if it stays 0, look at the log of the device plugin, and at device-list-size",
+            "if it stays 0, restart the device plugin there, look at its log, and at device-list-size",
         )
     if not found:
         return "no node registers vGPU cards"
