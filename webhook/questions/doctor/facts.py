@@ -174,6 +174,8 @@ def kept(kind: ObjectKind, raw: Object) -> Object:
         }
     if kind is ObjectKind.CONFIG_MAP:
         metadata = {"name": name_of(raw), "namespace": namespace_of(raw)}
+        writes = [{"time": text(write, "time")} for write in objs(raw, "metadata", "managedFields")]
+        metadata |= {"creationTimestamp": text(raw, "metadata", "creationTimestamp"), "managedFields": writes}
         return {"metadata": metadata, "data": {key: text(raw, "data", key) for key in obj(raw, "data")}}
     if kind is ObjectKind.POD_GROUP:
         metadata = obj(raw, "metadata")

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.errors import WebhookError
-from webhook.lenient import at, objs, text, texts
+from webhook.lenient import at, obj, objs, text, texts
 from webhook.questions.doctor.check import Ended, known, need
+from webhook.questions.doctor.checks.configurations import HIDING
 from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread, namespace_of, place_of
-from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, own_configurations, service
+from webhook.questions.doctor.setup import CONFIGURATIONS, SUFFIX, Setup, entries, own_configurations, service
 from webhook.questions.doctor.volcano import workload_of
 from webhook.results import Results, listed, warning
 from webhook.review.endpoints import mutate
@@ -101,20 +102,49 @@ def undone_repairs(setup: Setup) -> Results:
     if not since:
         need(setup.facts.gap(ObjectKind.MUTATING))
         raise Ended(warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations"))
+    since.append(_policy_changed(setup.facts))
     snapshot = SnapshotInputs(setup.config, setup.policy, None).snapshot()
+    sending = list(entries(setup.facts, ObjectKind.MUTATING).items())
     undone: dict[str, list[str]] = {}
     for pod in pods[:MAX_PODS]:
+        sent = {name.startswith(HIDING) for name, entry in sending if _sends(entry, namespace_of(pod))}
         if text(pod, "metadata", "creationTimestamp") > max(since):
-            for repair in _missing_repairs(pod, snapshot):
-                undone.setdefault(repair, []).append(place_of(pod))
+            for repair in _missing_repairs(pod, snapshot) if False in sent else ():
+                if True in sent or f"{repair}." != HIDING:
+                    undone.setdefault(repair, []).append(place_of(pod))
     suspects = listed(_others(setup.facts)) or "a controller, or a webhook that is gone"
     for repair, places in undone.items():
         yield warning(
             f"{listed(places)}: created since this webhook repairs pods, but without the repair {repair}: another webhook "
             f"undoes it ({suspects})",
-            "let that webhook leave out pods with devices; if the policy was changed since, create the pods again",
+            "if the policy was changed since, create the pods again; else let that webhook leave out pods with devices",
         )
-    return "every pending pod has the repairs that this webhook makes"
+    by_label = any(_selects_by_label(entry) for _, entry in sending)
+    aside = "; pods of namespaces that an entry selects by other labels are not examined" if by_label else ""
+    return f"every pending pod has the repairs that this webhook makes{aside}"
+
+
+def _policy_changed(facts: Facts) -> str:
+    """When the policy was last written, in RFC 3339, as far as its ConfigMap has that; else empty."""
+    found = facts.find(ObjectKind.CONFIG_MAP, service(facts)[0], names.POLICY_MAP)
+    metadata = {} if found is None or isinstance(found, Unread) else obj(found, "metadata")
+    writes = [text(write, "time") for write in objs(metadata, "managedFields")]
+    return max(*writes, text(metadata, "creationTimestamp"), "")
+
+
+def _selects_by_label(entry: Object) -> bool:
+    """Whether an entry selects pods by more than the names of their namespaces."""
+    selector = obj(entry, "namespaceSelector")
+    keys = {*obj(selector, "matchLabels"), *(text(one, "key") for one in objs(selector, "matchExpressions"))}
+    return bool(keys - {names.NAMESPACE_NAME} or any(obj(entry, "objectSelector").values()))
+
+
+def _sends(entry: Object, namespace: str) -> bool:
+    """Whether an entry sends new pods of a namespace here; False if that is not known."""
+    selector = obj(entry, "namespaceSelector")
+    named = [(text(one, "operator"), texts(one, "values")) for one in objs(selector, "matchExpressions")]
+    named += [("In", [value]) for value in obj(selector, "matchLabels").values()]
+    return not _selects_by_label(entry) and all((namespace in values) == (how == "In") for how, values in named)
 
 
 def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
