@@ -47,6 +47,14 @@ def _mistakes() -> Iterator[tuple[str, str]]:
     yield "globs that are numbers", f"namespaces: [{{match: [{'1,' * (MAX_TEXT // 2 - 20)}]}}]"
     yield "users that are numbers", f"trustedUsers: [{'1,' * (MAX_TEXT // 2 - 20)}]"
     yield "a long name of a rule", f"rules: {{{'card-count' * 99}: deny}}"
+    long = "a[*]." * (MAX_TEXT // 5 - 30)
+    yield "a long path", f"workloadKinds: [{{group: a, version: v1, kind: A, templates: ['{long}']}}]"
+    for key in ("schedulerName", "helpURL", "target.volcano", "dialects", "toleration.key", "fleet.declared"):
+        section, _, name = key.partition(".")
+        yield f"a long text as {key}", f"{section}: {{{name}: '{long}'}}" if name else f"{section}: '{long}'"
+    yield "a long release", f"target: {{volcano: '1.0.0-{long}'}}"
+    yield "names of schedulers", f"schedulerNames: [{_listed('scheduler{}')}]"
+    yield "a long dialect", f"dialects: {{'{long[:900]}': off}}"
     yield "a long glob", f"namespaces: [{{match: ['{'a*' * (MAX_TEXT // 2 - 30)}']}}]"
 
 

@@ -21,6 +21,7 @@ PLACES = {
     SCHEDULER: "volcano-system/volcano-scheduler-configmap",
 }
 MOST_INSTRUCTIONS = 300 * max(MAX_TEXT, MAX_ALIASED)  # of bytecode: some for each character or value
+MOST_CHARACTERS = 20_000  # of all findings
 MOST_MEMORY = 64 << 20
 TEXTS = list(texts())
 
@@ -29,7 +30,8 @@ TEXTS = list(texts())
 def test_the_work_for_a_text_is_bounded(setting: DocumentSetting[Any], text: str):
     written(config_map(PLACES[setting], setting.key, "{}"))  # loads what the first review loads
     with Counter() as counter:
-        written(config_map(PLACES[setting], setting.key, text))
+        outcome = written(config_map(PLACES[setting], setting.key, text))
+    assert sum([len(violation.message) for violation in outcome.violations]) < MOST_CHARACTERS
     assert counter.count < MOST_INSTRUCTIONS
 
 

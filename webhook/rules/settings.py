@@ -75,7 +75,9 @@ class PolicySection(BaseModel):
 def _at_least(oldest: Version) -> AfterValidator:
     def check(text: str) -> str:
         if parse_version(text) < oldest:
-            raise ValueError(f"{text} is not supported; the oldest supported version is {format_version(oldest)}")
+            raise ValueError(
+                f"{shorten(text, MAX_SHOWN)} is not supported; the oldest supported version is {format_version(oldest)}"
+            )
         return text
 
     return AfterValidator(check)
@@ -104,7 +106,7 @@ Positive = Annotated[int, Field(strict=True, ge=1, le=MAX_QUANTITY)]  # `true` i
 
 def _known_dialect(dialect: str) -> str:
     if dialect not in DIALECTS:
-        raise ValueError(f"{dialect!r} is no dialect; write {', '.join(DIALECTS)}")
+        raise ValueError(f"{shorten(dialect, MAX_SHOWN)!r} is no dialect; write {', '.join(DIALECTS)}")
     return dialect
 
 
@@ -242,11 +244,13 @@ _CEL_WORDS = frozenset({"true", "false", "null", "in"})  # no expression can nam
 def _template_path(text: str) -> str:
     if len(text) > MAX_PATH or not _PATH.fullmatch(text) or not _CEL_WORDS.isdisjoint(text.split(".")):
         raise ValueError(
-            f"{text!r} is no path of a pod template; write spec and the field names below it with dots between them, [*] after "
-            "the name of a list, and * for the values of a map: spec.workerGroupSpecs[*].template"
+            f"{shorten(text, MAX_SHOWN)!r} is no path of a pod template; write spec and the field names below it with dots "
+            "between them, [*] after the name of a list, and * for the values of a map: spec.workerGroupSpecs[*].template"
         )
     if text.count("*") > MAX_LISTS:
-        raise ValueError(f"{text!r} leads through more than {MAX_LISTS} lists and maps; name a shorter path")
+        raise ValueError(
+            f"{shorten(text, MAX_SHOWN)!r} leads through more than {MAX_LISTS} lists and maps; name a shorter path"
+        )
     return text
 
 
@@ -416,7 +420,8 @@ class Settings(PolicySection):
     def _scheduler_is_allowed(self) -> Self:
         if self.scheduler_name not in self.scheduler_names:
             raise ValueError(
-                f"schedulerName {self.scheduler_name!r} is not among schedulerNames {self.scheduler_names}: every repaired "
+                f"schedulerName {shorten(self.scheduler_name, MAX_SHOWN)!r} is not among schedulerNames "
+                f"{shorten(str(self.scheduler_names), MAX_SHOWN)}: every repaired "
                 "pod would be refused; list it there too"
             )
         return self

@@ -25,6 +25,7 @@ from webhook.rules.context import KnownCluster
 from webhook.rules.validate import quota_memory
 from webhook.settings.table import DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACES, POLICY, SCHEDULER, DocumentSetting
 from webhook.snapshot import Snapshot
+from webhook.texts import shorten
 from webhook.volcano import scheduler_checks
 from webhook.volcano.scheduler import DEVICESHARE
 from webhook.wire.models import Request
@@ -40,6 +41,7 @@ DOUBTFUL_QUEUE = "queue-limits"
 
 MAX_TEXT = 64 << 10  # characters of a setting; the review of a longer one would take seconds, and anyone can request it
 MAX_LINE = 230  # of a finding with its remedy in one; a longer one has two lines, as the API server cuts warnings
+MAX_SENTENCE = 1000  # characters of a line: the texts in it may be long
 _CONFIG_MAP = "", "ConfigMap"
 _QUEUE = names.QUEUE_API.partition("/")[0], "Queue"
 _QUOTA = "", "ResourceQuota"
@@ -193,8 +195,8 @@ def _lines(check: str, path: str, result: CheckResult) -> Found:
     if result.status in (Status.OK, Status.UNCHECKED):
         return
     together = f"{result.message}; {result.remedy}"
-    texts = [together] if len(together) <= MAX_LINE else [result.message, f"do: {result.remedy}"]
-    yield from [Violation(check, Level.WARN, path, sentence) for sentence in texts]
+    both = [together] if len(together) <= MAX_LINE else [result.message, f"do: {result.remedy}"]
+    yield from [Violation(check, Level.WARN, path, shorten(sentence, MAX_SENTENCE)) for sentence in both]
 
 
 # The setting, what stands in the place of a rule's id, the review, and what checks a longer text.

@@ -10,6 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from webhook.texts import shorten
 from webhook.volcano.scheduler import POLICIES, SchedulerConf
 
 Version = tuple[int, int, int]
@@ -18,6 +19,7 @@ OLDEST_VOLCANO: Version = (1, 13, 0)
 OLDEST_DEVICE_PLUGIN: Version = (1, 11, 0)
 OLDEST_KUBERNETES: Version = (1, 30, 0)  # the first with stable match conditions
 
+_SHOWN = 60  # characters of a text in a message
 _NUMBER = r"0|[1-9]\d{0,3}"
 _VERSION = re.compile(rf"v?({_NUMBER})\.({_NUMBER})(?:\.({_NUMBER}))?(?:[-+].*)?")
 
@@ -30,7 +32,7 @@ def parse_version(text: str) -> Version:
     """
     match = _VERSION.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not a version; write it like 1.15.1")
+        raise ValueError(f"{shorten(text, _SHOWN)!r} is not a version; write it like 1.15.1")
     major, minor, patch = match.groups()
     return int(major), int(minor), int(patch or 0)
 
