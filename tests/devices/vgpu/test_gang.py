@@ -12,6 +12,7 @@ from tests.devices.vgpu.test_placement import after, greedy
 from tests.examples import examples
 from tests.strategies import mig_cards
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
+from webhook.devices.config import Geometry, Instance
 from webhook.devices.model import NodeState
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import NodeShape
@@ -218,6 +219,20 @@ def test_spread_gives_each_pod_cards_of_its_own():
     kinds = [([T4] * 8, 1)]
     assert verdict_of([role([Need(2, 1, 0)], 5)], 5, kinds) == Starts()
     assert isinstance(verdict_of([role([Need(2, 1, 0)], 5, spread=True)], 5, kinds), NeverStarts)
+
+
+@pytest.mark.parametrize(
+    "memories, cores, verdict",
+    [
+        ((1, 2), 0, Starts()),  # either takes the only instance: what both do there is not known
+        ((13, 14), 60, NeverStarts(None, None)),  # neither does, and either takes the only card of the other node
+    ],
+)
+def test_roles_are_searched_where_nodes_with_mig_take_one_of_them_at_most(memories, cores, verdict):
+    mig = Card("NVIDIA-A", 12, 4, geometries=(Geometry("one", (Instance("one", 12, 1),)),))
+    roles = [role([Need(1, memory, cores)], 1) for memory in memories]
+    kinds = [([mig], 1), *([([T4], 1)] if memories[0] > 12 else [])]
+    assert verdict_of(roles, 2, kinds) == verdict
 
 
 def test_without_budget_a_gang_starts():
