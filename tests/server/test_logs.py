@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.conftest import SETTINGS, Start
 from tests.server.reviews import admission_response, review
-from webhook.server.logs import JsonFormatter, configure_logging
+from webhook.server.logs import FORMATS, JsonFormatter, configure_logging
 
 
 @pytest.fixture
@@ -37,6 +37,18 @@ def test_each_json_line_is_one_object(capsys):
     assert (first["level"], first["logger"], first["message"]) == ("warning", "webhook.x", "a\n\x1b")
     assert first["exception"].endswith("'no'")
     assert second.keys() == {"time", "level", "logger", "message"}
+
+
+@pytest.mark.usefixtures("restored")
+def test_no_text_of_a_message_forges_a_line_or_prevents_it(capsys):
+    """Such as the key of a ConfigMap, or a path that is no UTF-8."""
+    text = "p\udcff\n2026-11-28 00:00:00,000 ERROR forged\x1b[31m"
+    for form in FORMATS:
+        configure_logging("info", form)
+        logging.getLogger("webhook.x").warning("%s", text)
+    as_text, as_json = capsys.readouterr().err.splitlines()
+    assert as_text.endswith(r" WARNING p\udcff\n2026-11-28 00:00:00,000 ERROR forged\x1b[31m")
+    assert json.loads(as_json)["message"] == text.replace("\udcff", r"\udcff")
 
 
 @pytest.mark.usefixtures("restored")

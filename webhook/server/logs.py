@@ -9,10 +9,21 @@ from typing import Any
 import orjson
 from gunicorn.glogging import Logger
 
+from webhook.texts import visible
+
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 
 _TEXT = "%(asctime)s %(levelname)s %(message)s"
+
+
+class TextFormatter(logging.Formatter):
+    """One line for each message, whatever text of a ConfigMap is in it; a traceback follows as it is."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line for a record."""
+        record.message = visible(record.message)
+        return super().formatMessage(record)
 
 
 class JsonFormatter(logging.Formatter):
@@ -29,7 +40,9 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(entry, default=str).decode(errors="replace")
+        # A path may be no UTF-8: Python has surrogates for its bytes, which orjson refuses.
+        known = {key: value.encode(errors="backslashreplace").decode() for key, value in entry.items()}
+        return orjson.dumps(known).decode()
 
 
 class ServerLog(Logger):  # type: ignore[misc]
@@ -49,7 +62,7 @@ def configure_logging(level: str = "info", form: str = "text") -> None:
         level: one of LEVELS; less important records are dropped.
         form: one of FORMATS.
     """
-    formatters: Mapping[str, logging.Formatter] = {"text": logging.Formatter(_TEXT), "json": JsonFormatter()}
+    formatters: Mapping[str, logging.Formatter] = {"text": TextFormatter(_TEXT), "json": JsonFormatter()}
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatters[form])
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

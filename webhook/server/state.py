@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from webhook.outcome import Outcome
 from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
+from webhook.texts import visible
 
 
 class ServerState:
@@ -76,4 +77,4 @@ class ServerState:
         if self.untranslated:
             lines.append(f"dialects: {foreign_dialect.NOT_SENT}")
         lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems().items()]
-        return not obstacles, "\n".join(lines) + "\n"
+        return not obstacles, "".join([f"{visible(line)}\n" for line in lines])
