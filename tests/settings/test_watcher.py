@@ -156,6 +156,11 @@ def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(files: Paths,
         assert watcher.problems == {"settings": problem}
         assert [state.name for state in watcher.statuses() if state.source.problem] == [name]
         assert watcher.snapshot is snapshot
+        other = files["policy" if field == "fleet" else "fleet"]
+        write(other, other.read_text() + "\n")
+        until(
+            lambda: f"; what changed in {other} is not used either until this is mended" in watcher.problems["settings"]
+        )
         write(path, good)
         until(lambda: not watcher.problems)
     assert watcher.statuses() == before, "the statuses are the same as before"

@@ -90,6 +90,9 @@ class SettingsWatcher:
         self._nodes = 0  # in the fleet file, as it is in use
         self._dropped: Signature = ()  # of the fleet file with far fewer nodes
         self._loaded_before = False
+        self._read: dict[str, Signature] = {
+            part: signature((path,)) for part, path in files.items()
+        }  # by part, as in use
         self._pace = pace
         self._built: tuple[object, ...] = ()  # the version of the cluster's settings in use
         self._knew_nodes = False
@@ -210,16 +213,20 @@ class SettingsWatcher:
             if self._loaded_before:
                 _refuse_pipe(path)
 
-        fleet = self._files.get(FLEET.part)
-        written = signature((fleet,)) if fleet is not None else ()
+        written = {part: signature((path,)) for part, path in self._files.items()}
         try:
             found = load(self._files, begin)
             reading = FLEET.part
-            self._refuse_drop(found.get(FLEET.part, ()), written)
-        except Exception:
+            self._refuse_drop(found.get(FLEET.part, ()), written.get(FLEET.part, ()))
+        except Exception as error:
             self._bad_file = reading
+            changed = [
+                str(self._files[part]) for part in written if part != reading and written[part] != self._read[part]
+            ]
+            if changed and isinstance(error, ConfigError):
+                error.args = (f"{error}; what changed in {', '.join(changed)} is not used either until this is mended",)
             raise
-        self._bad_file = None
+        self._bad_file, self._read = None, written
         return found
 
     def _refuse_drop(self, nodes: Sequence[object], written: Signature) -> None:
