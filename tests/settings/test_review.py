@@ -296,6 +296,11 @@ def test_a_quota_of_an_exempt_namespace_is_not_reviewed():
             queue({"requests.volcano.sh/vgpu-number": 2}),
             "a queue counts resources by their plain names; write volcano.sh/vgpu-number",
         ),
+        (
+            queue({"volcano.sh/vgpu-memory": "40Gi", "volcano.sh/vgpu-number": 2}),
+            "it counts MiB, not bytes; write 40960",
+        ),
+        (queue({"volcano.sh/vgpu-memory-percentage": 50}), "percentages become memory before they are counted"),
         (queue({"volcano.sh/vgpu-memory": 40000}), "volcano.sh/vgpu-memory does not limit pods that take whole cards"),
         (
             queue({"volcano.sh/vgpu-memory": 1, "volcano.sh/vgpu-number": 2}),

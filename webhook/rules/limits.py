@@ -23,6 +23,7 @@ from webhook.volcano.quotas import PREFIX
 COUNTED = "requests."  # what Kubernetes counts of an extended resource
 MAX_LIMITS = 100  # of one object
 
+LEAST_BYTES = 2**30  # of a limit on memory: more than a million cards have, in MiB
 _SMALL = 100  # memory of which the smallest card has more than so many times as much
 
 
@@ -47,6 +48,8 @@ def of_quota(raw: Mapping[str, Any], cluster: KnownCluster, *, compared: bool) -
             plain[resource] = amount
         if not (counted and quantity.whole(amount) == 0) and (found := _unknown(resource, key, COUNTED, cluster)):
             yield f"spec.hard[{key}]", found
+        elif resource == cluster.config.vgpu.percentage_name:
+            yield f"spec.hard[{key}]", _percentage(key, COUNTED, cluster)
         elif not counted and not (compared and key == f"{PREFIX}{memory}"):
             advice = f"write {COUNTED}{resource}"
             if key == f"{PREFIX}{memory}":
@@ -73,6 +76,8 @@ def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
             if key != resource:
                 advice = f"write {resource}"
                 yield path, warning(f"{key} limits nothing: a queue counts resources by their plain names", advice)
+            elif resource == cluster.config.vgpu.percentage_name:
+                yield path, _percentage(key, "", cluster)
             elif quantity.whole(amount) != 0 and (found := _unknown(resource, key, "", cluster)):
                 yield path, found
     if named and conf is not None and not conf.limits_queues:
@@ -143,13 +148,25 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
     return warning(f"{said}{why}", meant_by(resource, fleet, config) or f"of vGPUs, write {usual}")
 
 
+def _percentage(key: str, prefix: str, cluster: KnownCluster) -> CheckResult:
+    vgpu = cluster.config.vgpu
+    advice = f"limit {prefix}{vgpu.memory_name} and {prefix}{vgpu.number_name}"
+    return warning(f"{key} limits nothing: percentages become memory before they are counted", advice)
+
+
 def _memory(amounts: Mapping[str, Any], prefix: str, cluster: KnownCluster) -> Iterator[CheckResult]:
     """What is doubtful about a limit on card memory."""
     vgpu, fleet = cluster.config.vgpu, cluster.known_fleet
     limit = quantity.whole(amounts.get(vgpu.memory_name))
     if limit is None:
         return
-    key = f"{prefix}{vgpu.memory_name}"
+    key, unit = f"{prefix}{vgpu.memory_name}", unit_of(vgpu.memory_factor)
+    if limit >= LEAST_BYTES:
+        written = wording.quoted(amounts[vgpu.memory_name])
+        yield warning(
+            f"{key} is {written}, which limits nothing: it counts {unit}, not bytes",
+            f"write {limit // 2**20 // vgpu.memory_factor}",
+        )
     if vgpu.number_name not in amounts:
         yield warning(
             f"{key} does not limit pods that take whole cards: one that requests no memory counts as 0",
@@ -158,7 +175,6 @@ def _memory(amounts: Mapping[str, Any], prefix: str, cluster: KnownCluster) -> I
     cards = [device for shape in fleet.vgpu.shapes for device, _ in shape.kinds] if fleet is not None else []
     smallest = min([card.capacity for card in cards], default=0)
     if 0 < limit * _SMALL < smallest:
-        unit = unit_of(vgpu.memory_factor)
         yield warning(
             f"{key} is {wording.memory(limit, cluster.config)} for all pods together, less than one needs: the smallest "
             f"card has {smallest}",
