@@ -15,9 +15,8 @@ from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, Amount
 from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation, wording
 
-DETAIL = (
-    "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; write {advice}"
-)
+DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"
+NONE = "no smaller amount of {resource} is served, so ask an administrator for a higher limit"
 
 
 @Validation(
@@ -30,9 +29,23 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         factor = _factor(amount, context)
         value = None if amount.value is None else amount.value * factor
         if most < MAX_QUANTITY and (value is None or value > most):
-            yield _finding(amount, context, f"at most {most}", f"{most // factor} or less")
+            served = _served(amount, most, pod) // factor
+            advice = f"write {amount.resource} {served} or less" if served else NONE.format(resource=amount.resource)
+            yield _finding(amount, context, f"at most {most}", advice)
         elif (value or 0) < least if amount.raw is not None else amount.role is Role.CORES and least:
-            yield _finding(amount, context, f"at least {least}", f"{-(-least // factor)} or more")
+            yield _finding(
+                amount, context, f"at least {least}", f"write {amount.resource} {-(-least // factor)} or more"
+            )
+
+
+def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
+    """The most within a limit: of an NPU that is cut by templates, the largest template."""
+    npu = next(
+        (npu for npu in pod.npus if npu.container is amount.container and npu.chip.memory_name == amount.resource), None
+    )
+    if npu is None or npu.hami_core:
+        return most
+    return max([size for size in (*npu.chip.templates, npu.chip.allocatable) if size <= most], default=0)
 
 
 def _written(pod: ReviewedPod) -> Iterator[Amount]:
@@ -87,6 +100,6 @@ def _finding(amount: Amount, context: Context, bound: str, advice: str) -> Findi
         requested=requested,
         namespace=context.request.namespace,
         bound=f"{bound}{unit}",
-        advice=f"{resource} {advice}",
+        advice=advice,
     )
     return Finding(wording.resource_path(container, resource), detail, doubtful=value is None)
