@@ -9,10 +9,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, 
 
 LEAST = 128  # MiB
 
-DETAIL = (
-    "{who} requests {resource} {memory}, which is {mebibytes} MiB: less than any program on a GPU needs; if it means GiB, "
-    "write {meant}"
-)
+DETAIL = "{who} requests {resource} {memory}, which is {mebibytes} MiB: less than any program on a GPU needs; {advice}"
 
 
 @Validation(Level.WARN, "less vGPU memory than a program needs: GiB that were written as MiB", families=VGPU_ONLY)
@@ -21,12 +18,14 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     for request in pod.slices:
         memory = request.memory
         if memory and memory * request.config.memory_factor < LEAST:
-            factor = request.config.memory_factor
+            factor, largest = request.config.memory_factor, pod.eligible.capacity
+            meant = memory * 1024 // factor
+            guess = f"if it means GiB, write {meant}" if largest is None or meant <= largest else "request more"
             yield wording.find_resource(
                 DETAIL,
                 request.container,
                 request.config.memory_name,
                 memory=memory,
                 mebibytes=memory * factor,
-                meant=memory * 1024 // factor,
+                advice=guess,
             )

@@ -18,10 +18,12 @@ from webhook.rules.api import Context, Family, Findings, Level, ReviewedPod, Rol
 DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"
 ABOVE = f"which is above {MAX_QUANTITY}, the most that the scheduler can count; write a smaller number"
+TOO_MUCH = f"which is above {MAX_MEMORY}, more than any card has; write a smaller number"
 BYTES = "but Volcano counts {unit}, not bytes; did you mean {meant}?"
 FRACTION = "which is not a whole number; {advice}"
 UNREADABLE = "which is {what}; {advice}"
 
+LEAST = 16  # MiB: less is nobody's wish in bytes
 _NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
 _SIZE = re.compile(_NUMBER + r" ?([kmgt])i?b?", re.IGNORECASE)
 _PERCENTAGE = re.compile(_NUMBER + r" ?%")
@@ -50,10 +52,12 @@ def _problem(amount: Amount, config: VgpuConfig) -> str:
         return NEGATIVE
     if not isinstance(number, int) and number <= MAX_QUANTITY:
         return FRACTION.format(advice=_whole(amount, number, config))
-    meant = max(int(number) // 2**20 // factor, 1)
-    if amount.role is Role.MEMORY and meant <= MAX_MEMORY:
-        return BYTES.format(unit=wording.unit_of(factor), meant=meant)
-    return ABOVE
+    meant = int(number) // 2**20 // factor
+    if amount.role is not Role.MEMORY or meant > MAX_MEMORY:
+        return ABOVE
+    if meant * factor < LEAST:
+        return TOO_MUCH
+    return BYTES.format(unit=wording.unit_of(factor), meant=meant)
 
 
 def _of_text(amount: Amount, factor: int, config: VgpuConfig) -> str:
