@@ -34,9 +34,9 @@ from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
 from webhook.review.endpoints import review, validate
 from webhook.review.repair import Repair, describe
 from webhook.rules.choices import Level
+from webhook.rules.isolation import is_reserved
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import unjudged_devices
-from webhook.rules.validate.reserved_annotation import is_reserved
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 from webhook.wire.models import Request

@@ -94,6 +94,10 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     budget: SearchBudget | None = None
     excepted: Collection[str] = ()
 
+    def reports(self, rule: str) -> bool:
+        """Whether a rule is not off in this namespace."""
+        return self.effective.levels.get(rule, Level.OFF) is not Level.OFF
+
     def denies(self, rule: str) -> bool:
         """Whether a rule refuses the pods of the request that break it."""
         return self.effective.levels.get(rule) is Level.DENY and rule not in self.excepted

@@ -167,3 +167,15 @@ def clean_path(path: str) -> str | None:
             elif part == "root" and len(parts) > 2 and parts[0] == "proc":  # of a process: /proc/1/root
                 parts = []
     return f"/{'/'.join(parts)}/" if parts else "/"
+
+
+def is_reserved(key: str, pod: DevicePod) -> bool:
+    """Whether only the scheduler and the device plugins write an annotation of this pod, or of its Binding."""
+    if key in names.RESERVED_ANNOTATIONS or key.startswith(names.RESERVED_ASCEND_PREFIX):
+        return True
+    if key.startswith(names.RESERVED_HAMI_PREFIX) and key.endswith(names.RESERVED_HAMI_SUFFIXES):
+        return True
+    binding = pod.view.raw.get("kind") == names.BINDING  # which does not show what the pod requests
+    if key in names.RESERVED_ASCEND_ANNOTATIONS:
+        return binding or pod.requests_family(Family.ASCEND)
+    return binding and injects(key)

@@ -15,6 +15,7 @@ NOT_SENT = (  # it would have been translated before
     "the policy translates this pod, but the webhook configurations do not send it to be translated; upgrade the chart with "
     "the policy, or apply what `vgpu-webhook manifests --policy FILE` prints"
 )
+SCHEDULER = "spec.schedulerName"
 TRANSLATION = "translate-dialect"
 
 
@@ -24,7 +25,12 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     found = spoken_here(pod, context)
     if not found:
         return ()
-    findings = [Finding(step.path, step.advice(dialect)) for dialect, steps in found for step in steps]
+    findings = [
+        Finding(step.path, step.advice(dialect))
+        for dialect, steps in found
+        for step in steps
+        if step.path != SCHEDULER or not pod.requested or not context.reports("foreign-scheduler")
+    ]
     if len(found) > 1 and any(context.effective.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in found):
         systems = " and ".join(dialect.title for dialect, _ in found)
         findings.append(Finding(findings[-1].path, SEVERAL.format(systems=systems)))

@@ -25,6 +25,8 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         return
     for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE):
         text = pod.view.annotation(key)
+        if key == names.NOUSE_GPUTYPE and names.USE_GPUTYPE in pod.view.annotations:
+            return  # it is never read: gputype-shadowed
         if text:
             types = {card.type.upper() for shape in shapes for card, _ in shape.kinds}
             for word in dict.fromkeys(clean_words(text)):

@@ -11,10 +11,9 @@ The API server copies the annotations of a Binding onto the pod, so an untrusted
 HAMi writes some names of hami.io/ on its own pods; these are reserved only in a pod that requests Ascend NPUs.
 """
 
-from webhook import names
 from webhook.devices.requests import DevicePod
-from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, Validation, wording
-from webhook.rules.isolation import injects
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, Validation, wording
+from webhook.rules.isolation import is_reserved
 
 ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
 ON_UPDATE = (
@@ -45,15 +44,3 @@ def check(pod: DevicePod, context: Context) -> Findings:
                 continue
             detail = ON_UPDATE.format(user=wording.quoted(context.request.user), key=wording.quoted(key))
             yield Finding(wording.annotation_path(key), detail)
-
-
-def is_reserved(key: str, pod: DevicePod) -> bool:
-    """Whether only the scheduler and the device plugins write an annotation of this pod, or of its Binding."""
-    if key in names.RESERVED_ANNOTATIONS or key.startswith(names.RESERVED_ASCEND_PREFIX):
-        return True
-    if key.startswith(names.RESERVED_HAMI_PREFIX) and key.endswith(names.RESERVED_HAMI_SUFFIXES):
-        return True
-    binding = pod.view.raw.get("kind") == names.BINDING  # which does not show what the pod requests
-    if key in names.RESERVED_ASCEND_ANNOTATIONS:
-        return binding or pod.requests_family(Family.ASCEND)
-    return binding and injects(key)

@@ -8,6 +8,7 @@ Why:      nothing reads it there, so the pod gets another amount than its author
 from webhook.devices.dialects import AMOUNTS, ANNOTATIONS
 from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
 from webhook.rules.dialects import spoken
+from webhook.rules.isolation import is_reserved
 
 DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under resources.limits of a container"
 
@@ -25,6 +26,8 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         if found and not known.isdisjoint(found):
             told = {word for _, steps in spoken(pod, context) for step in steps for word in step.words} | ANNOTATIONS
             for key in sorted(known & found.keys()):
+                if field == "annotations" and is_reserved(key, pod):
+                    continue
                 # Of NPUs, the scheduler writes such an annotation: reserved-annotation.
                 if roles[key][0] != Family.ASCEND if key in roles else key not in told:
                     theirs = None if key in roles else AMOUNTS.get(key)
