@@ -16,7 +16,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_STATUS_UNITS, DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
-from webhook.devices.verdict import Never, Reason, Verdict
+from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
     NONE_ELIGIBLE,
     Candidate,
@@ -25,7 +25,7 @@ from webhook.devices.vgpu.eligibility import (
     eligible,
 )
 from webhook.devices.vgpu.family import VgpuFamily
-from webhook.devices.vgpu.feasibility import SliceRequest, capped, may_take, slice_request
+from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, may_take, only_on, slice_request
 from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector
@@ -240,6 +240,14 @@ class ReviewedPod(DevicePod):
             return True
         return may_take(found, self.eligible.candidates, self._trials)
 
+    def fits_safely(self, request: SliceRequest) -> bool:
+        """Whether the scheduler does not miss a place for these slices on a node that is not in doubt."""
+        fleet = self.cluster.known_fleet
+        if fleet is None:
+            return False
+        nodes = _both(~fleet.vgpu.doubtful, request.constraints.nodes)
+        return isinstance(judge(only_on(request, nodes), fleet.vgpu, self._trials), Fits)
+
     def takes_whole_card(self, request: DeviceRequest) -> bool:
         """Whether a request without memory would get a whole card: not in MIG mode, nor a default memory."""
         whole = {request: 0}
@@ -407,10 +415,13 @@ class ReviewedPod(DevicePod):
         """What the pod demands of its node's labels, if any node with devices of the family has them.
 
         Labels come and go, and the scheduler reports plainly that none matches: a pod that matches no node is judged by
-        all.
+        all. So it is if only declared nodes may match, whose labels are not known.
         """
-        selector = self.view.selector
-        return selector if selector is None or self.matches(family) else None
+        fleet, selector = self.cluster.known_fleet, self.view.selector
+        if selector is None or fleet is None:
+            return selector
+        part = fleet.parts[family]
+        return selector if not part.shapes or part.members & fleet.index.selected(selector) else None
 
     def members_for(self, family: str) -> int | None:
         """The nodes that this leaves, as bits; None for all."""

@@ -7,9 +7,14 @@ Why:      the scheduler serves containers in order, walks the cards once and tak
 On a partly used node the walk may differ, so this is a warning.
 """
 
+from dataclasses import replace
+from itertools import permutations
+
 from webhook.devices.verdict import FitsTightly
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.scheduler import POLICIES
+
+MAX_ORDERED = 4  # containers, whose orders are tried
 
 
 @Validation(
@@ -27,8 +32,21 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             known = "" if policy is None else f" with its SchedulePolicy {wording.quoted(policy)}"
             if policy == POLICIES[0]:
                 known = " without a SchedulePolicy"
+            advice = _order(pod) or "request less, or make several pods"
             yield Finding(
                 "spec.containers",
-                f"the pod fits node {verdict.node}, but the scheduler may miss it{known}; "
-                "put the container that requests most first",
+                f"the pod fits node {verdict.node}, but the scheduler may miss it{known}; {advice}",
             )
+
+
+def _order(pod: ReviewedPod) -> str:
+    """An order of the containers that the scheduler does not miss; empty if none is found."""
+    request = pod.slice_request
+    if request is None or not 1 < len(request.needs) <= MAX_ORDERED:
+        return ""
+    for order in permutations(zip(request.needs, request.requests, strict=True)):
+        if pod.fits_safely(replace(request, needs=tuple([need for need, _ in order]))):
+            return (
+                f"put the containers in the order {', '.join(wording.quoted(one.container.name) for _, one in order)}"
+            )
+    return ""
