@@ -4,6 +4,7 @@ import json
 import secrets
 import subprocess
 from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.e2e.api import Api
 from tests.e2e.process import Daemon
 from tests.parts.compiled import API_SERVER
 from tests.server.client import SECONDS
-from tests.server.program import free_port
+from tests.server.program import free_port, until
 
 HERE = Path(__file__).parent
 ASSETS_HELP = f"there is no API server: {API_SERVER.help}"
@@ -118,10 +119,15 @@ class Cluster:
         )
 
     def apply(self, *documents: Any) -> None:
-        """Apply objects; fails if the API server rejects one."""
+        """Apply objects, and wait until the kinds that they define are served; fails if the API server rejects one."""
         stream = "\n".join(json.dumps(document) for document in documents)
         result = self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=stream)
         assert result.returncode == 0, result.stderr
+        specs = [document["spec"] for document in documents if document["kind"] == "CustomResourceDefinition"]
+        with self.api() as api:
+            for spec in specs:
+                path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}?limit=1"
+                until(lambda: api.get(path).status == HTTPStatus.OK)  # noqa: B023
 
     def audit_events(self) -> list[dict[str, Any]]:
         """The events of the audit log of the API server, without an incomplete last line."""

@@ -26,7 +26,7 @@ def queues(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[None]:
     ]
     with cluster.api() as api:
         for each in made:
-            until(lambda: api.post(f"/apis/{names.QUEUE_API}/queues", each).status in (201, 409))  # noqa: B023
+            assert api.post(f"/apis/{names.QUEUE_API}/queues", each).status in (201, 409)
     request.getfixturevalue("webhook")
     yield
     for kind, name in (("crd", f"queues.{GROUP}"), ("crd", f"podgroups.{GROUP}")):
