@@ -12,6 +12,7 @@ from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.load import CLIENTS, Load
+from tests.server.client import SECONDS
 from tests.server.program import Authority, Program, until
 
 DRAIN_SECONDS = 3.0
@@ -45,7 +46,7 @@ def test_a_rolling_restart_fails_no_creation(
             old.process.send_signal(signal.SIGTERM)
             time.sleep(NOTICE_SECONDS)
             balancer.replicas.remove(old.port)
-            assert old.process.wait(DRAIN_SECONDS + 5) == 0, old.log()
+            assert old.process.wait(SECONDS) == 0, old.log()
             load.wait_for_creations()
     assert load.failed == {}
     assert load.created >= 600
