@@ -99,7 +99,7 @@ WRONG = [
     ({"namespaces": [{"match": ["a" * 254]}]}, "namespaces.0.match.0: it must be at most 253 characters long"),
     ({"namespaces": [{"match": ["a"]}] * 1001}, "namespaces: it must be a list of at most 1000 values"),
     ({"namespaces": [{"match": ["a"] * 1001}]}, "namespaces.0.match: it must be a list of at most 1000 values"),
-    ({"rules": {f"{n}": "off" for n in range(3000)}}, "the policy has 3,000 mistakes, too many to list"),
+    ({"rules": {f"{n}": "off" for n in range(3000)}}, "it has 3,000 mistakes, too many to list"),
     ({"rules": {"card-cuont": "deny"}}, "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
     ({"rules": {"zzz": "deny"}}, "rules: no rule is called 'zzz'; `vgpu-webhook rules` lists them"),
     ({"namespaces": [{"match": ["a"], "limits": {"memory": {"min": 2, "max": 1}}}]},

@@ -19,7 +19,7 @@ from tests.settings.test_review import config_map
 from tests.timing import within
 from webhook import names
 from webhook.audit.writer import AuditLogWriter
-from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, Admission
+from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, SETTING_BYTES, Admission
 from webhook.server.framing import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
@@ -125,13 +125,14 @@ def test_small_reviews_are_answered_while_a_large_one_or_a_setting_runs(admissio
     assert order == ["small"] * 20 + ["slow"]
 
 
-def test_no_pod_waits_for_settings(admission: Admission):
+@pytest.mark.parametrize(("setting", "pod"), [(SETTING, 200), (SETTING + b" " * SETTING_BYTES, 429)])
+def test_no_pod_waits_for_settings_but_for_those_that_are_not_read(admission: Admission, setting: bytes, pod: int):
     async def all_of_them() -> list[int]:
-        settings = [post(admission, "/settings", SETTING) for _ in range(MAX_WAITING + 2)]
+        settings = [post(admission, "/settings", setting) for _ in range(MAX_WAITING + 2)]
         responses = await asyncio.gather(*settings, post(admission, "/mutate", LARGE))
         return [status for status, _ in responses]
 
-    assert asyncio.run(all_of_them()) == [200] * MAX_WAITING + [429] * 2 + [200]
+    assert asyncio.run(all_of_them()) == [200] * MAX_WAITING + [429] * 2 + [pod]
 
 
 def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, metrics: Metrics, tmp_path: Any):

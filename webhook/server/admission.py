@@ -28,6 +28,7 @@ Endpoint = Callable[[Request, Snapshot], Outcome]
 Answer = Callable[[int, bytes], None]  # takes the HTTP status and the body of a response
 
 DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
+SETTING_BYTES = 1 << 20  # a larger body has no text that is read, and is reviewed with large bodies
 MAX_WAITING = 8  # large bodies that are reviewed or wait for it, and as many settings
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
@@ -276,7 +277,7 @@ class Admission:
             self.record()
 
     def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool) -> None:
-        thread = self._settings if path == SETTINGS_PATH else self._large
+        thread = self._settings if path == SETTINGS_PATH and len(body) <= SETTING_BYTES else self._large
         if thread.waiting >= MAX_WAITING:
             answer(*self.refuse(path, Busy("too many large reviews at the same time; try again")))
             return
