@@ -171,6 +171,7 @@ JOB_INDEX = "batch.kubernetes.io/job-completion-index"  # an annotation of the p
 # --- nodes ----------------------------------------------------------------------------------------------------------
 
 NODE_VGPU_REGISTER = "volcano.sh/node-vgpu-register"
+NODE_LOCK = "hamivgpu"  # of a node: when a pod began to start there, in RFC 3339
 NODE_VGPU_HANDSHAKE = "volcano.sh/node-vgpu-handshake"
 NODE_ASCEND_REGISTER_PREFIX = "hami.io/node-register-"  # and the chip's common word
 NODE_VNPU_HAMI_CORE = "hami-vnpu-core"

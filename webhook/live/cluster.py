@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
@@ -19,6 +21,7 @@ from webhook.devices.occupancy import (
     occupy_node,
 )
 from webhook.devices.shapes import AnyPart
+from webhook.durations import format_age
 from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
 from webhook.live.objects import FREE, LiveObjects, NodeStatus
@@ -149,6 +152,11 @@ class LiveCluster:
     def obstacle(self, node: int, pod: ReviewedPod) -> str:
         """What keeps a pod off the fleet's node `node`, whatever its devices are; empty if nothing does."""
         status = self.statuses.get(self.fleet.index.names[node], FREE)
+        conf = self.snapshot.target.scheduler
+        if status.locked is not None and conf is not None and conf.locks_nodes and pod.requests_family(Family.VGPU):
+            left = status.locked - datetime.now(UTC)
+            if left > timedelta(0):
+                return f"locked for at most {format_age(left)} more, as a pod is starting there or has failed to"
         lacks = (f"it does not offer {name}" for name, nodes in pod.others.items() if not nodes >> node & 1)
         return status.obstacle(pod.view) or next(lacks, "")
 

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from webhook import names
@@ -39,11 +40,13 @@ class NodeStatus:
         ready: its kubelet reports that it is ready.
         cordoned: it is marked unschedulable.
         taints: (key, value, effect) of those with an effect on new pods, also those that come with the marks.
+        locked: until when a scheduler that locks nodes passes it over: a pod begins to start there, or failed to.
     """
 
     ready: bool = True
     cordoned: bool = False
     taints: tuple[tuple[str, str, str], ...] = ()
+    locked: datetime | None = None
 
     def obstacle(self, pod: PodView) -> str:
         """What keeps a pod off the node; empty if nothing does, as if the pod tolerates it.
@@ -59,6 +62,7 @@ class NodeStatus:
 
 
 FREE = NodeStatus()
+_LOCK = timedelta(minutes=5)
 _EFFECTS = ("NoSchedule", "NoExecute")
 _CORDON, _NOT_READY = f"{LIFECYCLE}unschedulable", f"{LIFECYCLE}not-ready"
 _MARKS = {_CORDON: "cordoned", _NOT_READY: "not ready", f"{LIFECYCLE}unreachable": "not ready"}
@@ -79,7 +83,16 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
         if marked and not any(_MARKS.get(known) == words and effect == "NoSchedule" for known, _, effect in taints):
             taints.append((key, "", "NoSchedule"))  # Kubernetes adds it soon
     taints.sort(key=lambda taint: taint[0] not in _MARKS)
-    return NodeStatus(ready, cordoned, tuple(taints))
+    return NodeStatus(ready, cordoned, tuple(taints), _locked(text(raw, "metadata", "annotations", names.NODE_LOCK)))
+
+
+def _locked(since: str) -> datetime | None:
+    """When a lock ends. Source: volcano-vgpu-device-plugin `pkg/util/nodelock/nodelock.go`, and volcano's copy of it."""
+    try:
+        found = datetime.fromisoformat(since)
+    except ValueError:
+        return None
+    return found + _LOCK if found.tzinfo is not None else None
 
 
 # --- groups of pods ---------------------------------------------------------------------------------------------------

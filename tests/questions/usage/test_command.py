@@ -106,6 +106,11 @@ def test_the_samples(run):
     assert "free on cards that cannot give a slice of this size" in result.out
 
 
+def test_a_cluster_without_pods(run, write):
+    result = run("usage", *SETTINGS, "--pods", write("pods.json", {"apiVersion": "v1", "kind": "List", "items": []}))
+    assert (result.code, "largest pod that fits now" in result.out) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

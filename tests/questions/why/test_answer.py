@@ -1,6 +1,7 @@
 """Why a pod waits, on nodes with known assignments; every suggestion is checked."""
 
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -155,6 +156,22 @@ def test_a_node_that_is_not_ready_is_an_obstacle():
     raw = gpu_node("gpu-a")
     raw["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     assert why(pod(number=1, memory=1), [raw]).reasons[0].obstacles == {"not ready": 1}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "locks", "verdict"),
+    [(1, True, WaitVerdict.NOT_NOW), (6, True, WaitVerdict.FITS_NOW), (1, False, WaitVerdict.FITS_NOW)],
+)
+def test_a_locked_node_takes_no_pod_for_five_minutes(minutes, locks, verdict):
+    node = gpu_node("gpu-a")
+    since = datetime.now(UTC) - timedelta(minutes=minutes)
+    node["metadata"]["annotations"]["hamivgpu"] = f"{since:%FT%TZ}"
+    plugin = {"name": "deviceshare", "arguments": {"deviceshare.NodeLockEnable": locks}}
+    conf = parse_scheduler_conf({"tiers": [{"plugins": [plugin]}]}, "test")
+    live, _ = state([node], scheduler=conf)
+    found = explain_waiting(WaitingObject(Document("a pod", pod(number=1)), True), live)
+    assert found.verdict is verdict
+    assert ("locked for at most" in str(found.reasons)) is (verdict is WaitVerdict.NOT_NOW)
 
 
 def test_a_bound_pod_does_not_wait():
@@ -406,6 +423,7 @@ def test_gpushare_memory_is_on_one_card():
     explanation = why(pod(gpu_memory=16000), [node], [held, other])
     assert (explanation.verdict, explanation.change.most) == (WaitVerdict.NOT_NOW, 12000)
     assert explanation.reasons[0].ends == "default/other"
+    assert holder_words(explanation.reasons[0].holders[0]) == "default/old: 10000 of memory on 1 card"
     assert "the largest healthy card has 12000 left" in explanation.reasons[0].message
     assert why(pod(gpu_memory=16001), [node], [held]).verdict is WaitVerdict.NEVER
 

@@ -187,11 +187,13 @@ class CardLedger:
     def _share(self, number: int, geometry: Geometry, position: int, pod: BoundPod) -> None:
         other = self._instances.setdefault((number, geometry, position), pod)
         if other is not pod:
+            leaves = other.terminating or pod.terminating  # Volcano gives the instance anew at once
+            advice = "wait until the one that is being deleted is gone" if leaves else MAKE_ANOTHER
             self._ledger.find(
                 LedgerRule.INSTANCE_SHARED,
                 pod,
                 f"the pod and {other.key} have the same MIG instance, {geometry.group}-{position} of {self._uuids[number]}",
-                f"they share its memory: {MAKE_ANOTHER}",
+                f"they share its memory: {advice}",
             )
 
     def geometries(self, number: int) -> tuple[Geometry, ...] | None:

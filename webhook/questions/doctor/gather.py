@@ -147,8 +147,13 @@ class _Collection:
             self.complete |= {(kind, namespace) for namespace in ({EVERYWHERE} if everywhere else namespaces)}
 
     def facts(self, source: str, now: datetime, policy: Policy | None) -> Facts:
-        gaps = {(kind, EVERYWHERE): Unread(kind.plural, f"not in {source}", _command(kind)) for kind in ObjectKind}
         needs = "a run against the cluster"
+        gaps = {
+            (kind, EVERYWHERE): Unread(kind.plural, f"not in {source}", _command(kind))
+            if kind not in self.objects
+            else Unread(kind.plural, f"{source} does not show whether it has those of all namespaces", needs)
+            for kind in ObjectKind
+        }
         facts = Facts(
             now=now,
             objects={kind: tuple(found.values()) for kind, found in self.objects.items()},

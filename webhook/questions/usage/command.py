@@ -149,17 +149,19 @@ class UsageCommand:
         reader = inputs.snapshot().bound_pods
         source = ObjectFiles([str(path) for path in paths], self.complain)
         progress = Progress(sys.stderr, lambda: source.share)
-        found, seen = [], 0
+        found, pods, others = [], 0, 0
         for document in source:
             progress.step()
             raw = document.value
             if isinstance(raw, dict) and raw.get("kind") == "Pod":
-                seen += 1
+                pods += 1
                 pod = reader.read(raw)
                 if pod is not None:
                     found.append(pod)
+            else:
+                others += 1
         progress.clear()
-        if not seen and not self.complain.count:
+        if others and not pods and not self.complain.count:
             raise ConfigError(f"{paths[0]}: there is no pod in it; write what `kubectl get pods -A -o json` prints")
         return found
 

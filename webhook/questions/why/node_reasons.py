@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from webhook.devices import wording
-from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
+from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, PERCENT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
+from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
@@ -49,10 +50,12 @@ class NodeHolder:
     Attributes:
         namespace, name: of the pod.
         devices: on how many of them.
-        memory, cores: on all of them together; memory in MiB.
+        memory, cores: on all of them together; memory in MiB, of gpushare cards in the unit of their device plugin.
         since: when it was bound, in RFC 3339.
         terminating: it is being deleted.
         refilled_by: the kind of its controller, if that makes another pod when this one ends; empty while it is being deleted.
+        family: of the devices.
+        core_unit: of cores.
     """
 
     namespace: str
@@ -63,6 +66,8 @@ class NodeHolder:
     since: str
     terminating: bool
     refilled_by: str = ""
+    family: str = Family.VGPU.value
+    core_unit: str = PERCENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +333,7 @@ class _FamilyAnswer:
             state, reason, message = WaitVerdict.UNKNOWN, "unknown", verdict.why
         elif explained.refusal is not None:
             reason, message = explained.refusal.reason, explained.refusal.message
-        holders = _holders(node)
+        holders = _holders(node, self._family)
         return self._reason(
             state,
             reason,
@@ -405,15 +410,16 @@ def free_of(node: OccupiedNode) -> tuple[int, int, int]:
     return sum(one.memory for one in free), sum(one.cores for one in free), sum(one.slices for one in free)
 
 
-def _holders(node: OccupiedNode) -> list[NodeHolder]:
+def _holders(node: OccupiedNode, family: AnyFamily) -> list[NodeHolder]:
     """Who holds something of a node's devices, those with most of it first."""
     found: dict[tuple[str, str], NodeHolder] = {}
+    of = family.id, family.core_unit_of(node.shape)
     for card in node.cards:
         on_card = set()
         for pod in card.pods:
             key = pod.namespace, pod.name
             refilled_by = "" if pod.terminating else pod.refilled_by
-            known = found.get(key) or NodeHolder(*key, 0, 0, 0, pod.since, pod.terminating, refilled_by)
+            known = found.get(key) or NodeHolder(*key, 0, 0, 0, pod.since, pod.terminating, refilled_by, *of)
             found[key] = replace(
                 known,
                 devices=known.devices + (key not in on_card),

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from webhook.cli.terminal import INDENT, Style, Terminal
-from webhook.devices import wording
+from webhook.devices import registry, wording
+from webhook.devices.drawing import PERCENT
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.durations import format_age
 from webhook.questions.why.answer import WaitAnswer
 from webhook.questions.why.listing import WaitingPod, WaitingPods
 from webhook.questions.why.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
-from webhook.texts import and_more, shorten
+from webhook.texts import and_more, counted, shorten
 
 MAX_NAME = 80
 MAX_CELL = 40  # characters on a terminal
@@ -158,10 +159,12 @@ def change_words(change: LowerAmount | Removal) -> str:
 
 
 def holder_words(holder: NodeHolder) -> str:
-    """What a pod holds, for people; memory in MiB."""
-    amounts = [f"{holder.memory} MiB" if holder.memory else "", f"{holder.cores} % of cores" if holder.cores else ""]
+    """What a pod holds, for people."""
+    family = next(family for family in registry.FAMILIES if family.id == holder.family)
+    cores = f"{holder.cores} {holder.core_unit}{' of cores' if holder.core_unit == PERCENT else ''}"
+    amounts = [f"{holder.memory} {family.unit or 'of memory'}" if holder.memory else "", cores if holder.cores else ""]
     what = " and ".join(filter(None, amounts))
-    devices = f"on {holder.devices} card{'s' if holder.devices > 1 else ''}"
+    devices = f"on {counted(holder.devices, 'NPU' if family.device == 'NPU' else 'card')}"
     leaving = ", being deleted" if holder.terminating else ""
     if holder.refilled_by:
         leaving = f"; its {holder.refilled_by} makes it anew"
