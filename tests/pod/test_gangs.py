@@ -1,8 +1,10 @@
-"""How many pods of a task must start."""
+"""How many pods of a task must start, and which pods work together."""
 
 import pytest
 
+from tests.pod.test_templates import kind_of, manifests
 from webhook.pod.gangs import read_groups, read_roles
+from webhook.pod.templates import read_templates
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,29 @@ LEADERS = {"replicas": 7, "leaderWorkerTemplate": {"size": 4}}
 def test_the_pods_of_a_group(group, kind, spec, template, pods):
     found = read_groups(group, kind, {"spec": spec}, [template])
     assert [each.minimum for each in found] == pods
+
+
+GROUPS = {  # the least pods that run at the same time
+    "RayCluster/multihost": [5],
+    "RayCluster/autoscaler": [2],
+    "RayCluster/raycluster": [3],
+    "RayJob/rayjob": [2],
+    "PyTorchJob/elastic-imagenet": [2],
+    "PyTorchJob/pytorch-simple": [4],
+    "TFJob/dist-mnist": [6],
+    "MPIJob/horovod": [3],
+    "PaddleJob/paddle": [2],
+    "JAXJob/jax": [2],
+    "JobSet/fine-tuning": [2, 3],  # one after the other
+    "JobSet/pytorch": [5],
+    "LeaderWorkerSet/vllm": [2, 4],  # a replica, and all of them
+}
+
+
+def test_the_groups_of_the_manifests_of_every_project():
+    found = {}
+    for raw in manifests():
+        paths = [template.path for template in read_templates(kind_of(raw), raw)]
+        if groups := read_groups(*kind_of(raw).key, raw, paths):
+            found[f"{raw['kind']}/{raw['metadata']['name']}"] = [group.minimum for group in groups]
+    assert found == GROUPS

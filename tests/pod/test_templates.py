@@ -40,6 +40,12 @@ def test_the_annotations_of_a_model_server_are_those_of_its_pod():
 NUMBER = "resources.limits[volcano.sh/vgpu-number]"
 MAIN = f".spec.containers[0].{NUMBER}"
 EXPECTED = {
+    "RayCluster/multihost": {
+        "spec.headGroupSpec.template": "",
+        "spec.workerGroupSpecs[0].template": MAIN,
+        "spec.workerGroupSpecs[1].template": MAIN,
+    },
+    "RayCluster/autoscaler": {"spec.headGroupSpec.template": "", "spec.workerGroupSpecs[0].template": MAIN},
     "RayCluster/raycluster": {"spec.headGroupSpec.template": "", "spec.workerGroupSpecs[0].template": MAIN},
     "RayJob/rayjob": {
         "spec.rayClusterSpec.headGroupSpec.template": "",
@@ -48,6 +54,7 @@ EXPECTED = {
     },
     "RayService/rayservice": {"spec.rayClusterConfig.headGroupSpec.template": MAIN},
     "RayCronJob/raycronjob": {"spec.jobTemplate.rayClusterSpec.headGroupSpec.template": MAIN},
+    "PyTorchJob/elastic-imagenet": {"spec.pytorchReplicaSpecs.Worker.template": MAIN},
     "PyTorchJob/pytorch-simple": {
         "spec.pytorchReplicaSpecs.Master.template": MAIN,
         "spec.pytorchReplicaSpecs.Worker.template": MAIN,
@@ -83,6 +90,11 @@ EXPECTED = {
         "spec.prefill.template": f".containers[0].{NUMBER}",
     },
     "Service/hello": {"spec.template": MAIN},
+    "JobSet/fine-tuning": {
+        "spec.replicatedJobs[0].template.spec.template": "",
+        "spec.replicatedJobs[1].template.spec.template": MAIN,
+        "spec.replicatedJobs[2].template.spec.template": MAIN,
+    },
     "JobSet/pytorch": {
         "spec.replicatedJobs[0].template.spec.template": "",
         "spec.replicatedJobs[1].template.spec.template": MAIN,

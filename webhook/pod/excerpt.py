@@ -26,7 +26,7 @@ _WORKLOAD_FIELDS = frozenset(  # that say how many pods run at a time, and how t
     {
         *("replicas", "minReplicas", "maxReplicas", "numOfHosts", "size", "enableInTreeAutoscaling", "suspend"),
         *("parallelism", "completions", "completionMode", "minAvailable", "elasticPolicy", "schedulingPolicy"),
-        *("tasks", "name", "dependsOn", "status", "partitionPolicy", "minPartitions", "partitionSize"),
+        *("tasks", "name", "groupName", "dependsOn", "status", "partitionPolicy", "minPartitions", "partitionSize"),
         *("strategy", "type", "maxSurge", "maxUnavailable", "podManagementPolicy", "leaderTemplate", "queue"),
     }
 )
