@@ -1,7 +1,5 @@
 """What pods hold of each device, and what the scheduler counts, compared with a plain implementation for each version."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,8 +228,11 @@ def test_mig_books_an_instance_and_leaves_the_equal_ones_free():
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_mig_instance_that_two_pods_share_is_a_finding(leaves):
-    pods = [assigned(f"p{i}", "gpu-mig", "GPU-mig-0[group1-2],NVIDIA,5000,0:") for i in range(2)]
-    pods[0] = replace(pods[0], terminating=leaves)
+    metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if leaves else {}
+    pods = [
+        assigned(f"p{i}", "gpu-mig", "GPU-mig-0[group1-2],NVIDIA,5000,0:", **(metadata if i == 0 else {}))
+        for i in range(2)
+    ]
     result = occupied([MIG_NODE], pods)
     assert rules(result) == [("mig-instance-shared", "default/p1")]
     assert ("wait until" in result.findings[0].remedy) is leaves
