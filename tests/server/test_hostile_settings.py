@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.hostile_settings import MAX_ALIASED, texts
+from tests.hostile_settings import texts
 from tests.server.client import JSON, encode_request
 from tests.server.conftest import SETTINGS, Start
 from tests.server.reviews import GOOD, admission_response, review
 from tests.settings.test_review import config_map, written
 from tests.test_instructions import Counter
-from webhook.settings.review import MAX_TEXT
 from webhook.settings.table import DEVICE_CONFIG, POLICY, SCHEDULER, DocumentSetting
 
 PLACES = {
@@ -20,7 +19,7 @@ PLACES = {
     DEVICE_CONFIG: "kube-system/volcano-vgpu-device-config",
     SCHEDULER: "volcano-system/volcano-scheduler-configmap",
 }
-MOST_INSTRUCTIONS = 300 * max(MAX_TEXT, MAX_ALIASED)  # of bytecode: some for each character or value
+MOST_INSTRUCTIONS = 20_000_000  # of bytecode: some 200 for each of 65,536 characters, less than half a second
 MOST_CHARACTERS = 20_000  # of all findings
 MOST_MEMORY = 64 << 20
 TEXTS = list(texts())

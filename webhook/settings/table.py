@@ -29,9 +29,7 @@ from webhook.volcano.quotas import Quota, Quotas, read_quota
 from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
 
 MAX_SETTINGS_BYTES = 1 << 20
-MAX_ALIASED = (
-    20_000  # values of a document with aliases followed, if its text has fewer bytes: what reads it takes as long
-)
+MAX_ALIASED = 20_000  # values of a document whose text has fewer bytes, with aliases followed
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 DEVICE_CONFIG_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks, in its order

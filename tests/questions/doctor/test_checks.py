@@ -137,6 +137,18 @@ def test_namespaces_that_are_excluded_by_label_are_named(expression, status):
     assert (f"namespaces are left out by {expression['key']}" in result.message) is (status is Status.OK)
 
 
+@each_case("entry,status", [("policy", Status.WARNING), ("settings", Status.WARNING), ("probe", Status.OK)])
+def test_an_entry_that_sends_settings_from_every_namespace_is_found(entry, status):
+    objects = healthy()
+    for raw in objects.values():
+        for each in raw.get("webhooks", []):
+            if each["name"].startswith(f"{entry}."):
+                each.pop("namespaceSelector", None)
+    (result,) = check_results("webhook-settings", facts_of(objects))
+    assert result.status is status
+    assert ("namespaceSelector differs" in result.message) is (status is Status.WARNING)
+
+
 def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
     assert CASES.keys() == CHECKS.keys()
     for check, cases in CASES.items():
