@@ -72,9 +72,10 @@ def makes_right(live: Live, mend: Callable[[], None]) -> None:
     ("data", "why"),
     [
         ({"policy.yaml": "ofANewerRelease: 1"}, "ofANewerRelease"),
+        ({"policy.yaml": ""}, "it is empty; write {} for the default policy"),
         (None, f"there is no ConfigMap {OWN}/{POLICY}, and --policy-map names it"),
     ],
-    ids=["invalid", "deleted"],
+    ids=["invalid", "empty", "deleted"],
 )
 def test_a_replica_without_a_valid_policy_waits_for_one(
     start: Start, api: ApiServer, tmp_path: Path, data: dict[str, str] | None, why: str

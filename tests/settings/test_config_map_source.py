@@ -124,6 +124,16 @@ def test_a_deleted_policy_is_refused(policy: FakeCluster):
 
 
 BAD_POLICIES = {
+    **{
+        name: (text, "it is empty; write {} for the default policy")
+        for name, text in {
+            "empty": "",
+            "blank": " \n",
+            "comments": "# none\n",
+            "null": "null",
+            "a marker": "---\n",
+        }.items()
+    },
     "not YAML": ("rules: [", "not YAML or JSON that can be read"),
     "unknown rule": ("rules: {card-cuont: off}", "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
 }

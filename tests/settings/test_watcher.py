@@ -142,6 +142,7 @@ def test_a_changed_file_is_loaded_and_only_its_date_changes(files: Paths):
     [
         ("device config", "config", "nvidia: ["),
         ("policy", "policy", "rules: {no-such-rule: deny}"),
+        ("policy", "policy", "# a template that failed\n"),
         ("fleet", "fleet", "kind: Secret"),
     ],
 )
