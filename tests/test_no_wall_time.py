@@ -26,6 +26,7 @@ ALLOWED = {
     "cluster/apiserver.py: ApiServer.events": "the fake API server ends a watch after the time that its client asks for",
     "cluster/apiserver.py: ApiServer._await_change": "likewise",
     "cluster/test_reflector.py: test_a_jump_of_the_wall_clock_has_no_effect": "two instants in their order",
+    "properties/run.py: search": "of `make fuzz`, which says how long to search",
     "server/program.py: until": "ends what hangs",
 }
 

@@ -62,7 +62,7 @@ class Machine:
 
     def run(self, *names: str, **variables: str) -> tuple[int, str, str]:
         process = self.start(*names, **variables)
-        output, error = process.communicate(timeout=60)
+        output, error = process.communicate()
         return process.returncode, output, error
 
     def compiled(self) -> list[str]:
@@ -125,7 +125,7 @@ def test_another_go_or_module_compiles_anew(machine: Machine, tmp_path: Path, mo
 
 def test_two_at_once_compile_once(machine: Machine):
     processes = [machine.start("api-server") for _ in range(2)]
-    outputs = [process.communicate(timeout=60) for process in processes]
+    outputs = [process.communicate() for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert sorted(machine.compiled()) == sorted(API_SERVER.programs)
     assert outputs[0][0].splitlines()[-1] == outputs[1][0].splitlines()[-1]
