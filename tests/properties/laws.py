@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from tests.properties.scenarios import LEVELS, Scenario
+from tests.properties.scenarios import LEVELS, SHORT, Scenario
 from webhook import names
 from webhook.devices.requests import requested_families
 from webhook.document_review import review_document
@@ -288,7 +288,7 @@ _NAME = r"([a-z0-9.-]+\.[a-z]+/[A-Za-z0-9._-]+)"
 _RESOURCE = re.compile(r"spec\.containers\[(\d+)\]\.resources\.limits\[(.+)\]")
 _AMOUNT = (
     re.compile(r"; write (\d+) or (?:less|more)\b"),
-    re.compile(r"; write (\d+)(?:, |$| or a )"),
+    re.compile(r"; write (\d+)(?:$| or a )"),
     re.compile(r"; request at most (\d+)\b"),
     re.compile(r"; request (\d+)(?: or fewer)?$"),
     re.compile(r"; did you mean (\d+)\?"),
@@ -338,12 +338,17 @@ def _advice(violation: Violation, containers: list[Any]) -> Iterator[tuple[int, 
 def advice_works(scenario: Scenario, _chance: random.Random) -> None:
     """Who writes the amounts that the findings say does not read the same finding again, nor another about these amounts.
 
-    Nothing else is judged while an amount cannot be read, so what comes after `quantity-invalid` is left out.
+    Nothing else is judged while an amount cannot be read, so what comes after `quantity-invalid` is left out. So are pods
+    in which several containers share what is advised.
     """
     scenario = repaired(scenario)
     before = scenario.validate()
     pod, told = followed(scenario.pod, before)
-    if not told:
+    limits = [container["resources"]["limits"] for container in scenario.pod["spec"]["containers"]]
+    alone = sum([any(name in each for name in SHORT.values()) for each in limits]) < 2
+    shares = any([names.VGPU_MEMORY_PERCENTAGE in each for each in limits])  # which win over the memory
+    wins = shares and (len(told) > 1 or "count-missing" in refused(before))
+    if not told or wins or not alone:
         return
     after = scenario.but(pod=pod).review()
     said = {(each.rule, each.path): each.message for each in before.violations}
@@ -370,5 +375,6 @@ LAWS: dict[str, Law] = {
         an_exception_is_the_level_audit,
         a_doubt_refuses_no_more,
         every_entry_answers_alike,
+        advice_works,
     )
 }

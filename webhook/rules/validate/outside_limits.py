@@ -12,7 +12,7 @@ pod may get; while the nodes are unknown, that is a doubt. A container without c
 from collections.abc import Iterator
 
 from webhook.devices.model import CARD_CORES
-from webhook.devices.requests import MAX_QUANTITY, Amount
+from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
 from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"
@@ -39,13 +39,17 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 
 def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
-    """The most within a limit: of an NPU that is cut by templates, the largest template."""
+    """The most within a limit: of an NPU that is cut by templates the largest template, of a card what the status takes."""
     npu = next(
         (npu for npu in pod.npus if npu.container is amount.container and npu.chip.memory_name == amount.resource), None
     )
     if npu is None or npu.hami_core:
-        return most
-    return max([size for size in (*npu.chip.templates, npu.chip.allocatable) if size <= most], default=0)
+        factor = pod.config.vgpu.memory_factor
+        sliced = [each for each in pod.slices if amount.family == Family.VGPU and each.container is amount.container]
+        full = amount.role is Role.MEMORY and not pod.status_takes(dict.fromkeys(sliced, most // factor))
+        return min(most, MAX_STATUS_UNITS * factor) if full else most
+    parts = npu.chip.templates if npu.number == 1 else ()  # several NPUs are given whole only
+    return max([size for size in (*parts, npu.chip.allocatable) if size <= most], default=0)
 
 
 def _written(pod: ReviewedPod) -> Iterator[Amount]:
@@ -62,7 +66,7 @@ def _left_out(pod: ReviewedPod, context: Context) -> Iterator[Amount]:
     """What containers may get of a device without an amount, with None in the place of the text."""
     vgpu, largest = context.cluster.config.vgpu, pod.eligible.capacity if context.cluster.knows_nodes else None
     for request in pod.slices:
-        if request.usable and (request.number or request.memory):
+        if request.usable and (request.number or request.memory is not None):
             if (
                 not request.memory
                 and request.percentage is None

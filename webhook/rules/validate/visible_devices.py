@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook import names
-from webhook.devices.requests import requested_families, served_elsewhere
+from webhook.devices.requests import requested_families, requests_native_gpu
 from webhook.pod.environment import literal
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
@@ -64,13 +64,13 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             yield from _variables(container, pod, others=others)
         if others and "volumeMounts" in container.raw:
             yield from _mounts(container, pod)
-    if others and not any(served_elsewhere(container, pod.roles) for container in pod.view.every_container()):
+    if others and not any(requests_native_gpu(container, pod.roles) for container in pod.view.every_container()):
         yield from find_injections(pod, context)
 
 
 def _variables(container: Container, pod: ReviewedPod, *, others: bool) -> Findings:
     read = [(index, env) for index, env in container.entries("env") if env.get("name") in _READ]
-    if not read or served_elsewhere(container, pod.roles):
+    if not read or requests_native_gpu(container, pod.roles):
         return
     requested = requested_families(container, pod.roles)
     template = OVERRIDES if Family.GPUSHARE in requested else SHOWS
@@ -98,7 +98,7 @@ def _is_legacy(variables: list[Mapping[str, Any]]) -> bool:
 def _mounts(container: Container, pod: ReviewedPod) -> Findings:
     for index, mount in container.entries("volumeMounts"):
         path = mount.get("mountPath")
-        if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not served_elsewhere(container, pod.roles):
+        if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not requests_native_gpu(container, pod.roles):
             clean = clean_path(path)
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
