@@ -70,9 +70,9 @@ def test_another_namespace_and_name(run):
     default = run("manifests").out
     renamed = run("manifests", "--namespace", "gpu-system", "--name", "gpu-webhook").out
     assert (
-        default.replace(
-            SERVICE.format("vgpu-webhook", "vgpu-webhook"), SERVICE.format("gpu-system", "gpu-webhook")
-        ).replace("  name: vgpu-webhook\n  labels:", "  name: gpu-webhook\n  labels:")
+        default.replace(SERVICE.format("vgpu-webhook", "vgpu-webhook"), SERVICE.format("gpu-system", "gpu-webhook"))
+        .replace("  name: vgpu-webhook\n  labels:", "  name: gpu-webhook\n  labels:")
+        .replace("            - vgpu-webhook\n", "            - gpu-system\n")  # from where the policy is sent
         == renamed
     )
 
