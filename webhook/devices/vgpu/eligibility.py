@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
@@ -27,8 +28,8 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
     """
 
     mode: str | None = None
-    use_types: tuple[str, ...] | None = None
-    nouse_types: tuple[str, ...] | None = None
+    use_types: frozenset[str] | None = None
+    nouse_types: frozenset[str] | None = None
     use_uuids: frozenset[str] = frozenset()
     nouse_uuids: frozenset[str] = frozenset()
     nodes: int | None = None
@@ -40,10 +41,10 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
         return bool(self.use_uuids or self.nouse_uuids)
 
     @property
-    def words(self) -> int:
-        """How many card types and single cards are named."""
-        types = len(self.use_types or ()) + len(self.nouse_types or ())
-        return types + len(self.use_uuids) + len(self.nouse_uuids)
+    def size(self) -> int:
+        """About how many bytes the annotations have."""
+        lists = (self.use_types or (), self.nouse_types or (), self.use_uuids, self.nouse_uuids)
+        return len(self.mode or "") + sum(len(word) + WORD_BYTES for words in lists for word in words)
 
     @property
     def refused_uuids(self) -> frozenset[str]:
@@ -60,13 +61,19 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
             return False
         upper = card_type.upper()
         if self.use_types is not None:
-            return any(word in upper for word in self.use_types)
-        if self.nouse_types is not None:
-            return not any(word in upper for word in self.nouse_types)
-        return True
+            return _has_part(upper, self.use_types)
+        return self.nouse_types is None or not _has_part(upper, self.nouse_types)
 
 
 UNCONSTRAINED = Constraints()
+
+
+def _has_part(text: str, words: AbstractSet[str]) -> bool:
+    """Whether a text has one of the words in it, in a time that does not grow with very many words."""
+    if len(words) <= len(text):
+        return any(word in text for word in words)
+    ends = range(len(text) + 1)
+    return not words.isdisjoint([text[start:end] for start in ends for end in ends[start:]])
 
 
 def read_constraints(pod: PodView, target: Target) -> Constraints:
@@ -85,9 +92,9 @@ def read_constraints(pod: PodView, target: Target) -> Constraints:
     )
 
 
-def type_words(text: str) -> tuple[str, ...]:
-    """Split a gputype annotation as the scheduler does: at commas, nothing trimmed, upper case; each word once."""
-    return tuple(dict.fromkeys(text.upper().split(",")))
+def type_words(text: str) -> frozenset[str]:
+    """Split a gputype annotation as the scheduler does: at commas, nothing trimmed, upper case."""
+    return frozenset(text.upper().split(","))
 
 
 def clean_words(text: str) -> list[str]:
@@ -100,7 +107,8 @@ def _uuids(text: str | None) -> frozenset[str]:
 
 
 MAX_REMEMBERED = 256  # constraints; any user can send new ones
-MAX_WORDS = 100  # of constraints that are remembered beside others; with more, they are remembered alone
+MAX_BYTES = 4 << 10  # of constraints that are remembered beside others; larger ones are remembered alone
+WORD_BYTES = 40  # around the characters of a word
 UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards
 
 
@@ -179,7 +187,7 @@ def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     """
     found: Eligible | None = fleet.memo.get(constraints)
     if found is None:
-        if len(fleet.memo) >= MAX_REMEMBERED or constraints.words > MAX_WORDS:
+        if len(fleet.memo) >= MAX_REMEMBERED or constraints.size > MAX_BYTES:
             fleet.memo.clear()
         found = fleet.memo[constraints] = _eligible(constraints, fleet)
     return found
@@ -188,7 +196,9 @@ def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
 def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     shapes = _shapes(constraints, fleet)
     found = list(remainders(constraints, fleet, shapes))
-    candidates = [_candidate(constraints, remainder) for remainder in found if remainder is not None]
+    types = {card.type for shape, _ in shapes for card, _ in shape.kinds}
+    accepted = {card_type for card_type in types if constraints.accepts_type(card_type)}
+    candidates = [_candidate(constraints, remainder, accepted) for remainder in found if remainder is not None]
     # Rich nodes first: a pod that fits at all mostly fits there, and the rest need not be tried.
     candidates.sort(
         key=lambda one: (len(one.cards), sum(card.memory - card.used[1] for card in one.cards)), reverse=True
@@ -198,10 +208,10 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     return Eligible(tuple(shapes), tuple(candidates), cards, capacity, complete=None not in found)
 
 
-def _candidate(constraints: Constraints, remainder: Remainder) -> Candidate:
+def _candidate(constraints: Constraints, remainder: Remainder, types: AbstractSet[str]) -> Candidate:
     shape, node, positions = remainder
-    accepted = {card: constraints.accepts(card) for card, _ in shape.kinds}
-    cards = [card for at, card in enumerate(shape.devices) if accepted[card] and (positions is None or at in positions)]
+    kinds = {card for card, _ in shape.kinds if card.type in types and not card.reserved & constraints.rules}
+    cards = [card for at, card in enumerate(shape.devices) if card in kinds and (positions is None or at in positions)]
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
 
 
