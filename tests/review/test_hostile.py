@@ -149,6 +149,18 @@ def _check_warnings(outcome: Outcome):
         assert warning.isprintable()
 
 
+def test_the_name_of_a_container_is_shown_in_a_sentence_about_its_annotation():
+    """In /mutate, the API server has not yet looked at the names."""
+    annotations = {"nvidia.com/container.a\n\u202eb.gpu-memory.limit": "1Gi"}
+    pod = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "a\n\u202eb"}]}}
+    for use in ("warn", "translate"):
+        outcome = review(request(pod), snapshot("mixed", dialects={"kai": use}))
+        assert outcome.notices or outcome.violations
+        _check_warnings(outcome)
+        assert all(text.isprintable() for _, text in outcome.notices)
+        assert all(found.message.isprintable() for found in outcome.violations)
+
+
 @given(st.data())
 def test_a_warning_is_one_line_of_256_bytes_for_any_pod(data: st.DataObject):
     def text() -> str:

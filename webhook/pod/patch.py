@@ -111,9 +111,13 @@ class Draft:
         return None if before == after else {"op": "replace", "path": pointer(path), "value": after}
 
 
-@lru_cache(maxsize=512)  # rules edit the same few fields again and again
 def pointer(path: Path) -> str:
     """Spell a path as an RFC 6901 JSON Pointer."""
+    return _pointer.__wrapped__(path) if path[0] == "metadata" else _pointer(path)  # authors choose names in metadata
+
+
+@lru_cache(maxsize=512)  # rules edit the same few fields again and again
+def _pointer(path: Path) -> str:
     return "".join(["/" + _escaped(key) if isinstance(key, str) else f"/{key}" for key in path])
 
 

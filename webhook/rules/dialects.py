@@ -21,6 +21,7 @@ from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.misspelt_dialect import misspelt_names
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.texts import visible
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
 _ALL_CORES = 100
@@ -58,7 +59,7 @@ class Step(NamedTuple):
         """The sentence for an author whose pod is not translated."""
         if self.misspelt:
             return f"{self.misspelt} (until then, nothing of this pod is translated)"
-        subject = f"{self.who}Volcano does not read {dialect.title}'s {', '.join(self.words)}"
+        subject = f"{self.who}Volcano does not read {dialect.title}'s {self._shown}"
         if self.blocks:
             return f"{subject}, and it cannot be translated: {self.why}"
         if not self.here:
@@ -67,10 +68,14 @@ class Step(NamedTuple):
 
     def report(self, dialect: Dialect) -> str:
         """The sentence for an author whose pod was translated."""
-        subject = f"{self.who}{dialect.title}'s {', '.join(self.words)}"
+        subject = f"{self.who}{dialect.title}'s {self._shown}"
         if not self.here:
             return f"{subject} {'is removed' if self.edits else 'is left'}, as nothing says the same: {self.why}"
         return f"{subject} became {self.here}{self._remark}"
+
+    @property
+    def _shown(self) -> str:
+        return ", ".join(map(visible, self.words))  # one may have the name of a container in it
 
     @property
     def _remark(self) -> str:
@@ -254,7 +259,7 @@ class _Reader:
         try:
             amounts = self._amounts(container, everything)
         except _Untranslatable as reason:
-            return step._replace(why=str(reason), blocks=True)
+            return step._replace(why=visible(str(reason)), blocks=True)
         edits = [edit for word in asked for edit in _removed(word, container)]
         keys = [word.name for word in self._annotations if word.role is not None]
         keys += [self._dialect.chooser] if self._dialect.chooser in self._pod.view.annotations else []

@@ -5,7 +5,6 @@ Without them the rest of the pod asks for something else, such as a whole card i
 
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
-from itertools import islice
 from typing import NamedTuple
 
 from webhook.devices.dialects import Dialect, Place
@@ -13,7 +12,7 @@ from webhook.pod import quantity
 from webhook.pod.view import PodView
 from webhook.rules import wording
 
-MAX_COMPARED = 20  # names of one place: comparing is slow, and a pod may have very many names
+MAX_COMPARED = 20  # names of a pod: comparing is slow, and a pod may have very many names
 MAX_NAME = 60  # characters of a name that is compared
 CLOSE = {Place.RESOURCE: 0.75, Place.ANNOTATION: 0.9, Place.LABEL: 0.9}  # how similar two names are, from 0 to 1
 
@@ -46,20 +45,21 @@ def misspelt_names(dialect: Dialect, pod: PodView, served: Collection[str]) -> I
         pod: the pod.
         served: resources that mean something here, so that they are not misspelt.
     """
+    left = iter(range(MAX_COMPARED))
     for container in pod.init_containers + pod.containers:
         asked = {**container.requests, **container.limits}
         names = [name for name in asked if name not in served and quantity.whole(asked[name]) != 0]
-        for name, why in _near(dialect, Place.RESOURCE, names):
+        for name, why in _near(dialect, Place.RESOURCE, names, left):
             who = wording.container(container)
             yield Misspelt(wording.resource_path(container, name), name, f"{who} requests {why}")
-    for name, why in _near(dialect, Place.ANNOTATION, pod.annotations):
+    for name, why in _near(dialect, Place.ANNOTATION, pod.annotations, left):
         yield Misspelt(wording.annotation_path(name), name, f"the pod has the annotation {why}")
-    for name, why in _near(dialect, Place.LABEL, pod.labels):
+    for name, why in _near(dialect, Place.LABEL, pod.labels, left):
         yield Misspelt(f"metadata.labels[{name}]", name, f"the pod has the label {why}")
 
 
-def _near(dialect: Dialect, place: Place, found: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The names at a place that are almost the dialect's, each with the end of a sentence about it."""
+def _near(dialect: Dialect, place: Place, found: Iterable[str], left: Iterator[int]) -> Iterator[tuple[str, str]]:
+    """The names at a place that are almost the dialect's, each with the end of a sentence about it; `left` are compared."""
     here = {word.name for word in dialect.words if word.place is place}
     if place is Place.ANNOTATION and dialect.chooser:
         here.add(dialect.chooser)
@@ -71,7 +71,7 @@ def _near(dialect: Dialect, place: Place, found: Iterable[str]) -> Iterator[tupl
     spelt = {_spelling(name): name for name in sorted(here)}
     domains = {_domain(name) for name in (*here, *elsewhere)}
     others = (name for name in found if name not in here and len(name) <= MAX_NAME and _domain(name) in domains)
-    for name in islice(others, MAX_COMPARED):
+    for _, name in zip(left, others, strict=False):
         shown = wording.quoted(name)[1:-1]
         if name in elsewhere:
             yield name, f"{shown}, which {dialect.title} reads only {_READ_AT[elsewhere[name]]}; write it there"

@@ -9,9 +9,11 @@ A LimitRange with a default memory makes a vGPU pod of each pod in its namespace
 """
 
 from webhook import names
+from webhook.pod.size import MAX_CONTAINERS
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 
 _NOTE = "LimitRanger plugin set: "  # Kubernetes, plugin/pkg/admission/limitranger/admission.go
+MAX_NOTES = 2 * MAX_CONTAINERS  # that are read: limits and requests of each container
 BY_DEFAULT = (
     "{who} requests {resource} only by the default of a LimitRange, so it gets a card; if it needs none, ask an administrator "
     "to remove {resource} from that default: defaultMemory and defaultCores of the device config change only pods with vGPUs"
@@ -27,18 +29,23 @@ ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the count where it is missing."""
+    by_default: dict[str, set[str]] | None = None
     for request in pod.slices:
         if Role.NUMBER not in request.written:
             yield from set_amount(request.container, request.config.number_name, request.config.default_number)
             if not any([request.memory, request.cores, request.percentage]) and request.usable:
                 yield Notice(ZERO.format(who=wording.container(request.container), resource=request.config.memory_name))
             first, *others = request.written.values()
-            if {first, *others} <= _by_default(pod, request.container.name):
+            if by_default is None:
+                by_default = _by_default(pod)
+            if {first, *others} <= by_default.get(request.container.name, set()):
                 yield Notice(BY_DEFAULT.format(who=wording.container(request.container), resource=first))
 
 
-def _by_default(pod: ReviewedPod, container: str) -> set[str]:
-    """The resources whose limit the API server has set in a container, by the default of a LimitRange."""
-    notes = (pod.view.annotation(names.LIMIT_RANGER) or "").removeprefix(_NOTE).split("; ")
-    split = [note.partition(" limit for container ") for note in notes]
-    return {resource for resources, _, name in split if name == container for resource in resources.split(", ")}
+def _by_default(pod: ReviewedPod) -> dict[str, set[str]]:
+    """By container, the resources whose limit the API server has set by the default of a LimitRange."""
+    found: dict[str, set[str]] = {}
+    for note in (pod.view.annotation(names.LIMIT_RANGER) or "").removeprefix(_NOTE).split("; ")[:MAX_NOTES]:
+        resources, _, container = note.partition(" limit for container ")
+        found.setdefault(container, set()).update(resources.split(", "))
+    return found
