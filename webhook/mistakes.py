@@ -55,7 +55,7 @@ def mistakes_in(error: ValidationError, whole: str, model: type[BaseModel] | Non
     """The first mistakes with their places, and how many more there are; see `mistake_at`."""
     if error.error_count() > MAX_COLLECTED:
         return [
-            f"{whole} has {error.error_count():,} mistakes, too many to list; write one that follows the documentation"
+            f"it has {error.error_count():,} mistakes, too many to list; compare it with the documentation of {whole}"
         ]
     found = error.errors(include_url=False)
     more = len(found) - MAX_MISTAKES
