@@ -44,7 +44,6 @@ DENYING = {
 }
 PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
 SENTENCE = 'privileged-device: container "main" is privileged and so sees every card of the node, not its slice; '
-RUNTIME = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"}
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
 
@@ -58,7 +57,6 @@ def fallback(cluster: Cluster) -> Iterator[list[Object]]:
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     policies = admission_policies(config, policy)
     cluster.apply(*namespace_objects(NAMESPACE), *namespace_objects(EXEMPT), service_account(EXCLUDED), *policies)
-    cluster.apply(RUNTIME)
     with cluster.api() as api:
         until(lambda: REFUSES in dry_run(api, PRIVILEGED).message)
     yield policies
@@ -105,7 +103,8 @@ def as_manifest(manifest: Object) -> Object:
     """A pod that can be created in the namespace of the test."""
     given = manifest.get("metadata", {})
     metadata = {key: value for key, value in given.items() if key in ("labels", "annotations")}
-    return manifest | {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"name": "tried"}}
+    spec = {key: value for key, value in manifest["spec"].items() if key != "runtimeClassName"}  # this cluster has none
+    return manifest | {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"name": "tried"}, "spec": spec}
 
 
 def denials(manifest: Object) -> list[str]:
