@@ -61,8 +61,14 @@ class Template:
         return f"{self.path}.{path}"
 
 
-def read_templates(kind: WorkloadKind, raw: Mapping[str, Any]) -> Iterator[Template]:
+def read_templates(kind: WorkloadKind, raw: Mapping[str, Any], scheduler: str = "") -> Iterator[Template]:
     """The pod templates of a workload, in order.
+
+    Args:
+        kind: of the workload.
+        raw: the workload.
+        scheduler: of the pods of a Volcano Job that names none: Volcano's own webhook writes it. Source: volcano
+            `pkg/webhooks/admission/jobs/mutate/mutate_job.go` (patchDefaultScheduler).
 
     Raises:
         Malformed: a field on the way does not have its kind's shape.
@@ -70,17 +76,20 @@ def read_templates(kind: WorkloadKind, raw: Mapping[str, Any]) -> Iterator[Templ
     for template in kind.templates:
         read = _READERS[template.form]
         for path, part in _parts(raw, "", template.steps):
-            yield from read(part, path)
+            defaulted = template.form is Form.VOLCANO_JOB and scheduler and not part.get("schedulerName")
+            yield from read({**part, "schedulerName": scheduler} if defaulted else part, path)
 
 
-def changed_templates(kind: WorkloadKind, raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Template]:
+def changed_templates(
+    kind: WorkloadKind, raw: Mapping[str, Any], old: Mapping[str, Any] | None, scheduler: str = ""
+) -> list[Template]:
     """The templates of a workload that are new, or differ from the old object's.
 
     Raises:
         Malformed: a field on the way does not have its kind's shape.
     """
-    before = {template.path: template.pod for template in read_templates(kind, old)} if old else {}
-    return [template for template in read_templates(kind, raw) if before.get(template.path) != template.pod]
+    before = {template.path: template.pod for template in read_templates(kind, old, scheduler)} if old else {}
+    return [template for template in read_templates(kind, raw, scheduler) if before.get(template.path) != template.pod]
 
 
 def find_templates(raw: Mapping[str, Any]) -> list[Template]:

@@ -40,7 +40,8 @@ def validate_workload(
         if request.unread:
             notice = f"the pod templates are not reviewed now, but when the pods are created: {request.unread}"
             return not_reviewed(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
-        templates = changed_templates(kind, request.new_object, request.old_object)
+        scheduler = snapshot.policy.scheduler_name
+        templates = changed_templates(kind, request.new_object, request.old_object, scheduler)
     if not templates:
         return not_reviewed(request, "validate")
     return _validate_templates(request, templates, snapshot, effective, budget or SearchBudget())
