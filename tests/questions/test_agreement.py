@@ -21,6 +21,7 @@ from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.placing import Fate
 from webhook.questions.why.waiting import WaitingState, Wanted
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.volcano.scheduler import parse_scheduler_conf
 
 MEMORY = 81920  # of a card
 FATES = {
@@ -33,8 +34,9 @@ FATES = {
 class Cluster:
     """Nodes, pods and PodGroups, and what the questions answer about them."""
 
-    def __init__(self, nodes, objects, config=CHIPS, policy=None):
-        self.inputs = SnapshotInputs(config, policy or default_policy(), [read_node(raw, config) for raw in nodes])
+    def __init__(self, nodes, objects, config=CHIPS, scheduler=None):
+        known = [read_node(raw, config) for raw in nodes]
+        self.inputs = SnapshotInputs(config, default_policy(), known, scheduler)
         snapshot = self.inputs.snapshot()
         found = LiveObjects(snapshot, keeps_running=True)
         for raw in objects:
@@ -196,6 +198,15 @@ CASES = {
         {"a": "fits-now", "b": "not-now"},
     ),
 }
+
+
+@pytest.mark.parametrize(("on", "verdict"), [(True, "fits-now"), (False, "never"), (None, "never")])
+def test_a_family_that_the_scheduler_leaves_out(on, verdict):
+    arguments = {} if on is None else {"deviceshare.VGPUEnable": on}
+    conf = {"tiers": [{"plugins": [{"name": "gang"}, {"name": "deviceshare", "arguments": arguments}]}]}
+    cluster = Cluster([ONE], [pod("a", number=1)], scheduler=parse_scheduler_conf(conf, "test"))
+    assert cluster.listed == {"a": verdict}
+    assert cluster.what_if().waiting[0].before in FATES[WaitVerdict(verdict)]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         gives_several: whether `usage` computes the largest pod with several devices, too.
         judges_use: whether `judge` answers for nodes in use, too.
         node_annotation: of a pod, in which the scheduler records its node; empty if there is none.
+        switches: arguments of deviceshare, of which one makes the scheduler serve the family.
         needs: the fact of the scheduler's release without which it does not serve the family; empty if each release does.
     """
 
@@ -128,6 +129,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
     gives_several: ClassVar[bool] = False
     judges_use: ClassVar[bool] = True
     node_annotation: ClassVar[str] = ""
+    switches: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[str] = ""
 
     def __init__(self, config: DeviceConfig, target: Target) -> None:

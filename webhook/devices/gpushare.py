@@ -27,6 +27,7 @@ from webhook.devices.requests import DevicePod, PodAmounts, ResourceTotal, total
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.selectors import integer
+from webhook.volcano import scheduler
 
 NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 
@@ -47,6 +48,7 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
     device = "healthy card"
     devices = "healthy cards"
     measures = frozenset({"memory"})
+    switches = (scheduler.SHARING, scheduler.NUMBER)
 
     @staticmethod
     def roles(_vgpu: VgpuConfig, _ascend: AscendConfig) -> dict[str, Role]:

@@ -25,6 +25,7 @@ from webhook.devices.requests import Amount, DevicePod, PodAmounts
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR
+from webhook.volcano import scheduler
 
 CHIP = "Ascend 310P"
 CHIP_CORES = 8  # of an Ascend 310P, unless a node's label has another number
@@ -42,6 +43,7 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
     nodes = "MindCluster nodes"
     device = "chip"
     devices = "chips"
+    switches = (scheduler.MINDCLUSTER,)
     core_unit = "AI cores"
     measures = frozenset({"cores"})
     exact_amounts = True

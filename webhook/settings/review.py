@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices import config_checks
 from webhook.devices.config import DeviceConfig, VgpuConfig
-from webhook.devices.families import Family
 from webhook.errors import ConfigError, Mistakes
 from webhook.lenient import obj, text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
@@ -173,15 +172,15 @@ def _of_scheduler(place: str, now: object, snapshot: Snapshot) -> Iterator[Check
     yield from scheduler_checks.config_place(place, conf, DEVICE_CONFIG_NAMESPACES)
 
 
-def _registered(snapshot: Snapshot) -> Mapping[str, list[str]]:
-    """The nodes with devices, by the switch that makes the scheduler use them."""
-    fleet, found = snapshot.fleet, dict[str, list[str]]()
+def _registered(snapshot: Snapshot) -> Mapping[tuple[str, ...], list[str]]:
+    """The nodes with devices, by the switches that make the scheduler use them."""
+    fleet, found = snapshot.fleet, dict[tuple[str, ...], list[str]]()
     if fleet is None or not fleet.complete:
         return found
-    for switch, family in ((scheduler_checks.VGPU, Family.VGPU), (scheduler_checks.ASCEND, Family.ASCEND)):
-        members = [shape.members for shape in fleet.by_family[family]]
+    for family in fleet.families.values():
+        members = [shape.members for shape in fleet.by_family[family.id]]
         nodes = [name for number, name in enumerate(fleet.index.names) if any(each >> number & 1 for each in members)]
-        found |= {switch: nodes} if nodes else {}
+        found |= {family.switches: nodes} if nodes and family.switches else {}
     return found
 
 

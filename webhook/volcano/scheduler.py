@@ -14,6 +14,11 @@ from webhook.lenient import obj, objs, text
 DEVICESHARE = "deviceshare"
 NODE_GROUP = "nodegroup"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
+VGPU = f"{DEVICESHARE}.VGPUEnable"
+SHARING = f"{DEVICESHARE}.GPUSharingEnable"
+NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
+ASCEND = f"{DEVICESHARE}.AscendHAMiVNPUEnable"
+MINDCLUSTER = f"{DEVICESHARE}.AscendMindClusterVNPUEnable"
 NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
 EXCLUSIVE_RULES = f"{DEVICESHARE}.GPUExclusiveRules"
 CONFIG_NAME = f"{DEVICESHARE}.KnownGeometriesCMName"
@@ -46,9 +51,11 @@ class SchedulerConf:
 
     Attributes:
         plugins: of all tiers, in order.
+        actions: what a cycle does, in order; None if that is not written.
     """
 
     plugins: tuple[Plugin, ...] = ()
+    actions: tuple[str, ...] | None = None
 
     def plugin(self, name: str) -> Plugin | None:
         """A plugin; None if it is not in use."""
@@ -153,7 +160,8 @@ def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:
     plugins = [plugin for tier in tiers for plugin in objs(tier, "plugins")]
     if not tiers:
         raise ConfigError(f"{source}: it has no tiers")
-    return SchedulerConf(tuple([_plugin(plugin) for plugin in plugins]))
+    actions = tuple([action.strip() for action in text(document, "actions").split(",")])
+    return SchedulerConf(tuple([_plugin(plugin) for plugin in plugins]), actions if any(actions) else None)
 
 
 def _plugin(raw: Mapping[str, Any]) -> Plugin:

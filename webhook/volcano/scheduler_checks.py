@@ -9,44 +9,27 @@ from dataclasses import replace
 from webhook.results import Results, broken, listed, warning
 from webhook.texts import counted
 from webhook.volcano.scheduler import (
+    ASCEND,
     CONFIG_NAMESPACE,
     DEVICESHARE,
     EXCLUSIVE_RULES,
     MAX_RULES,
+    MINDCLUSTER,
     NODE_LOCK,
+    NUMBER,
+    SHARING,
+    VGPU,
     SchedulerConf,
     is_rule,
 )
-from webhook.volcano.target import Target
-
-VGPU = f"{DEVICESHARE}.VGPUEnable"
-SHARING = f"{DEVICESHARE}.GPUSharingEnable"
-NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
-ASCEND = f"{DEVICESHARE}.AscendHAMiVNPUEnable"
-MINDCLUSTER = f"{DEVICESHARE}.AscendMindClusterVNPUEnable"
+from webhook.volcano.target import READS_TEXT, Target, enables, reads_switch
 
 SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
 
-READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
+ALLOCATE = "allocate"  # the action that starts pods which request something
 RESTART = "then restart the scheduler"
 
-_TRUE = ("1", "t", "T", "TRUE", "true", "True")
-_FALSE = ("0", "f", "F", "FALSE", "false", "False")
 _EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))
-
-
-def reads_switch(value: object, target: Target) -> bool | None:
-    """How a version of the scheduler reads a switch; None if it ignores it."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and target.volcano >= READS_TEXT and value in (*_TRUE, *_FALSE):
-        return value in _TRUE
-    return None
-
-
-def enables(conf: SchedulerConf, switch: str, target: Target) -> bool:
-    """Whether the scheduler reads a switch as on."""
-    return reads_switch(conf.arguments.get(switch), target) is True
 
 
 def unreadable(error: str) -> Results:
@@ -56,7 +39,12 @@ def unreadable(error: str) -> Results:
 
 
 def scheduler_config(place: str, conf: SchedulerConf, _target: Target) -> Results:
-    """Deviceshare is part of the configuration."""
+    """Deviceshare is part of the configuration, and pods with devices are allocated."""
+    if conf.actions is not None and ALLOCATE not in conf.actions:
+        yield broken(
+            f"{place}: actions has no {ALLOCATE}, so no pod with devices starts",
+            f"add {ALLOCATE} before backfill, {RESTART}",
+        )
     if conf.plugin(DEVICESHARE) is None:
         yield broken(
             f"{place}: no tier has {DEVICESHARE}, so no device is ever assigned",
@@ -136,22 +124,29 @@ def exclusive_rules(place: str, conf: SchedulerConf, target: Target) -> Results:
     return f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}"
 
 
-def families(place: str, conf: SchedulerConf, target: Target, found: Mapping[str, list[str]]) -> Results:
+def families(place: str, conf: SchedulerConf, target: Target, found: Mapping[tuple[str, ...], list[str]]) -> Results:
     """The switch of every family that nodes register is on.
 
     Args:
         place: of the configuration.
         conf: the configuration.
         target: for how the scheduler reads switches.
-        found: names of nodes that register devices, by the switch of their family.
+        found: names of nodes that register devices, by the switches of their family, of which one is enough.
     """
-    for switch, owners in found.items():
-        if not enables(conf, switch, target):
+    for switches, owners in found.items():
+        if not any(enables(conf, switch, target) for switch in switches):
+            excluding = [
+                other for other in SWITCHES if (switches[0], other) in _EXCLUSIVE and enables(conf, other, target)
+            ]
+            advice = f"set {switches[0]}: true in the arguments of {DEVICESHARE}, {RESTART}"
+            if excluding:
+                advice = f"{excluding[0]} excludes it: run the device plugin of the same family on all nodes"
             yield broken(
-                f"{place}: {switch} is not on, so the devices of {listed(owners)} are never assigned",
-                f"set {switch}: true in the arguments of {DEVICESHARE}, {RESTART}",
+                f"{place}: {' or '.join(switches)} is not on, so the devices of {listed(owners)} are never assigned",
+                advice,
             )
-    return f"what nodes register is on: {listed([*found])}" if found else "no node registers a device"
+    on = [switch for switches in found for switch in switches if enables(conf, switch, target)]
+    return f"what nodes register is on: {listed(on)}" if found else "no node registers a device"
 
 
 def config_place(place: str, conf: SchedulerConf, plugin: Collection[str]) -> Results:

@@ -293,3 +293,23 @@ class Target:
         """The rules that a pod with these labels matches, as bits."""
         rules = self.exclusive_rules
         return sum([1 << at for at, rule in enumerate(rules) if all([labels.get(key) == rule[key] for key in rule])])
+
+
+# Source: volcano `pkg/scheduler/framework/arguments.go`.
+READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+
+
+def reads_switch(value: object, target: Target) -> bool | None:
+    """How a version of the scheduler reads a switch; None if it ignores it."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and target.volcano >= READS_TEXT and value in (*_TRUE, *_FALSE):
+        return value in _TRUE
+    return None
+
+
+def enables(conf: SchedulerConf, switch: str, target: Target) -> bool:
+    """Whether the scheduler reads a switch as on."""
+    return reads_switch(conf.arguments.get(switch), target) is True

@@ -166,7 +166,7 @@ def test_a_locked_node_takes_no_pod_for_five_minutes(minutes, locks, verdict):
     node = gpu_node("gpu-a")
     since = datetime.now(UTC) - timedelta(minutes=minutes)
     node["metadata"]["annotations"]["hamivgpu"] = f"{since:%FT%TZ}"
-    plugin = {"name": "deviceshare", "arguments": {"deviceshare.NodeLockEnable": locks}}
+    plugin = {"name": "deviceshare", "arguments": DEVICESHARE["arguments"] | {"deviceshare.NodeLockEnable": locks}}
     conf = parse_scheduler_conf({"tiers": [{"plugins": [plugin]}]}, "test")
     live, _ = state([node], scheduler=conf)
     found = explain_waiting(WaitingObject(Document("a pod", pod(number=1)), True), live)
@@ -259,8 +259,9 @@ def test_a_volcano_job_fits_only_with_all_its_pods():
     assert why(train, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
 
 
+DEVICESHARE = {"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}
 CAPACITY, NODE_GROUPS = (
-    parse_scheduler_conf({"tiers": [{"plugins": [{"name": name} for name in plugins]}]}, "test")
+    parse_scheduler_conf({"tiers": [{"plugins": [DEVICESHARE, *({"name": name} for name in plugins)]}]}, "test")
     for plugins in (("gang", "capacity"), ("nodegroup",))
 )
 QUEUES = [

@@ -36,7 +36,7 @@ FIRST, SECOND = "GPU-gpu-a-0", "GPU-gpu-a-1"
 
 def settings(nodes, rules=RULES, volcano="1.15.1"):
     """The inputs with a scheduler that has these rules."""
-    arguments = {EXCLUSIVE_RULES: rules}
+    arguments = {EXCLUSIVE_RULES: rules, "deviceshare.VGPUEnable": True}
     conf = {"tiers": [{"plugins": [{"name": "gang"}, {"name": "deviceshare", "arguments": arguments}]}]}
     policy = parse_policy({"target": {"volcano": volcano}}, "test")
     known = [read_node(raw, CONFIG) for raw in nodes]

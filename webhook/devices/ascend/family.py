@@ -40,6 +40,7 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.pod.selectors import integer
+from webhook.volcano import scheduler
 from webhook.volcano.target import VOLCANO_FACTS, format_version
 
 TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
@@ -56,6 +57,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
     nodes = "Ascend nodes"
     device = "NPU"
     devices = "NPUs"
+    switches = (scheduler.ASCEND,)
     unit = MIB
     core_unit = AI_CORES
     configured = True

@@ -31,6 +31,7 @@ from webhook.devices.vgpu.fleet import (
 )
 from webhook.devices.vgpu.ledger import CardLedger, format_entries, free
 from webhook.devices.vgpu.slices import Need, takes
+from webhook.volcano import scheduler
 from webhook.volcano.target import Target
 
 
@@ -42,6 +43,7 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     nodes = "vGPU nodes"
     device = "card"
     devices = "cards"
+    switches = (scheduler.VGPU,)
     unit = MIB
     core_unit = PERCENT
     measures = frozenset({"memory", "split"})

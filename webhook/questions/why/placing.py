@@ -26,7 +26,8 @@ from webhook.questions.why.subject import WaitingObject, request_content
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
 from webhook.volcano.queues import Queues
-from webhook.volcano.target import Target
+from webhook.volcano.scheduler import DEVICESHARE
+from webhook.volcano.target import Target, enables
 
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -280,6 +281,7 @@ def take_turn(
 def obstacles(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
     """What keeps an object's pods from starting, whatever the nodes have left."""
     yield from _scheduler_reasons(subject, pods)
+    yield from _switch_reasons(pods, live)
     yield from _gate_reasons(subject)
     if subject.lacks_group:
         message = (
@@ -301,6 +303,18 @@ def _scheduler_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod]) -> I
             message = f"{found}; create it again with {listed}"
             yield WaitReason(reason="scheduler", message=message, verdict=WaitVerdict.NEVER)
             return
+
+
+def _switch_reasons(pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
+    """A family of devices that the scheduler's configuration leaves out."""
+    conf, target = live.snapshot.target.scheduler, live.snapshot.target
+    for family in live.snapshot.families.values() if conf is not None else ():
+        on = conf is None or any(enables(conf, switch, target) for switch in family.switches)
+        if not on and any(pod.requests_family(family.id) for pod in pods):
+            listed = " or ".join(family.switches)
+            message = f"the scheduler's configuration does not have {listed} on, so it never assigns {family.devices}"
+            advice = f"set {family.switches[0]}: true in the arguments of {DEVICESHARE}"
+            yield WaitReason(reason="scheduler", message=f"{message}; {advice}", verdict=WaitVerdict.NEVER)
 
 
 def _gate_reasons(subject: WaitingObject) -> Iterator[WaitReason]:

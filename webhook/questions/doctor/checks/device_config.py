@@ -12,8 +12,8 @@ from webhook.questions.doctor.volcano import (
     npu_registers,
 )
 from webhook.results import CheckResult, Results, broken, listed, warning
-from webhook.volcano.scheduler import CONFIG_NAMESPACE, DEFAULT_CONFIG_NAMESPACE
-from webhook.volcano.scheduler_checks import ASCEND, VGPU, enables
+from webhook.volcano.scheduler import ASCEND, CONFIG_NAMESPACE, DEFAULT_CONFIG_NAMESPACE, VGPU
+from webhook.volcano.target import enables
 
 
 def device_config(setup: Setup) -> Results:

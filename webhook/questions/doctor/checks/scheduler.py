@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 
+from webhook import names
+from webhook.lenient import obj
 from webhook.questions.doctor.check import Check, known, need
 from webhook.questions.doctor.facts import ObjectKind, Unread, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import SchedulerMap, npu_registers, vgpu_nodes
 from webhook.results import Results, warning
 from webhook.volcano import scheduler_checks
-from webhook.volcano.scheduler import DEVICESHARE, SchedulerConf
-from webhook.volcano.scheduler_checks import ASCEND, VGPU
+from webhook.volcano.scheduler import ASCEND, DEVICESHARE, MINDCLUSTER, NUMBER, SHARING, VGPU, SchedulerConf
 from webhook.volcano.target import Target
 
 _CAPACITY_GATE = "DRAConsumableCapacity"
@@ -60,11 +61,18 @@ def dra_claims(setup: Setup) -> Results:
 def families(setup: Setup) -> Results:
     """The switch of every family that nodes register is on."""
     conf = _with_deviceshare(setup)
+    nodes = setup.facts.all(ObjectKind.NODE)
+
+    def offering(*resources: str) -> list[str]:
+        return [name_of(node) for node in nodes if all(each in obj(node, "status", "capacity") for each in resources)]
+
     found = {
-        VGPU: [name_of(node) for node in vgpu_nodes(setup.facts)],
-        ASCEND: [name_of(node) for node in setup.facts.all(ObjectKind.NODE) if npu_registers(node)],
+        (VGPU,): [name_of(node) for node in vgpu_nodes(setup.facts)],
+        (ASCEND,): [name_of(node) for node in nodes if npu_registers(node)],
+        (SHARING, NUMBER): offering(names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY),
+        (MINDCLUSTER,): offering(names.NPU_CORE),
     }
-    used = {switch: owners for switch, owners in found.items() if owners}
+    used = {switches: owners for switches, owners in found.items() if owners}
     well = yield from scheduler_checks.families(conf.place, conf.conf, setup.target, used)
     if not used:
         need(setup.facts.gap(ObjectKind.NODE))
