@@ -105,7 +105,7 @@ class DevicePod:
         for container in containers:
             if container.limits or container.requests:
                 own = amounts_of(container, self.roles)
-                if own and any([amount.value == 0 for amount in own]):
+                if own and 0 in [amount.value for amount in own]:
                     own = _requesting(own, container)
                 if own:
                     self._note(container, own)

@@ -11,6 +11,7 @@ MAX_NAME = 253  # characters of a name that the API server accepts
 MAX_PREFIX = 58  # characters of a generateName that are left in a name
 ANY_SUFFIX = "?????"  # in the place of what the API server appends: only `*` and `?` of a glob match it
 
+_NO_RULES: frozenset[str] = frozenset()
 
 Excepted = dict[str, list[PolicyException]]  # by rule, those of one namespace
 
@@ -31,7 +32,7 @@ class Exceptions(NamedTuple):
     @property
     def rules(self) -> frozenset[str]:
         """The rules of which an exception holds."""
-        return frozenset([rule for rule in self.by_rule if self.of(rule) is not None])
+        return frozenset([rule for rule in self.by_rule if self.of(rule) is not None]) if self.by_rule else _NO_RULES
 
     def of(self, rule: str) -> PolicyException | None:
         """The exception from a rule; None if there is none."""

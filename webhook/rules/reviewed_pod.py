@@ -454,7 +454,7 @@ class ReviewedPod(DevicePod):
             pod=self,
             family=self.cluster.families[family],
             written=self.view.selector,
-            nodes=self.selector_for(family),
+            nodes=self.view.selector if self.matches(family) else None,
             denies=self.context.denies,
         )
 

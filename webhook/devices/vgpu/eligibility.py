@@ -169,12 +169,13 @@ class Eligible:
 
     def largest(self, number: int) -> tuple[int, Candidate] | None:
         """The most memory that each of so many cards of one node gives, and such a node; None if no node has so many."""
-        if number not in self._largest:
-            if len(self._largest) >= MAX_REMEMBERED:
-                self._largest.clear()
-            slices = [(memory, one) for one in self.candidates if (memory := one.slice_memory(number)) is not None]
-            self._largest[number] = max(slices, key=itemgetter(0), default=None)
-        return self._largest[number]
+        if number in self._largest:
+            return self._largest[number]
+        if len(self._largest) >= MAX_REMEMBERED:
+            self._largest.clear()
+        slices = [(memory, one) for one in self.candidates if (memory := one.slice_memory(number)) is not None]
+        found = self._largest[number] = max(slices, key=itemgetter(0), default=None)
+        return found
 
 
 NONE_ELIGIBLE = Eligible((), (), (), None, complete=False)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, set_amount, wording
+from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 from webhook.rules.choices import MemoryAboveCard
 
 MAX_TRIED = 16  # nodes that differ in what they give
@@ -24,7 +24,9 @@ MAX_TRIED = 16  # nodes that differ in what they give
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no node's cards have, to what the cards of one node have."""
-    if not context.cluster.knows_nodes or not any([_is_above(request, pod) for request in pod.slices]):
+    if not context.cluster.knows_nodes or not any(
+        [request.memory and _is_above(request, pod) for request in pod.slices]
+    ):
         return
     for request, amount in _lowered(pod).items():
         name, memory = request.config.memory_name, request.memory
@@ -38,10 +40,8 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
 
 
 def _is_above(request: DeviceRequest, pod: ReviewedPod) -> bool:
-    if not request.memory:
-        return False
     largest = pod.eligible.largest(request.number or 1)
-    return largest is not None and request.memory > largest[0]
+    return largest is not None and request.amount(Role.MEMORY) > largest[0]
 
 
 def _lowered(pod: ReviewedPod) -> Mapping[DeviceRequest, int]:
