@@ -28,7 +28,8 @@ from webhook.wire.models import Request
 
 MAX_MEMBERS = 10_000  # pods of a gang that are read
 MAX_ROLES = 32  # of a gang, each with another request; those beyond count as starting
-MAX_PLACED = 256  # pods of a gang that are placed one after the other
+MAX_PLACED = 50_000  # pods of a gang that are placed one after the other, times nodes
+MAX_EXACT = 2_000  # the same of vGPUs, whose gangs are mostly decided before
 
 _VERDICTS = {Fate.NEVER: WaitVerdict.NEVER, Fate.WAITS: WaitVerdict.NOT_NOW, Fate.UNKNOWN: WaitVerdict.UNKNOWN}
 
@@ -293,7 +294,10 @@ def _too_few_placed(
     only_vgpus = all([family.id for family in one.placed.families] == [Family.VGPU] for one in able)
     if not able or (only_vgpus and len(able) == 1):
         return None  # it is judged exactly
-    if sum(len(one.role.raws) for one in able) > MAX_PLACED:
+    nodes = len(
+        {node.number for one in able for family in one.placed.families for node in live.occupied.get(family.id, ())}
+    )
+    if sum(len(one.role.raws) for one in able) * nodes > (MAX_EXACT if only_vgpus else MAX_PLACED):
         return None if only_vgpus else ("whether so many fit at once is not examined", WaitVerdict.UNKNOWN)
     tried: list[tuple[QueuedPod, PlaceablePod | Trial]] = [(each, STARTS) for each in others]
     tried += [(QueuedPod(raw), one.placed) for one in able for raw in one.role.raws]
@@ -304,9 +308,11 @@ def _too_few_placed(
         ("what the running pods leave", WaitVerdict.NOT_NOW, live),
         ("the empty fleet", WaitVerdict.NEVER, live.with_bound(()).with_statuses({})),
     )[: 1 + equal]:
-        turns = [take_turn(tried, missing, cluster, set(), emptiest=emptiest) for emptiest in (True, False)]
-        if any(turn.starts for turn in turns):
-            break
+        turns = []
+        for emptiest in (True, False):
+            turns.append(take_turn(tried, missing, cluster, set(), emptiest=emptiest))
+            if turns[-1].starts:
+                return found
         unknown = any(trial.fate is Fate.UNKNOWN for turn in turns for trial in turn.trials.values())
         most = max(sum(turn.started.values()) for turn in turns)
         message = f"{missing.minimum} more must fit at once, but {when} has room for {most}"
