@@ -6,7 +6,7 @@ from tests.docs.generated import DOCS
 from webhook.audit import writer
 from webhook.manifests.configurations import TIMEOUT_SECONDS
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
-from webhook.server.admission import MAX_WAITING
+from webhook.server.admission import MAX_WAITING, MAX_WAITING_UNTRUSTED
 from webhook.server.budget import LIMIT_BYTES
 from webhook.server.framing import HEAD_BYTES, MAX_BODY
 from webhook.wire.codec import MAX_BYTES_IN_DOUBT, MAX_STRUCTURAL_CHARS, MAX_STRUCTURAL_CHARS_IN_DOUBT
@@ -22,7 +22,10 @@ STATED = [
     ("operations", f"| environment variables, mounts and similar entries of a pod | {MAX_ENTRIES:,} |"),
     ("operations", f"| commas, colons and brackets of a pod, without `managedFields` | {MAX_STRUCTURAL_CHARS:,} |"),
     ("operations", f"| pod templates of a workload | {MAX_TEMPLATES} |"),
-    ("operations", f"| large bodies that wait for a review | {MAX_WAITING} |"),
+    (
+        "operations",
+        f"| large bodies that wait for a review | {MAX_WAITING}, at most {MAX_WAITING_UNTRUSTED} of them on connections",
+    ),
     ("operations", f"| memory for connections: handshakes, bodies, unread answers | {LIMIT_BYTES >> 20} MiB |"),
     ("operations", f"| an audit line | {writer.MAX_LINE >> 10} KiB |"),
     ("audit", f"A line has at most {writer.MAX_LINE >> 10} KiB"),

@@ -6,7 +6,9 @@ import gc
 import json
 import os
 import resource
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -15,11 +17,14 @@ import pytest
 
 from tests.hostile_bodies import MARKS, Body, bodies, containers, pod, review, with_value
 from tests.reviewing import snapshot
+from tests.server.conftest import Start
+from tests.server.program import until
+from tests.server.reviews import GOOD, admission_response
 from tests.settings.test_review import config_map
 from tests.timing import within
 from webhook import names
 from webhook.audit.writer import AuditLogWriter
-from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, SETTING_BYTES, Admission
+from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, MAX_WAITING_UNTRUSTED, SETTING_BYTES, Admission
 from webhook.server.framing import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
@@ -56,10 +61,10 @@ def admission(tmp_path: Any, metrics: Metrics) -> Admission:
     )
 
 
-async def post(admission: Admission, path: str, body: bytes) -> tuple[int, Any]:
+async def post(admission: Admission, path: str, body: bytes, *, trusted: bool = True) -> tuple[int, Any]:
     """Review a body as the server does."""
     answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-    admission.review(path, body, lambda *answer: answered.set_result(answer), client_verified=False)
+    admission.review(path, body, lambda *answer: answered.set_result(answer), client_verified=False, trusted=trusted)
     status, response = await answered
     return status, orjson.loads(response)
 
@@ -152,15 +157,39 @@ def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, me
     assert counted in metrics.exposition().decode()
 
 
-def test_too_many_large_reviews_wait_outside(admission: Admission):
+@pytest.mark.parametrize(("trusted", "most"), [(True, MAX_WAITING), (False, MAX_WAITING_UNTRUSTED)])
+def test_too_many_large_reviews_wait_outside(admission: Admission, trusted: bool, most: int):
     large = pod(*containers(900, {names.VGPU_NUMBER: "1"}))
 
     async def all_of_them() -> None:
-        responses = await asyncio.gather(*[post(admission, "/mutate", large) for _ in range(MAX_WAITING + 2)])
-        assert sorted(status for status, _ in responses) == [200] * MAX_WAITING + [429] * 2
+        reviews = [post(admission, "/mutate", large, trusted=trusted) for _ in range(most + 2)]
+        assert sorted(status for status, _ in await asyncio.gather(*reviews)) == [200] * most + [429] * 2
 
     for _ in range(2):  # nothing of the first ones waits any more
         asyncio.run(all_of_them())
+
+
+def test_strangers_with_large_bodies_leave_room_for_a_client_that_had_a_review(start: Start):
+    """16 connections send bodies that are refused after a while, each again as soon as it was answered."""
+    program, statuses, ended = start("--audit-log", ""), [], threading.Event()
+    dense = with_value(b"[" + b'"ab",' * 240_000 + b'"ab" ]')
+
+    def flood() -> None:
+        with program.connect() as stranger:
+            while not ended.is_set():
+                statuses.append(stranger.post("/validate", dense).status)
+
+    with program.connect() as canary, ThreadPoolExecutor(16) as strangers:
+        admission_response(canary.post("/mutate", GOOD))
+        floods = [strangers.submit(flood) for _ in range(16)]
+        until(lambda: 429 in statuses)
+        try:
+            assert [canary.post("/mutate", LARGE).status for _ in range(25)] == [200] * 25
+        finally:
+            ended.set()
+    for each in floods:
+        each.result()
+    assert set(statuses) == {413, 429}
 
 
 def peak_growth(body: bytes) -> int:

@@ -28,7 +28,9 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
             before = len(log.lines)
             for number in range(size):
                 body = json.dumps(numbered(number)).encode()
-                admission.review("/mutate", body, lambda status, _: statuses.append(status), client_verified=False)
+                admission.review(
+                    "/mutate", body, lambda status, _: statuses.append(status), client_verified=False, trusted=True
+                )
             assert len(log.lines) - before == size // MAX_UNRECORDED, "nothing is written before the answers are sent"
             await asyncio.sleep(0)
 
@@ -49,7 +51,9 @@ def test_while_lines_wait_each_decision_is_recorded_at_once():
 
     async def turn() -> None:
         for number in range(4):
-            admission.review("/mutate", json.dumps(numbered(number)).encode(), lambda *_: None, client_verified=False)
+            admission.review(
+                "/mutate", json.dumps(numbered(number)).encode(), lambda *_: None, client_verified=False, trusted=True
+            )
             if number == 1:
                 await asyncio.sleep(0)
 

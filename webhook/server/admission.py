@@ -29,7 +29,8 @@ Answer = Callable[[int, bytes], None]  # takes the HTTP status and the body of a
 
 DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
 SETTING_BYTES = 1 << 20  # a larger body has no text that is read, and is reviewed with large bodies
-MAX_WAITING = 8  # large bodies that are reviewed or wait for it, and as many settings
+MAX_WAITING = 12  # large bodies that are reviewed or wait for it, and as many settings
+MAX_WAITING_UNTRUSTED = 8  # of these, from clients that are neither verified nor have had a review answered
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
@@ -253,7 +254,7 @@ class Admission:
         if length is not None and length > MAX_BODY:
             raise TooLarge(f"the body has {length} bytes; {MAX_BODY} are the most that is read")
 
-    def review(self, path: str, body: bytes, answer: Answer, *, client_verified: bool) -> None:
+    def review(self, path: str, body: bytes, answer: Answer, *, client_verified: bool, trusted: bool) -> None:
         """Review a complete body: at once, or a large one and a setting in a thread, which does not block the event loop.
 
         The decision is recorded when the answer was sent: the API server does not wait for it.
@@ -263,9 +264,10 @@ class Admission:
             body: an AdmissionReview.
             answer: called once, in the event loop.
             client_verified: the client's certificate was verified.
+            trusted: it may take the last places among the bodies that wait.
         """
         if path == SETTINGS_PATH or len(body) > DIRECT_BYTES:
-            self._review_in_thread(path, body, answer, client_verified)
+            self._review_in_thread(path, body, answer, client_verified, trusted)
             return
         status, response, decision = self._decide(path, body, client_verified)
         if decision is not None:
@@ -276,9 +278,9 @@ class Admission:
         if len(self._unrecorded) >= MAX_UNRECORDED or not self._written:
             self.record()
 
-    def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool) -> None:
+    def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool, trusted: bool) -> None:
         thread = self._settings if path == SETTINGS_PATH and len(body) <= SETTING_BYTES else self._large
-        if thread.waiting >= MAX_WAITING:
+        if thread.waiting >= (MAX_WAITING if trusted else MAX_WAITING_UNTRUSTED):
             answer(*self.refuse(path, Busy("too many large reviews at the same time; try again")))
             return
         thread.waiting += 1

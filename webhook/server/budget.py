@@ -1,7 +1,7 @@
 """One memory budget for all connections: handshakes, heads, bodies, chunk framing, responses that the peer has not read.
 
 deploy/ limits a pod to 512 MiB. With a large fleet, the process itself needs about 100 MiB, and the large bodies that are
-reviewed or wait for a review up to 150 MiB more. `make bench` measures what is left (`--only memory`).
+reviewed or wait for a review up to 190 MiB more. `make bench` measures what is left (`--only memory`).
 """
 
 from collections.abc import Iterator

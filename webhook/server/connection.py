@@ -225,8 +225,9 @@ class HttpConnection:
         if self._head.path in ENDPOINTS:
             self._reviewing = True
             body, self._body = b"".join(self._body), []
-            verified = self._client is not None
-            self._service.admission.review(self._head.path, body, self._reviewed, client_verified=verified)
+            verified, trusted = self._client is not None, not self._usage.untrusted
+            review = self._service.admission.review
+            review(self._head.path, body, self._reviewed, client_verified=verified, trusted=trusted)
         else:
             self._send(*self._service.admission.page(self._head.path))
 
