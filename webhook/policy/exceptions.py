@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.policy.schema import PolicyException
 from webhook.texts import matches
@@ -11,36 +11,19 @@ MAX_NAME = 253  # characters of a name that the API server accepts
 MAX_PREFIX = 58  # characters of a generateName that are left in a name
 ANY_SUFFIX = "?????"  # in the place of what the API server appends: only `*` and `?` of a glob match it
 
-_NO_RULES: frozenset[str] = frozenset()
 
 Excepted = dict[str, list[PolicyException]]  # by rule, those of one namespace
+Exceptions = Mapping[str, PolicyException]  # by rule, the one that holds for a pod on a day
+NO_EXCEPTIONS: Exceptions = {}
 
 
-class Exceptions(NamedTuple):
-    """The exceptions that may hold for one pod, on one day.
-
-    Attributes:
-        by_rule: the exceptions of the pod's namespace.
-        name: as `exception_name` has it.
-        day: in UTC.
-    """
-
-    by_rule: Excepted
-    name: str
-    day: date
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """The rules of which an exception holds."""
-        return frozenset([rule for rule in self.by_rule if self.of(rule) is not None]) if self.by_rule else _NO_RULES
-
-    def of(self, rule: str) -> PolicyException | None:
-        """The exception from a rule; None if there is none."""
-        found = self.by_rule.get(rule, ())
-        return next((each for each in found if self.day <= each.until and matches(self.name, each.names)), None)
-
-
-NO_EXCEPTIONS = Exceptions({}, "", date.min)
+def exceptions_for(name: str, day: date, excepted: Excepted) -> Exceptions:
+    """The exceptions that hold for a pod, whose name is as `exception_name` has it, on a day in UTC."""
+    found = {
+        rule: next((one for one in exceptions if day <= one.until and matches(name, one.names)), None)
+        for rule, exceptions in excepted.items()
+    }
+    return {rule: exception for rule, exception in found.items() if exception is not None}
 
 
 def exception_name(metadata: Mapping[str, Any], known: str, *, is_pod: bool = True) -> str:

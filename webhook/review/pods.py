@@ -35,7 +35,7 @@ def repair_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Ou
     if _mirrors_static_pod(request) or excess(request):
         return not_reviewed(request, "mutate")
     raw = request.new_object
-    context = Context(request, snapshot, effective, excepted=exceptions_of(request, effective).rules)
+    context = Context(request, snapshot, effective, excepted=exceptions_of(request, effective))
     pod = ReviewedPod(PodView(raw), context, previous)
     repair = Repair(pod, repairs)
     enforcement = effective.enforcement
@@ -67,7 +67,7 @@ def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> 
         return refuse_unread(request, snapshot, effective, problem)
     view = PodView(request.new_object)
     exceptions = exceptions_of(request, effective)
-    pod = ReviewedPod(view, Context(request, snapshot, effective, excepted=exceptions.rules), previous)
+    pod = ReviewedPod(view, Context(request, snapshot, effective, excepted=exceptions), previous)
     if effective.enforcement is not ENFORCE and request.operation == "CREATE":
         pod = Repair(pod, snapshot.repairs(effective)).pod
     active = effective.for_pod(pod)

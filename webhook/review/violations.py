@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from webhook.lenient import obj
 from webhook.outcome import MAX_FINDINGS, Violation
 from webhook.pod.templates import Template
-from webhook.policy.exceptions import NO_EXCEPTIONS, Exceptions, exception_name
+from webhook.policy.exceptions import NO_EXCEPTIONS, Exceptions, exception_name, exceptions_for
 from webhook.policy.levels import Active, Effective
 from webhook.policy.schema import PolicyException
 from webhook.rules.base import Validation
@@ -82,9 +82,9 @@ class Violations:
             self._add(rule, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
-        if level is not Level.AUDIT and (exception := self._exceptions.of(rule)):
+        if level is not Level.AUDIT and rule in self._exceptions:
             level = Level.AUDIT
-            self.excepted[rule] = exception
+            self.excepted[rule] = self._exceptions[rule]
         ceiling = self._ceiling if template is None or template.whole else Level.WARN
         if level is DENY and ceiling is not None:
             level = ceiling
@@ -103,4 +103,4 @@ def exceptions_of(request: Request, effective: Effective) -> Exceptions:
     if request.day is None or not effective.exceptions:
         return NO_EXCEPTIONS
     name = exception_name(obj(request.object, "metadata"), request.name, is_pod=request.is_pod or request.is_binding)
-    return Exceptions(effective.exceptions, name, request.day)
+    return exceptions_for(name, request.day, effective.exceptions)

@@ -51,7 +51,7 @@ def _validate_templates(
     request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective, budget: SearchBudget
 ) -> Outcome:
     exceptions = exceptions_of(request, effective)
-    context = Context(request, snapshot, effective, budget, exceptions.rules)
+    context = Context(request, snapshot, effective, budget, exceptions)
     repairs = snapshot.repairs(effective)
     ceiling = None if snapshot.policy.workloads is WorkloadUse.DENY else Level.WARN
     violations = Violations(ceiling, exceptions)
