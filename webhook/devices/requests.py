@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from webhook import names
@@ -35,6 +36,9 @@ class Amount(NamedTuple):
     role: Role
     raw: Any
     value: int | None
+
+
+_value = attrgetter("value")
 
 
 class DeviceRequest:
@@ -105,7 +109,7 @@ class DevicePod:
         for container in containers:
             if container.limits or container.requests:
                 own = amounts_of(container, self.roles)
-                if own and 0 in [amount.value for amount in own]:
+                if 0 in map(_value, own):
                     own = _requesting(own, container)
                 if own:
                     self._note(container, own)

@@ -101,6 +101,8 @@ def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]
 def spoken_here(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, list[Step]]]:
     """The same for a pod of this cluster: a percentage that its nodes cannot resolve would be refused, so it blocks."""
     found = spoken(pod, context)
+    if not found:
+        return found
     share = sum([step.percentage[0] > 0 for _, steps in found for step in steps])
     uses = context.effective.dialects if context.cluster.fleet is None else {}
     return [
