@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,30 @@ def test_the_first_request_of_a_new_connection_is_answered(start_server: StartSe
         response = new.post("/validate", review())
         assert admission_response(response)["uid"] == "u-1"
         assert response.headers["connection"] == "close"
+    assert exit_code(program) == 0
+
+
+def test_clients_that_send_without_pause_see_no_reset(start_server: StartServer):
+    """Most of their connections wait in the backlog while the event loop is busy. Later ones are refused."""
+    program = start_server(constants={"gunicorn.FIRST_REQUEST_SECONDS": SECONDS})
+    tls, answered, ends = context(program.ca), [0] * 12, []
+
+    def client(number: int) -> None:
+        try:
+            while True:
+                with Connection(program.port, tls) as connection:
+                    admission_response(connection.post("/validate", review()))
+                answered[number] += 1
+        except OSError as error:
+            ends.append(type(error))
+
+    with ThreadPoolExecutor(len(answered)) as clients:
+        running = [clients.submit(client, number) for number in range(len(answered))]
+        until(lambda: min(answered) > 3)
+        program.process.terminate()
+    for each in running:
+        each.result()
+    assert ends.count(ConnectionRefusedError) >= len(answered) - 1, "one may come between the last look and the end"
     assert exit_code(program) == 0
 
 

@@ -16,6 +16,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -127,10 +128,18 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             self._sweep()
             written = service.admission.flush()
             await asyncio.sleep(SWEEP_SECONDS if written and not service.state.draining else SOON_SECONDS)
-        for server in servers:
+        for server, listener in zip(servers, self.sockets, strict=True):
+            await self._accept_all(listener.sock)
             server.close()
         await self._finish()
         service.stop()
+
+    async def _accept_all(self, listener: socket.socket) -> None:
+        """Accept the connections of the backlog, which the kernel would reset when the listener is closed."""
+        with suppress(OSError):  # there are no more, or no more files may be open
+            for _ in range(BACKLOG):
+                accepted, _ = listener.accept()
+                await self.loop.connect_accepted_socket(lambda: TlsTransport(self), accepted)
 
     def _sweep(self) -> None:
         now = self.loop.time()
