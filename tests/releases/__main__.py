@@ -80,7 +80,7 @@ def main() -> int:
             rows.append(row(name, family, chosen.seed, one))
             compared[name].append(one)
             differs = differs or bool(one.differences)
-    for name, each in compared.items() if not chosen.family else ():
+    for name, each in compared.items() if not chosen.family and chosen.write == PAGE else ():
         pods = sum(one.counts.total() for one in each)
         record_run("releases", f"{pods:,} pods, {sum(len(one.differences) for one in each)} differ", f"Volcano {name}")
     page = chosen.write.read_text()

@@ -25,7 +25,7 @@ def test_each_recorded_review_has_one_audit_line(program: Program, audit_file: P
     assert len(RECORDED) > 50
     lines = until(lambda: _lines(audit_file, len(reviewed)))
     for (path, request, verdict), line in zip(reviewed, lines, strict=True):
-        assert set(line) == KEYS
+        assert set(line) == (KEYS | {"repairs"} if line["patch"] else KEYS)
         assert (line["uid"], line["endpoint"], line["allowed"]) == (request["uid"], path[1:], verdict["allowed"])
         assert (line["operation"], line["user"]) == (request["operation"], request["userInfo"]["username"])
         assert (line["dryRun"], line["clientVerified"]) == (bool(request.get("dryRun")), False)
