@@ -27,7 +27,13 @@ ASSIGNMENTS = [
     "hami.io/Ascend-devices-allocated",
 ]
 assigning = st.sampled_from([*ASSIGNMENTS, *sorted(names.RESERVED_ASCEND_ANNOTATIONS)])
-INJECTIONS = ["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"]
+INJECTIONS = [
+    "cdi.k8s.io/gpu",
+    "nvidia.cdi.k8s.io/gpu",
+    *names.NRI_DEVICES,
+    f"{names.NRI_DEVICES[0]}/pod",
+    *names.CRIO_DEVICES,
+]
 injecting = st.sampled_from(INJECTIONS)
 harmless = st.sampled_from(
     [*sorted(names.AUTHOR_ANNOTATIONS), "hami.io/Ascend910B3-devices", "hami.io/vgpu-devices-allocated", "huawei.com/ascend",

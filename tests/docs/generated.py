@@ -20,6 +20,8 @@ from webhook.emit import to_json
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.json_schema import json_schema
 from webhook.questions import QUESTIONS
+from webhook.rules.choices import Level
+from webhook.rules.registry import VALIDATIONS
 from webhook.server import metrics
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 from webhook.texts import markdown_cell
@@ -34,6 +36,7 @@ def parts() -> dict[str, str]:
     """Every generated part by the name in its markers."""
     return {
         **_rules(),
+        "isolation": _table(("rule", "by default", "finds"), _isolation()),
         "settings": _table(("key", "default", "what"), _settings()),
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),
@@ -86,6 +89,13 @@ def _rules() -> dict[str, str]:
         return {}
     text = import_module("webhook.questions.rules.text")
     return {"rules": "\n".join(text.markdown([*rows(), *ENGINE_FINDINGS])) + "\n"}
+
+
+def _isolation() -> Iterator[tuple[str, str, str]]:
+    """The rules that keep tenants apart, those that deny first."""
+    isolating = (rule for rule in VALIDATIONS if rule.isolates)
+    for rule in sorted(isolating, key=lambda rule: rule.level is not Level.DENY):
+        yield f"[`{rule.id}`](rules.md#{rule.id})", rule.level, markdown_cell(rule.summary)
 
 
 def _settings() -> Iterator[tuple[str, str, str]]:

@@ -12,12 +12,23 @@ from collections.abc import Iterable, Sequence
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import DIALECTS
-from webhook.manifests.cel import any_of, block, exists, exists_or_many, few_or_many, first, lines, list_of, text
+from webhook.manifests.cel import (
+    any_of,
+    block,
+    exists,
+    exists_or_many,
+    few_or_many,
+    first,
+    lines,
+    list_of,
+    matches,
+    text,
+)
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
 from webhook.policy.policy import Policy
 from webhook.rules.choices import DialectUse
-from webhook.rules.isolation import HARMLESS
+from webhook.rules.isolation import HARMLESS, OF_BUILDS
 
 # How much of a pod an expression looks at.
 MAX_CONTAINERS = 64  # of each kind
@@ -242,7 +253,7 @@ def changes_assignment(config: DeviceConfig) -> str:
     reserved_key = exists(list_of(names.RESERVED_ANNOTATIONS), "key", changed)
     reserved_affix = exists("annotations", "key", f"({block(_reserved_by_affix())}) &&\n{changed}")
     of_npus = exists(list_of(names.RESERVED_ASCEND_ANNOTATIONS), "key", changed)
-    injected_key = exists("now", "key", f"({injects()}) && !(key in before && now[key] == before[key])")
+    injected_key = exists("now", "key", f"({injects('now')}) && !(key in before && now[key] == before[key])")
     by_affix = any_of(exists("[now, before]", "annotations", reserved_affix), injected_key)
     chosen = exists(list_of(names.CHOOSING_ANNOTATIONS), "key", changed)
     waits = "!has(oldObject.spec.nodeName) && !has(oldObject.metadata.deletionTimestamp)"
@@ -267,7 +278,7 @@ def _annotations_of_both(condition: str) -> str:
 
 def binds_assignment() -> str:
     """A Binding with an annotation that assigns or injects devices, whatever the pod is, as the condition does not see it."""
-    written = any_of(reserved(), f"key in {list_of(names.RESERVED_ASCEND_ANNOTATIONS)}", injects())
+    written = any_of(reserved(), f"key in {list_of(names.RESERVED_ASCEND_ANNOTATIONS)}", injects("annotations"))
     return exists(_annotations("object"), "annotations", exists_or_many("annotations", MAX_ANNOTATIONS, "key", written))
 
 
@@ -309,9 +320,11 @@ def limits_devices(config: DeviceConfig) -> str:
     return f"has(object.spec) && {some}"
 
 
-def injects() -> str:
-    """The annotation `key` injects CDI devices."""
-    return f"key.startsWith({text(names.CDI_PREFIX)}) || key.contains({text(names.CDI_VENDOR)})"
+def injects(annotations: str) -> str:
+    """The annotation `key` of `annotations` injects devices."""
+    begins = (f"key.startsWith({text(start)})" for start in (names.CDI_PREFIX, *names.NRI_DEVICES))
+    of_crio = f"key in {list_of(names.CRIO_DEVICES)} && !{matches(f'{annotations}[key]', OF_BUILDS)}"
+    return any_of(*begins, f"key.contains({text(names.CDI_VENDOR)})", of_crio)
 
 
 def reserved() -> str:
@@ -324,7 +337,11 @@ def _concerns(config: DeviceConfig, *, sure: bool = False) -> str:
     assigning = any_of(
         exists(list_of(_ASSIGNING), "key", "key in pod.metadata.annotations"),
         exists_or_many(
-            "pod.metadata.annotations", MAX_ANNOTATIONS, "key", any_of(_reserved_by_affix(), injects()), many
+            "pod.metadata.annotations",
+            MAX_ANNOTATIONS,
+            "key",
+            any_of(_reserved_by_affix(), injects("pod.metadata.annotations")),
+            many,
         ),
     )
     annotated = f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(assigning)})"

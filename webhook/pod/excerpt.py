@@ -34,6 +34,7 @@ _OF_OBJECTS = frozenset({"metadata", "selector"})  # whose keys their author cho
 _MAX_DEPTH = 12  # of a workload, above its templates
 _ANNOTATION_DOMAINS = (
     *("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX, names.GROUP_NAME),
+    *(*names.NRI_DEVICES, *names.CRIO_DEVICES),
     *(
         "aliyun.com/gpu-",
         "tencent.com/vcuda-",

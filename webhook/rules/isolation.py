@@ -3,6 +3,7 @@
 A pod's own environment variables override the device plugin's.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from posixpath import normpath
@@ -121,25 +122,32 @@ def above(paths: Iterable[str]) -> frozenset[str]:
 
 ABOVE_CARDS = above(CARDS)
 
-# --- CDI ---------------------------------------------------------------------------------------------------------------
+# --- annotations of container runtimes -----------------------------------------------------------------------------------
 
 INJECTS = "the annotation {key} injects devices past the scheduler; remove it"
 
 
-def injects(key: str) -> bool:
-    """Whether an annotation injects CDI devices."""
-    return key.startswith(names.CDI_PREFIX) or names.CDI_VENDOR in key
+_BEGINNINGS = (names.CDI_PREFIX, *names.NRI_DEVICES)
+# Devices that CRI-O lets every pod have, and that builds of images need (CRI-O 1.30, allowed_devices in pkg/config/config.go).
+OF_BUILDS = r"(?:/dev/(?:fuse|net/tun)(?::[^,]*)?,?)+"
+
+
+def injects(key: str, value: object) -> bool:
+    """Whether an annotation injects devices: by CDI, or by what NRI plugins and CRI-O read."""
+    if key.startswith(_BEGINNINGS) or names.CDI_VENDOR in key:
+        return True
+    return key in names.CRIO_DEVICES and not (isinstance(value, str) and re.fullmatch(OF_BUILDS, value))
 
 
 def find_injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find CDI annotations; on update, those that an untrusted user adds or changes."""
+    """Find annotations that inject devices; on update, those that an untrusted user adds or changes."""
     before: Mapping[str, Any] = {}
     if pod.previous is not None:
         if context.request.user in context.cluster.policy.trusted_users:
             return
         before = pod.previous.annotations
     for key, value in pod.view.annotations.items():
-        if injects(key) and not (key in before and before[key] == value):
+        if injects(key, value) and not (key in before and before[key] == value):
             yield Finding(wording.annotation_path(key), INJECTS.format(key=wording.quoted(key)))
 
 
@@ -178,4 +186,4 @@ def is_reserved(key: str, pod: DevicePod) -> bool:
     binding = pod.view.raw.get("kind") == names.BINDING  # which does not show what the pod requests
     if key in names.RESERVED_ASCEND_ANNOTATIONS:
         return binding or pod.requests_family(Family.ASCEND)
-    return binding and injects(key)
+    return binding and injects(key, pod.view.annotations.get(key))

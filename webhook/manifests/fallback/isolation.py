@@ -180,7 +180,8 @@ def _injections(scope: Scope, rule: ModuleType) -> str:
     changed = "" if scope.creates else "!(key in variables.old && variables.old[key] == variables.annotations[key]) && "
     trusted = "" if scope.creates else f"request.userInfo.username in {scope.trusted} ? [] : "
     message = _message_of(rule, INJECTS, key=quoted("key"))
-    return f"({trusted}variables.annotations.filter(key, {changed}({when.injects()})).map(key, {message}))"
+    found = f"variables.annotations.filter(key, {changed}({when.injects('variables.annotations')}))"
+    return f"({trusted}{found}.map(key, {message}))"
 
 
 def _host_access(scope: Scope) -> str:
@@ -267,7 +268,7 @@ def _requests_some(count: str, *others: str) -> str:
 def _reserved_annotation(scope: Scope) -> str:
     of_npus = f"key in {list_of(names.RESERVED_ASCEND_ANNOTATIONS)}"
     of_npus = of_npus if scope.binds else f"{of_npus} && {requests(Family.ASCEND)}"
-    injects = [when.injects()] if scope.binds else []
+    injects = [when.injects("variables.annotations")] if scope.binds else []
     reserved = f"({any_of(when.reserved(), of_npus, *injects)})"
     if scope.creates:
         message = _message_of(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))

@@ -41,11 +41,14 @@ CONTROLLING = {
         "/etc/nvidia-container-runtime/",
         "/run/cdi/",
         "/sys/",
+        "/var/lib/kubelet/plugins/",
+        "/var/lib/kubelet/plugins_registry/",  # a socket there registers a device plugin or a DRA driver
     ),
     "which has the files of every container; remove the volume": (
         "/var/lib/containerd/",
         "/var/lib/containers/",
         "/var/lib/docker/",
+        "/var/lib/kubelet/pods/",
         "/var/lib/rancher/",
     ),
 }

@@ -1,10 +1,10 @@
 """Some mounts shadow the isolation's files, or open the devices directly.
 
 Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, annotations; policy trustedUsers
-Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; CDI annotations
+Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; annotations that inject devices
 Why:      what is mounted there replaces the preloaded library, its lock or another tenant's accounting.
 
-On update, only new ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
+On update, only new ephemeral containers are read, and such annotations that an untrusted user adds or changes.
 """
 
 from webhook import names
@@ -30,14 +30,14 @@ _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
 
 @Validation(
     Level.DENY,
-    "a mount over the isolation's files, a hostPath to the cards, or a CDI annotation",
+    "a mount over the isolation's files, a hostPath to the cards, or an annotation that injects devices",
     families=VGPU_ONLY,
     fields={"volumeMounts", "volumeDevices", "volumes", "annotations"},
     on={"update", "ephemeral"},
     isolates=True,
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
-    """Find mounts, volumes and CDI annotations that bypass the isolation."""
+    """Find mounts, volumes and annotations that bypass the isolation."""
     for container in pod.judged:
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
             for index, entry in container.entries(kind):

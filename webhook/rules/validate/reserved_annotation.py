@@ -7,7 +7,7 @@ Why:      a forged assignment gets another pod's cards, corrupts the scheduler's
 Seen on the real device plugin: a forged pod that requests nothing, and that no scheduler ever starts, chose the card and the
 limit of the next pod on the node.
 
-The API server copies the annotations of a Binding onto the pod, so an untrusted user's may have no CDI annotation either.
+The API server copies the annotations of a Binding onto the pod, so an untrusted user's may have none that injects devices.
 HAMi writes some names of hami.io/ on its own pods; these are reserved only in a pod that requests Ascend NPUs.
 """
 

@@ -1,18 +1,19 @@
 """The NVIDIA runtime can show cards to a container that is assigned none.
 
 Reads:    env, volumeMounts and resources of every container, including ephemeral ones; annotations; policy trustedUsers
-Finds:    NVIDIA_VISIBLE_DEVICES, ASCEND_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or a
-          CDI annotation that shows cards
+Finds:    NVIDIA_VISIBLE_DEVICES, ASCEND_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or an
+          annotation that shows cards
 Why:      the runtimes of NVIDIA and Ascend follow them on every node with cards: the container sees all cards, and no usage
           is accounted.
 
+Annotations that inject devices are those of CDI, of NRI's device injector and of CRI-O.
 In a pod that requests no vGPU, NVIDIA_VISIBLE_DEVICES other than none, void and empty is found, such a mount and such an
 annotation; in every pod, CUDA_VERSION in a container that requests no NVIDIA device and sets no NVIDIA_VISIBLE_DEVICES.
 In a pod that requests no NPU from Volcano, ASCEND_VISIBLE_DEVICES other than void and empty is found. In a pod that requests
 a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests GPUs of NVIDIA's own device
 plugin is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with NVIDIA_VISIBLE_DEVICES, or with
 CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update, only new ephemeral containers are read, and
-CDI annotations that an untrusted user adds or changes.
+annotations that an untrusted user adds or changes.
 """
 
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_
 
 @Validation(
     Level.WARN,
-    "a variable, mount or CDI annotation that shows cards to a container without a vGPU",
+    "a variable, mount or annotation that shows cards to a container without a vGPU",
     families=EVERY_POD,
     fields={"env", "volumeMounts", "annotations"},
     on={"update", "ephemeral"},
