@@ -20,7 +20,7 @@ def test_a_key_of_the_policy_forges_no_line(start: Start, tmp_path: Path):
     assert r"p\udcff: " in page
     assert r"x\nERROR forged\x1b[31m" in page
     logged = [json.loads(line)["message"] for line in program.log().splitlines()]
-    assert any("settings changed, but cannot be used" in message and r"p\udcff: " in message for message in logged)
+    assert any("policy changed, but cannot be used" in message and r"p\udcff: " in message for message in logged)
 
 
 def test_reviews_follow_the_policy_and_a_broken_one_is_reported_and_not_used(start: Start, tmp_path: Path):
@@ -47,12 +47,12 @@ def test_reviews_follow_the_policy_and_a_broken_one_is_reported_and_not_used(sta
     page = until(lambda: "last good" in (text := program.readyz()) and text)
     assert page.startswith("ready\n")
     assert str(policy) in page
-    assert program.metric("config_reloads_total", source="settings", result="failure") == 1
+    assert program.metric("config_reloads_total", source="policy", result="failure") == 1
     assert program.metric("fleet_nodes") > 0
     assert (denied(), scheduler()) == (True, "other")
-    assert f"ERROR settings changed, but cannot be used: {policy}" in program.log()
+    assert f"ERROR policy changed, but cannot be used: {policy}" in program.log()
     write("rules: {cores-range: off}")
     until(lambda: not denied())
     assert "last good" not in program.readyz()
-    assert program.metric("config_reloads_total", source="settings", result="success") == 2
+    assert program.metric("config_reloads_total", source="policy", result="success") == 2
     assert "Traceback" not in program.log()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from certs.pki import replace
+from tests.cases import each_case
 from tests.clock import Clock
 from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.cluster.faults import hang, status
@@ -64,8 +65,7 @@ def write(path: Path | None, text: str) -> None:
 
 def watch(files: Paths, cluster: ClusterOptions | None = None, *more: Any, **pace: Any) -> SettingsWatcher:
     """A watcher that looks often."""
-    keep_inputs = pace.pop("keep_inputs", False)
-    return SettingsWatcher(files, cluster, *more, keep_inputs=keep_inputs, pace=replace_fields(QUICK, **pace))
+    return SettingsWatcher(files, cluster, *more, pace=replace_fields(QUICK, **pace))
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def test_a_changed_file_is_loaded_and_only_its_date_changes(files: Paths):
     assert started <= after["policy"].since <= datetime.now(UTC)
     assert {name for name in after if after[name] == before[name]} == {"device config", "fleet"}
     assert used == [watcher.snapshot]
-    assert read == [("settings", True)]
+    assert read == [("policy", True)]
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,32 @@ def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(files: Paths,
         write(path, text)
         problem = until(lambda: source(watcher, name).source.problem)
         assert str(path) in problem
-        assert watcher.problems == {"settings": problem}
+        assert watcher.problems == {"policy" if field == "policy" else "device-config, fleet": problem}
         assert [state.name for state in watcher.statuses() if state.source.problem] == [name]
         assert watcher.snapshot is snapshot
-        other = files["policy" if field == "fleet" else "fleet"]
-        write(other, other.read_text() + "\n")
-        until(
-            lambda: f"; what changed in {other} is not used either until this is mended" in watcher.problems["settings"]
-        )
+        if field != "policy":
+            other = files["config" if field == "fleet" else "fleet"]
+            write(other, other.read_text() + "\n")
+            wait = f"; what changed in {other} is not used either until this is mended"
+            until(lambda: wait in watcher.problems["device-config, fleet"])
         write(path, good)
         until(lambda: not watcher.problems)
     assert watcher.statuses() == before, "the statuses are the same as before"
+
+
+@each_case("broken", ["config", "fleet"])
+def test_a_new_policy_does_not_wait_for_an_unusable_file(files: Paths, cluster: ClusterOptions, broken: str):
+    for watcher in (watch(files), watch(files, cluster)):
+        good, fleet = files[broken].read_text(), watcher.snapshot.digests["fleet"]
+        with running(watcher):
+            write(files[broken], "{")
+            until(lambda watcher=watcher: watcher.problems)
+            write(files["policy"], "enforcement: warn")
+            until(lambda watcher=watcher: watcher.snapshot.policy.enforcement == "warn")
+            assert watcher.snapshot.digests["fleet"] == fleet
+            assert watcher.problems
+        write(files[broken], good)
+        write(files["policy"], "{}")
 
 
 def test_a_pipe_is_read_once(files: Paths):
@@ -206,17 +221,15 @@ def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: Paths):
     assert rest == [(True, 1, "")]
 
 
-def test_inputs_are_kept_on_request(files: Paths, cluster: ClusterOptions):
-    with pytest.raises(RuntimeError, match="keep_inputs"):
-        _ = watch(files).inputs
-    watcher = watch(files, None, keep_inputs=True)
+def test_inputs_are_those_of_the_snapshot(files: Paths, cluster: ClusterOptions):
+    watcher = watch(files)
     inputs = watcher.inputs
     assert watcher.inputs is inputs
     assert inputs.snapshot().digests == watcher.snapshot.digests
     with running(watcher):
         write(files["fleet"], (DATA / "fleets" / "cpu-only.yaml").read_text())
         until(lambda: watcher.inputs.nodes == [])
-    live = watch({}, cluster, keep_inputs=True)
+    live = watch({}, cluster)
     with running(live):
         until(lambda: [node.name for node in live.inputs.nodes or ()] == ["a"])
 
@@ -475,7 +488,7 @@ def test_a_bug_is_logged_and_later_changes_are_used(files: Paths, caplog: pytest
     watcher = watch(files, None, use)
     with running(watcher):
         write(files["policy"], "rules: {card-count: warn}")
-        until(lambda: "settings: a bug" in caplog.text)
+        until(lambda: "policy: a bug" in caplog.text)
         write(files["policy"], "{}")
         until(lambda: len(used) == 2 and not watcher.problems)
 

@@ -104,7 +104,7 @@ def command(
         for state, section in product(states, sections().values()):
             section.changed(state)
 
-    watcher = SettingsWatcher(files, cluster, changed, keep_inputs=True)
+    watcher = SettingsWatcher(files, cluster, changed)
 
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""

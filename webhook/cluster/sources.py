@@ -360,8 +360,8 @@ class ClusterSources:
         self._pace = access.pace
 
     def give(self, given: Mapping[str, Any]) -> None:
-        """Take newer settings of the same files."""
-        self._given = given
+        """Take newer settings of some of the same files."""
+        self._given = {**self._given, **given}
         self._given_version += 1
 
     def start(self) -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -22,7 +23,7 @@ from webhook.errors import ConfigError
 from webhook.settings.files import Paths, load
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
-from webhook.settings.table import FLEET, SETTING_NAMES, SETTINGS, DocumentSetting
+from webhook.settings.table import DEVICE_CONFIG, FLEET, SETTING_NAMES, SETTINGS, DocumentSetting
 from webhook.snapshot import Snapshot
 from webhook.texts import counted
 from webhook.worker import Worker
@@ -33,15 +34,16 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.0005  # after which a busy thread lets the event loop run; Python's default of 5 ms delays reviews
 STOP_SECONDS = 5.0  # to wait for a file that is being read
 
-_FILES = "settings"  # the source's name in logs and metrics; files are used together or not at all
+# A device config says what to read of the nodes: the two files are used together or not at all, any other one by itself.
+_USED_TOGETHER = (DEVICE_CONFIG, FLEET)
 
 log = logging.getLogger(__name__)
 
 
 class _InUse(NamedTuple):
-    """A snapshot, and since when each of its parts is unchanged; swapped as a whole, as other threads read it."""
+    """A snapshot, its inputs, and since when each of its parts is unchanged; swapped as a whole, as other threads read it."""
 
-    inputs: SnapshotInputs | None
+    inputs: SnapshotInputs
     snapshot: Snapshot
     since: Mapping[str, datetime]
 
@@ -55,14 +57,13 @@ class SettingsWatcher:
         settled: set once there is a snapshot of all that the cluster has, or a request to it failed, or there is no cluster.
     """
 
-    def __init__(  # noqa: PLR0913  # only two are required
+    def __init__(
         self,
         files: Paths,
         cluster: ClusterOptions | None,
         use: Callable[[Snapshot], None] = lambda _: None,
         reloaded: Callable[[str, bool], None] = lambda _, __: None,
         *,
-        keep_inputs: bool = False,
         pace: Pace = PACE,
     ) -> None:
         """Read the files; this sends nothing.
@@ -71,43 +72,40 @@ class SettingsWatcher:
             files: the settings files, which take precedence over the cluster.
             cluster: the cluster to follow; None loads no client.
             use: called in the watcher's thread with each later snapshot.
-            reloaded: called in the watcher's thread with each source that was read again (`settings` for the files), and
+            reloaded: called in the watcher's thread with each source that was read again (of files the options), and
                 whether it can be used.
-            keep_inputs: also keep what the snapshot was built from, which includes every node of a file.
             pace: how often to look, and the clock.
 
         Raises:
             ConfigError: a file cannot be used, or there are no credentials for the API server.
         """
-        seen = signature(
-            paths := tuple(files.values())
-        )  # before they are read: a change during that counts as a change
         self._files = files
         self._use_snapshot = use
         self._reloaded = reloaded
-        self._keep_inputs = keep_inputs
-        self._bad_file: str | None = None
+        self._bad_file: dict[str, str | None] = {}  # by source, the part that cannot be used
         self._nodes = 0  # in the fleet file, as it is in use
         self._dropped: Signature = ()  # of the fleet file with far fewer nodes
         self._loaded_before = False
-        self._read: dict[str, Signature] = {
-            part: signature((path,)) for part, path in files.items()
-        }  # by part, as in use
+        self._read: dict[str, Signature] = {}  # by part, as in use
         self._pace = pace
         self._built: tuple[object, ...] = ()  # the version of the cluster's settings in use
         self._knew_nodes = False
         self._earliest = 0.0  # when the next snapshot may be built
         self.settled = threading.Event()
         self._worker = Worker("settings", self._turn, self._stop_following)
-        given = self._load()
+        given: dict[str, Any] = {}
+        watched = []
+        for source, parts in _groups(files).items():
+            paths = tuple(parts.values())
+            seen = signature(paths)  # before they are read: a change during that counts as a change
+            given |= self._load(source, parts)
+            watched.append(WatchedFiles(source, paths, partial(self._use_files, source, parts), seen))
         self._loaded_before = True
         inputs = SnapshotInputs.of(given)
         snapshot = inputs.snapshot()
-        since = dict.fromkeys(SETTING_NAMES, datetime.now(UTC))
-        self._in_use = _InUse(inputs if keep_inputs else None, snapshot, since)
+        self._in_use = _InUse(inputs, snapshot, dict.fromkeys(SETTING_NAMES, datetime.now(UTC)))
         self._cluster = None if cluster is None else self._sources_of(cluster, given)
-        read = self._use_files if self._cluster is None else self._give_files
-        self._file_watcher = FileWatcher([WatchedFiles(_FILES, paths, read, seen)], reloaded)
+        self._file_watcher = FileWatcher(watched, reloaded)
 
     def start(self, patience: float = 0.0) -> None:
         """Start the threads; an API server that does not answer does not prevent it.
@@ -138,23 +136,13 @@ class SettingsWatcher:
 
     @property
     def current(self) -> tuple[SnapshotInputs, Snapshot]:
-        """The snapshot in use, and what it was built from.
-
-        Raises:
-            RuntimeError: made without `keep_inputs`.
-        """
+        """The snapshot in use, and what it was built from."""
         in_use = self._in_use
-        if in_use.inputs is None:
-            raise RuntimeError("the inputs of snapshots are not kept: make SettingsWatcher with keep_inputs=True")
         return in_use.inputs, in_use.snapshot
 
     @property
     def inputs(self) -> SnapshotInputs:
-        """What the snapshot in use was built from; replaced together with it.
-
-        Raises:
-            RuntimeError: made without `keep_inputs`.
-        """
+        """What the snapshot in use was built from; replaced together with it."""
         return self.current[0]
 
     @property
@@ -198,13 +186,15 @@ class SettingsWatcher:
             if isinstance(each, DocumentSetting) and not each.optional
         }
         found |= self._cluster.statuses() if self._cluster is not None else {}
-        problem = self.problems.get(_FILES)
-        for part, path in self._files.items():
-            found[part] = SourceStatus(str(path), problem if self._bad_file in (part, None) else None)
+        problems = self.problems
+        for source, parts in _groups(self._files).items():
+            bad = self._bad_file.get(source)
+            for part, path in parts.items():
+                found[part] = SourceStatus(str(path), problems.get(source) if bad in (part, None) else None)
         return found
 
-    def _load(self) -> dict[str, Any]:
-        """Read the files; remember which one cannot be used."""
+    def _load(self, source: str, parts: Paths) -> dict[str, Any]:
+        """Read files that are used together; remember which one cannot be used."""
         reading: str | None = None
 
         def begin(part: str, path: Path) -> None:
@@ -213,20 +203,22 @@ class SettingsWatcher:
             if self._loaded_before:
                 _refuse_pipe(path)
 
-        written = {part: signature((path,)) for part, path in self._files.items()}
+        written = {part: signature((path,)) for part, path in parts.items()}
         try:
-            found = load(self._files, begin)
-            reading = FLEET.part
-            self._refuse_drop(found.get(FLEET.part, ()), written.get(FLEET.part, ()))
+            found = load(parts, begin)
+            if FLEET.part in parts:
+                reading = FLEET.part
+                self._refuse_drop(found[FLEET.part], written[FLEET.part])
         except Exception as error:
-            self._bad_file = reading
+            self._bad_file[source] = reading
             changed = [
-                str(self._files[part]) for part in written if part != reading and written[part] != self._read[part]
+                str(parts[part]) for part in written if part != reading and written[part] != self._read.get(part)
             ]
-            if changed and isinstance(error, ConfigError):
+            if self._loaded_before and changed and isinstance(error, ConfigError):
                 error.args = (f"{error}; what changed in {', '.join(changed)} is not used either until this is mended",)
             raise
-        self._bad_file, self._read = None, written
+        self._bad_file.pop(source, None)
+        self._read |= written
         return found
 
     def _refuse_drop(self, nodes: Sequence[object], written: Signature) -> None:
@@ -239,13 +231,13 @@ class SettingsWatcher:
             )
         self._nodes, self._dropped = len(nodes), ()
 
-    def _use_files(self) -> None:
-        inputs = SnapshotInputs.of(self._load())
+    def _use_files(self, source: str, parts: Paths) -> None:
+        found = self._load(source, parts)
+        if self._cluster is not None:
+            self._cluster.give(found)
+            return
+        inputs = self._in_use.inputs.updated(found)
         self._use(inputs, inputs.snapshot())
-
-    def _give_files(self) -> None:
-        assert self._cluster is not None  # noqa: S101
-        self._cluster.give(self._load())
 
     def _use(self, inputs: SnapshotInputs, snapshot: Snapshot) -> None:
         now, before = datetime.now(UTC), self._in_use
@@ -253,7 +245,7 @@ class SettingsWatcher:
             part: since if snapshot.digests.get(part) == before.snapshot.digests.get(part) else now
             for part, since in before.since.items()
         }
-        self._in_use = _InUse(inputs if self._keep_inputs else None, snapshot, since)
+        self._in_use = _InUse(inputs, snapshot, since)
         self._use_snapshot(snapshot)
 
     def _turn(self) -> float:
@@ -302,6 +294,17 @@ class SettingsWatcher:
 
         access = Access(connector(options), changed=self._worker.wake, pace=self._pace)
         return ClusterSources(options, given, access)
+
+
+def _groups(files: Paths) -> dict[str, Paths]:
+    """By source, the name in logs and metrics, the files that are used together."""
+    grouped = [_USED_TOGETHER, *((each,) for each in SETTINGS if each not in _USED_TOGETHER)]
+    given = [[each for each in group if each.part in files] for group in grouped]
+    return {
+        ", ".join([each.option for each in group]): {each.part: files[each.part] for each in group}
+        for group in given
+        if group
+    }
 
 
 def _refuse_pipe(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Self
 
 from webhook.devices.config import DeviceConfig
@@ -72,6 +72,12 @@ class SnapshotInputs:
             values.get("scheduler"),
             Collections(**{part: values.get(part) for part in Collections._fields}),
         )
+
+    def updated(self, values: Mapping[str, Any]) -> Self:
+        """The same with newer settings, as `of` takes them; a new device config needs the fleet, which is read with it."""
+        known = {"config": self.config, "policy": self.policy, "scheduler": self.scheduler}
+        newer = type(self).of({**known, **self.collections._asdict(), **values})
+        return newer if "fleet" in values else replace(newer, nodes=self.nodes)
 
     def snapshot(self) -> Snapshot:
         """Build the snapshot."""
