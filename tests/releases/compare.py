@@ -56,7 +56,9 @@ def snapshot_of(fleet: RandomFleet, version: str) -> Snapshot:
     """The settings for a fleet whose scheduler is of a version."""
     config = parse_device_config(fleet.config, "the fleet's device config")
     target = {"volcano": version, "devicePlugin": "1.11.0"}  # which serves several containers
-    rules = {"several-device-containers": "off"}  # what device plugins do is not compared
+    rules = fleet.policy.get("rules", {}) | {
+        "several-device-containers": "off"
+    }  # what device plugins do is not compared
     policy = parse_policy({**fleet.policy, "target": target, "rules": rules}, "the fleet's policy")
     conf = None
     if fleet.schedule_policy is not None:
