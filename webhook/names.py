@@ -34,25 +34,30 @@ VOLCANO_DOMAIN = "volcano.sh/"
 RESOURCE_PREFIXES = (VOLCANO_DOMAIN, ASCEND_PREFIX, "huawei.com/ascend", "huawei.com/npu-")
 
 # What the names of other device plugins for GPUs and NPUs begin with. The webhook does not judge them.
+OTHER_VENDORS = {  # whose cards are no vGPUs
+    "amd.com/gpu": "AMD",
+    "gpu.intel.com/": "Intel",
+    "aws.amazon.com/neuron": "AWS",
+    "google.com/tpu": "Google",
+    "habana.ai/": "Habana",
+    "birentech.com/": "Biren",
+    "cambricon.com/": "Cambricon",
+    "enflame.com/": "Enflame",
+    "hygon.com/": "Hygon",
+    "iluvatar.ai/": "Iluvatar",
+    "kunlunxin.com/": "Kunlunxin",
+    "metax-tech.com/": "MetaX",
+    "mthreads.com/": "Moore Threads",
+}
 OTHER_DEVICES = (
     "nvidia.com/",
+    "alpha.kubernetes.io/nvidia-gpu",  # which no node has offered since Kubernetes 1.11
     "volcano.io/",
-    "amd.com/gpu",
-    "gpu.intel.com/",
     "aliyun.com/gpu-",
     "tencent.com/vcuda-",
     "tke.cloud.tencent.com/qgpu-",
-    "aws.amazon.com/neuron",
-    "google.com/tpu",
-    "habana.ai/",
-    "birentech.com/",
-    "cambricon.com/",
-    "enflame.com/",
-    "hygon.com/",
-    "iluvatar.ai/",
-    "kunlunxin.com/",
-    "metax-tech.com/",
-    "mthreads.com/",
+    "koordinator.sh/gpu",
+    *OTHER_VENDORS,
 )
 
 # These belong to Huawei's own device plugin, which Volcano's vNPU sharing does not need.

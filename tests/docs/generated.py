@@ -41,7 +41,10 @@ def parts() -> dict[str, str]:
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),
         "workloads": _table(("API group", "kind", "pod templates"), _workloads()),
-        **{dialect.id: _table(("name", "where", "here"), _dialect(dialect)) for dialect in DIALECTS.values()},
+        **{
+            dialect.id: f"{_table(('name', 'where', 'here'), _dialect(dialect))}\n\nNames from {dialect.source}."
+            for dialect in DIALECTS.values()
+        },
         "ledger": ledger.table(),
         "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
     }
@@ -151,9 +154,10 @@ def _dialect(dialect: Dialect) -> Iterator[tuple[str, str, str]]:
     """Every name of another system, and what says the same in a cluster with the default names."""
     called = VgpuConfig().role_names
     for word in dialect.words:
-        here = f"nothing: {word.note}"
+        here = f"{'not translated' if word.blocks else 'nothing'}: {word.note}"
         if word.role is not None:
-            here = f"`{called[word.role]}`{f', times {word.unit}' if word.unit > 1 else ''}"
+            unit = f", times {word.unit}" if word.unit > 1 else ", from bytes" if word.unit < 1 else ""
+            here = f"`{called[word.role]}`{unit}{f' ({word.note})' if word.note else ''}"
         elif word.here:
             here = "the same" if word.here == word.name else f"`{word.here}`"
             here += f": {' or '.join(f'`{value}`' for value in word.values)}" if word.values else ""

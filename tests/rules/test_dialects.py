@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,11 +11,13 @@ from tests.deploy.calling import called
 from tests.deploy.clusters import Cluster, assert_sent, cluster, request
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.dialects import DIALECTS, Place
+from webhook.devices.dialects import DIALECTS, Dialect, Place, Word
+from webhook.devices.families import Role
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
 from webhook.review.repair import Repair
+from webhook.rules.dialects import Step, spoken
 from webhook.rules.mutate import translate_dialect
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
@@ -145,6 +148,52 @@ def test_a_pod_with_a_misspelt_or_misplaced_amount_is_left(name: str, place: int
     assert translated(pod(right)) != pod(right)
 
 
+def using(dialect: Dialect, word: Word) -> dict[str, Any]:
+    """A pod that asks for a share in a dialect, and has one of its words, too."""
+    share = next(each for each in dialect.words if each.role in (Role.MEMORY, Role.CORES))
+    places: dict[Place, dict[str, Any]] = {place: {} for place in Place}
+    for each in (share, word):
+        fraction = each.role is Role.PERCENTAGE and each.place is Place.ANNOTATION
+        value = "0.5" if fraction else each.values[0] if each.values else "2Gi" if each.unit < 1 else "2"
+        places[each.place][each.name.format("main")] = value
+    notes = places[Place.ANNOTATION] | places[Place.CONTAINER_ANNOTATION]
+    raw = pod(places[Place.RESOURCE], notes, places[Place.LABEL], next(iter(dialect.schedulers), ""))
+    raw["spec"]["containers"][0]["env"] = [{"name": name} for name in places[Place.VARIABLE]]
+    return raw
+
+
+def told(raw: dict[str, Any], dialect: Dialect) -> list[Step]:
+    snapshot = SnapshotInputs(parse_device_config({}, "config"), parse_policy({}, "policy"), None).snapshot()
+    context = snapshot.context_of(creation("u", "v1", "Pod", "default", raw))
+    found = dict(spoken(ReviewedPod(PodView(raw), context), context))
+    return found[dialect]
+
+
+EVERY_WORD = [(dialect, word) for dialect in DIALECTS.values() for word in dialect.words]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "word"), EVERY_WORD, ids=lambda each: getattr(each, "name", getattr(each, "id", ""))
+)
+def test_each_name_of_a_system_is_translated_or_refused_with_a_reason(dialect: Dialect, word: Word):
+    name = word.name.format("main")
+    steps = [step for step in told(using(dialect, word), dialect) if any(name in each for each in step.words)]
+    assert steps or word.here == name
+    assert all(step.here or step.why for step in steps)
+    assert word.role is None or not [step for step in steps if step.blocks]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "prefix"), [(dialect, prefix) for dialect in DIALECTS.values() for prefix in dialect.prefixes]
+)
+def test_a_name_below_a_prefix_that_is_not_understood_stops_the_translation(dialect: Dialect, prefix: str):
+    for place in (Place.RESOURCE, Place.ANNOTATION, Place.LABEL):
+        unknown = Word(f"{prefix}9-of-tomorrow-that-nobody-knows", place)
+        steps = told(using(dialect, unknown), dialect)
+        assert [step.blocks for step in steps if any(unknown.name in each for each in step.words)] == [True], place
+        assert any(step.here for step in steps)
+
+
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +231,7 @@ def test_a_pod_that_names_both_is_sent_once():
 
 
 def test_the_audit_log_keeps_every_name_of_a_dialect():
-    words = {place: {} for place in ("resource", "annotation", "label")}
+    words = {place: {} for place in (Place.RESOURCE, Place.ANNOTATION, Place.LABEL, Place.VARIABLE)}
     for dialect in DIALECTS.values():
         for word in dialect.words:
             place = "annotation" if word.place is Place.CONTAINER_ANNOTATION else word.place
@@ -190,6 +239,8 @@ def test_the_audit_log_keeps_every_name_of_a_dialect():
         if dialect.chooser:
             words["annotation"][dialect.chooser] = "main"
     raw = pod(words["resource"], words["annotation"], words["label"])
+    raw["spec"]["containers"][0]["env"] = [{"name": name, "value": "1"} for name in words[Place.VARIABLE]]
     kept = excerpt(PodView(raw), WARNING.snapshot.config.resources.pick)
     assert kept["spec"]["containers"][0]["resources"]["limits"] == words["resource"]
     assert kept["metadata"] == {"annotations": words["annotation"], "labels": words["label"]}
+    assert {variable["name"] for variable in kept["spec"]["containers"][0]["env"]} == words[Place.VARIABLE].keys()

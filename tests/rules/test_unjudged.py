@@ -14,6 +14,10 @@ from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
 SLICE = "; for a slice of a card write volcano.sh/vgpu-number: 1, and volcano.sh/vgpu-memory in MiB"
+MIG = (
+    "; for a slice of its size write volcano.sh/vgpu-number: 1, and volcano.sh/vgpu-memory: 5120, with the annotation "
+    "volcano.sh/vgpu-mode: mig for an instance"
+)
 LABEL = "; Volcano reads it on pods with the label ring-controller.atlas: ascend-310P"
 PLAIN_GPUS = read_node({"metadata": {"name": "plain"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}, CONFIG)
 assert PLAIN_GPUS is not None
@@ -30,7 +34,7 @@ def found(limits: dict[str, Any], settings: Snapshot, **resources: Any) -> list[
     ("resource", "fleet", "about"),
     [
         ("nvidia.com/gpu", None, f"whether a node offers it is not known{SLICE}"),
-        ("nvidia.com/mig-1g.5gb", None, f"whether a node offers it is not known{SLICE}"),
+        ("nvidia.com/mig-1g.5gb", None, f"whether a node offers it is not known{MIG}"),
         ("cambricon.com/mlu", None, "whether a node offers it is not known"),
         ("nvidia.com/mig-1g.5gb", "mixed", None),  # a finding of resource-not-offered
         ("huawei.com/npu-core", "npu-core", f"no node offers it{LABEL}"),

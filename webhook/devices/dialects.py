@@ -1,10 +1,6 @@
 """The names by which pods ask other systems for a share of a GPU, and what says the same here.
 
-Sources: HAMi `pkg/device/nvidia/device.go`, `pkg/util/types.go`; gpushare-scheduler-extender `pkg/utils/const.go`, and the
-documentation of ACK for the label and the share of cores; Huawei CCE, user manual, "GPU Virtualization" (cce_10_0644,
-cce_10_0965); tkestack/gpu-manager `README.md`, and the documentation of TKE for qGPU; KAI-Scheduler
-`pkg/common/constants/constants.go`, `pkg/binder/plugins/gpusharing/gpu-request/gpu_request_validator.go`, and its
-documentation of NvFractions.
+The source of each system's names, and when it was read, stand with the system.
 """
 
 from collections.abc import Collection
@@ -23,6 +19,7 @@ class Place(StrEnum):
     ANNOTATION = "annotation"
     LABEL = "label"
     CONTAINER_ANNOTATION = "container annotation"  # an annotation of the pod, with the name of a container in it
+    VARIABLE = "environment variable"
 
 
 class Word(NamedTuple):
@@ -36,7 +33,7 @@ class Word(NamedTuple):
         here: the annotation that says the same here; empty if none does, the name itself if Volcano reads it, too.
         values: those that the annotation may have here; empty: any.
         sign: whether nothing else uses the name, so that it shows the dialect.
-        note: why nothing says the same.
+        note: why nothing says the same; of an amount, what its author should look at.
         blocks: whether a pod cannot be translated without a counterpart.
     """
 
@@ -57,7 +54,9 @@ class Dialect(NamedTuple):
     Attributes:
         id: in the policy.
         title: for people.
+        source: where the names were read, and when.
         words: its names.
+        prefixes: what only its names begin with. A name below them that is none of its words is not understood.
         schedulers: the schedulerNames of its pods.
         chooser: the annotation that names the container which annotations are about; without it, the first.
         sums: the amounts of a container that are those of all its cards together, not of each.
@@ -67,7 +66,9 @@ class Dialect(NamedTuple):
 
     id: str
     title: str
+    source: str
     words: tuple[Word, ...]
+    prefixes: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     chooser: str = ""
     sums: frozenset[Role] = frozenset()
@@ -81,6 +82,11 @@ class Dialect(NamedTuple):
         return {word.name for word in self.words if word.place is Place.ANNOTATION and word.role in sized}
 
     @property
+    def labels(self) -> set[str]:
+        """Its labels."""
+        return {word.name for word in self.words if word.place is Place.LABEL}
+
+    @property
     def resources(self) -> set[str]:
         """The resources that nothing else uses."""
         return {word.name for word in self.words if word.place is Place.RESOURCE and word.sign}
@@ -90,11 +96,21 @@ _ANY_CARD = "the order in which Volcano tries nodes and cards is the same for al
 _QUEUE = f"name a queue of Volcano in the annotation {names.QUEUE_NAME}"
 _BYTE = Fraction(1, 2**20)
 _LIMIT = "what a slice requests is its limit"
+_WRITTEN = "the scheduler of that system writes it; remove it"
+_TOPOLOGY = "Volcano chooses no cards by how they are connected"
+_GROUP = "Volcano's controllers make the PodGroup of a pod"
+
+
+def _noted(place: Place, why: str, *found: str, sign: bool = True, blocks: bool = False) -> tuple[Word, ...]:
+    """Names that nothing here says the same as, for one reason."""
+    return tuple(Word(name, place, note=why, sign=sign, blocks=blocks) for name in found)
+
 
 _ALL = (
     Dialect(
         "hami",
         "HAMi",
+        "`pkg/device/nvidia/device.go`, `pkg/util/types.go` and `docs/` of HAMi (November 2026)",
         (
             # NVIDIA's own device plugin has the name, too.
             Word(names.NVIDIA_GPU, Place.RESOURCE, Role.NUMBER, sign=False),
@@ -116,14 +132,32 @@ _ALL = (
             Word("hami.io/node-scheduler-policy", Place.ANNOTATION, note=_ANY_CARD),
             Word("hami.io/gpu-scheduler-policy", Place.ANNOTATION, note=_ANY_CARD),
             Word("hami.io/device-scoring-weights", Place.ANNOTATION, note=_ANY_CARD),
+            # Volcano writes some of them, too, where it assigns NPUs.
+            *_noted(
+                Place.ANNOTATION,
+                _WRITTEN,
+                *("hami.io/vgpu-node", "hami.io/vgpu-time", "hami.io/bind-phase", "hami.io/bind-time"),
+                *("hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"),
+                sign=False,
+            ),
+            Word("hami.io/webhook", Place.LABEL, note="only HAMi's own webhook reads it", sign=False),
         ),
+        prefixes=("hami.io/",),
         schedulers=("hami-scheduler",),
     ),
     Dialect(
         "aliyun",
         "aliyun",
+        "`pkg/utils/const.go` of gpushare-scheduler-extender, `device-plugin-ds.yaml` of gpushare-device-plugin, and ACK's "
+        "documentation of cGPU (November 2026)",
         (
-            Word("aliyun.com/gpu-mem", Place.RESOURCE, Role.MEMORY, unit=1024),
+            Word(
+                "aliyun.com/gpu-mem",
+                Place.RESOURCE,
+                Role.MEMORY,
+                unit=1024,
+                note="read as GiB; if its device plugin runs with --memory-unit=MiB, write the amount unchanged",
+            ),
             Word("aliyun.com/gpu-core.percentage", Place.RESOURCE, Role.CORES),
             Word("aliyun.com/gpu-count", Place.LABEL, Role.NUMBER, sign=False),
             Word(
@@ -132,12 +166,15 @@ _ALL = (
                 note="as a resource it counts the cards of a node; remove it, and request aliyun.com/gpu-mem",
                 blocks=True,
             ),
+            Word("CGPU_DISABLE", Place.VARIABLE, note="nothing reads it, and the memory of a slice is a limit"),
         ),
+        prefixes=("aliyun.com/gpu",),
         sums=frozenset({Role.MEMORY}),
     ),
     Dialect(
         "cce",
         "Huawei CCE",
+        'the user manual of CCE, "GPU Virtualization" (cce_10_0644, cce_10_0965; 2026)',
         (
             Word(names.CCE_MEMORY, Place.RESOURCE, Role.MEMORY, unit=128),
             Word(names.CCE_CORES, Place.RESOURCE, Role.CORES),
@@ -148,6 +185,7 @@ _ALL = (
     Dialect(
         "tencent",
         "Tencent",
+        "`README.md` of tkestack/gpu-manager, and TKE's documentation of qGPU (November 2026)",
         (
             Word("tencent.com/vcuda-core", Place.RESOURCE, Role.CORES),
             Word("tencent.com/vcuda-memory", Place.RESOURCE, Role.MEMORY, unit=256),
@@ -156,12 +194,26 @@ _ALL = (
             Word(
                 "tencent.com/vcuda-core-limit", Place.ANNOTATION, note="a slice cannot use more cores than it requests"
             ),
+            Word(
+                "tke.cloud.tencent.com/qgpu-core-greedy",
+                Place.RESOURCE,
+                note="no slice here takes only the cores that others leave; remove it, or write the cores of the slice",
+                blocks=True,
+            ),
+            Word(
+                "tke.cloud.tencent.com/app-class",
+                Place.ANNOTATION,
+                note="the slices of a card are no online and offline ones",
+            ),
         ),
+        prefixes=("tencent.com/vcuda-", "tke.cloud.tencent.com/qgpu-"),
         cores_are_cards=True,
     ),
     Dialect(
         "kai",
         "KAI",
+        "`pkg/common/constants/constants.go` and `pkg/binder/plugins/gpusharing/gpu-request/gpu_request_validator.go` of "
+        "KAI-Scheduler, and its documentation of NvFractions and of device affinity (0.18 to 0.20, November 2026)",
         (
             Word("gpu-fraction", Place.ANNOTATION, Role.PERCENTAGE, unit=100),
             Word("gpu-memory", Place.ANNOTATION, Role.MEMORY, sign=False),
@@ -169,14 +221,141 @@ _ALL = (
             # NvFractions, from 0.18 on; the limit, which is read last, wins.
             Word("nvidia.com/container.{}.gpu-memory.request", Place.CONTAINER_ANNOTATION, Role.MEMORY, unit=_BYTE),
             Word("nvidia.com/container.{}.gpu-memory.limit", Place.CONTAINER_ANNOTATION, Role.MEMORY, unit=_BYTE),
+            Word(
+                "nvidia.com/container.{}.gpu-compute.mode",
+                Place.CONTAINER_ANNOTATION,
+                note="the device plugin shares a card in one way; vgpu-cores limits the time of a slice",
+            ),
             Word("gpu-fraction.limit", Place.ANNOTATION, note=_LIMIT),
             Word("gpu-memory.limit", Place.ANNOTATION, note=_LIMIT, sign=False),
+            Word(
+                names.NVIDIA_GPU,
+                Place.RESOURCE,
+                note="KAI refuses a share beside a whole card; remove one of the two",
+                sign=False,
+                blocks=True,
+            ),
+            Word(
+                "kai.scheduler/gpu-device-affinity",
+                Place.ANNOTATION,
+                note="Volcano chooses no cards by the pods that are on them",
+            ),
+            Word(
+                "kai.scheduler/gpu-device-anti-affinity",
+                Place.ANNOTATION,
+                note="Volcano keeps no pods off the cards of others; remove it, and request vgpu-cores: 100 for a card alone",
+                blocks=True,
+            ),
+            *_noted(
+                Place.ANNOTATION,
+                _TOPOLOGY,
+                "kai.scheduler/topology",
+                "kai.scheduler/topology-required-placement",
+                "kai.scheduler/topology-preferred-placement",
+            ),
+            *_noted(
+                Place.ANNOTATION,
+                _GROUP,
+                "pod-group-name",
+                "kai.scheduler/skip-podgrouper",
+                "kai.scheduler/ignore-workload-api",
+                "kai.scheduler/top-owner-metadata",
+                sign=False,
+            ),
+            *_noted(
+                Place.ANNOTATION,
+                _WRITTEN,
+                "received-resource-type",
+                "runai/shared-gpu-configmap",
+                "kai.scheduler/last-start-timestamp",
+                "kai.scheduler/stale-podgroup-timestamp",
+                sign=False,
+            ),
             Word("kai.scheduler/queue", Place.LABEL, note=_QUEUE, sign=False),
             Word("runai/queue", Place.LABEL, note=_QUEUE, sign=False),
+            Word("kai.scheduler/subgroup-name", Place.LABEL, note=_GROUP, sign=False),
+            *_noted(
+                Place.LABEL,
+                "Volcano has no pools of nodes; write a nodeSelector",
+                "kai.scheduler/node-pool",
+                "runai/node-pool",
+                sign=False,
+            ),
+            Word("runai-gpu-group", Place.LABEL, note=_WRITTEN, sign=False),
         ),
+        prefixes=("kai.scheduler/", "nvidia.com/container.", "gpu-fraction"),
         schedulers=("kai-scheduler", "runai-scheduler"),
         chooser="gpu-fraction-container-name",
         note="here the memory is a limit; KAI limits it with NvFractions only",
+    ),
+    Dialect(
+        "koordinator",
+        "Koordinator",
+        "`apis/extension/device_share.go` of Koordinator, and its proposal 20230803 of the GPU Share API (1.7, November 2026)",
+        (
+            Word("koordinator.sh/gpu.shared", Place.RESOURCE, Role.NUMBER),
+            Word("koordinator.sh/gpu-memory", Place.RESOURCE, Role.MEMORY, unit=_BYTE),
+            Word("koordinator.sh/gpu-memory-ratio", Place.RESOURCE, Role.PERCENTAGE),
+            Word("koordinator.sh/gpu-core", Place.RESOURCE, Role.CORES),
+            Word(
+                "koordinator.sh/gpu",
+                Place.RESOURCE,
+                note="Koordinator reads it as gpu-core and gpu-memory-ratio; write these two",
+                blocks=True,
+            ),
+            Word(
+                "koordinator.sh/gpu-isolation-provider",
+                Place.LABEL,
+                note="Volcano's device plugin isolates each slice with HAMi-core",
+                sign=False,
+            ),
+            *_noted(
+                Place.ANNOTATION,
+                _TOPOLOGY,
+                "scheduling.koordinator.sh/device-allocate-hint",
+                "scheduling.koordinator.sh/device-joint-allocate",
+                "scheduling.koordinator.sh/gpu-partition-spec",
+                sign=False,
+            ),
+            Word("scheduling.koordinator.sh/device-allocated", Place.ANNOTATION, note=_WRITTEN, sign=False),
+        ),
+        prefixes=("koordinator.sh/gpu", "scheduling.koordinator.sh/gpu-", "scheduling.koordinator.sh/device-"),
+        schedulers=("koord-scheduler",),
+        sums=frozenset({Role.MEMORY, Role.PERCENTAGE, Role.CORES}),
+    ),
+    Dialect(
+        "vgpu-manager",
+        "vgpu-manager",
+        "`pkg/util/consts.go` and `README.md` of coldzerofear/vgpu-manager (November 2026)",
+        (
+            Word("nvidia.com/vgpu-number", Place.RESOURCE, Role.NUMBER),
+            Word("nvidia.com/vgpu-memory", Place.RESOURCE, Role.MEMORY),
+            Word("nvidia.com/vgpu-cores", Place.RESOURCE, Role.CORES),
+            Word("nvidia.com/include-gpu-type", Place.ANNOTATION, here=names.USE_GPUTYPE),
+            Word("nvidia.com/exclude-gpu-type", Place.ANNOTATION, here=names.NOUSE_GPUTYPE),
+            Word("nvidia.com/include-gpu-uuid", Place.ANNOTATION, here=names.USE_GPUUUID),
+            Word("nvidia.com/exclude-gpu-uuid", Place.ANNOTATION, here=names.NOUSE_GPUUUID),
+            *_noted(
+                Place.ANNOTATION,
+                _ANY_CARD,
+                "nvidia.com/node-scheduler-policy",
+                "nvidia.com/device-scheduler-policy",
+                "nvidia.com/memory-scheduler-policy",
+            ),
+            *_noted(Place.ANNOTATION, _TOPOLOGY, "nvidia.com/device-topology-mode", "nvidia.com/cross-pod-topology"),
+            Word(
+                "nvidia.com/vgpu-compute-policy",
+                Place.ANNOTATION,
+                note="a slice cannot use more cores than it requests",
+            ),
+            Word(
+                "nvidia.com/vgpu-access-mode",
+                Place.ANNOTATION,
+                note="a slice is one of a card of the pod's node; remove it",
+                blocks=True,
+            ),
+        ),
+        schedulers=("vgpu-scheduler",),
     ),
 )
 DIALECTS = {dialect.id: dialect for dialect in _ALL}
@@ -191,17 +370,26 @@ AMOUNTS = {
     for word in dialect.words
     if word.role is not None
 }
-ANNOTATIONS = frozenset(word.name for word in _WORDS if word.place is Place.ANNOTATION and word.here != word.name)
-PREFIXES = tuple(word.name.partition("{")[0] for word in _WORDS if word.place is Place.CONTAINER_ANNOTATION)
-_NAMES = {dialect.id: frozenset(word.name for word in dialect.words) for dialect in _ALL}
-_PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.place is Place.CONTAINER_ANNOTATION}
+ANNOTATIONS = frozenset(
+    word.name
+    for word in _WORDS
+    if word.place is Place.ANNOTATION and word.here != word.name and (word.sign or word.role)
+)
+PREFIXES = tuple({word.name.partition("{")[0]: 0 for word in _WORDS if word.place is Place.CONTAINER_ANNOTATION})
+KNOWN = frozenset(word.name for word in _WORDS)
+_NAMES = {
+    dialect.id: frozenset(
+        word.name for word in dialect.words if word.role or word.sign or word.place is not Place.RESOURCE
+    )
+    for dialect in _ALL
+}
+# The ids of the dialects with names that begin so.
+PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.place is Place.CONTAINER_ANNOTATION}
 
 
 def dialects_with(found: Collection[str]) -> list[Dialect]:
     """The dialects that have one of some names of a pod."""
     prefixed = any([name.startswith(PREFIXES) for name in found])
     return [
-        dialect
-        for dialect in _ALL
-        if not _NAMES[dialect.id].isdisjoint(found) or (prefixed and dialect.id in _PREFIXED)
+        dialect for dialect in _ALL if not _NAMES[dialect.id].isdisjoint(found) or (prefixed and dialect.id in PREFIXED)
     ]

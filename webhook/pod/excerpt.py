@@ -38,13 +38,19 @@ _ANNOTATION_DOMAINS = (
     *(
         "aliyun.com/gpu-",
         "tencent.com/vcuda-",
+        "tke.cloud.tencent.com/",
         "gpu-fraction",
         "gpu-memory",
         "kai.scheduler/",
         "runai/",
+        "runai-gpu-group",
+        "pod-group-name",
+        "received-resource-type",
+        "koordinator.sh/gpu",
+        "scheduling.koordinator.sh/",
     ),  # of other systems
 )
-_ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
+_ENV_PREFIXES = ("CUDA_", "CGPU_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
 
 
 def excerpt(

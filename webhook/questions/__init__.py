@@ -6,7 +6,7 @@ A line in QUESTIONS makes a package known to the command line and to the console
 
 QUESTIONS = {
     "review": "Show what the webhook does with manifests or recorded reviews.",
-    "convert": "Print manifests for HAMi, aliyun, CCE, Tencent or KAI in this cluster's names.",
+    "convert": "Print manifests for HAMi, KAI or another such system in this cluster's names.",
     "test": "Test a policy: compare reviews with what suites expect of them.",
     "scan": "Show what the webhook would refuse, repair or warn about among existing pods and workloads.",
     "usage": "Show who holds which slice of which device, and what is free.",

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.dialects import ANNOTATIONS, PREFIXES, RESOURCES, Dialect, Place, Word, dialects_with
+from webhook.devices.dialects import ANNOTATIONS, PREFIXED, PREFIXES, RESOURCES, Dialect, Place, Word, dialects_with
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
@@ -19,13 +19,16 @@ from webhook.pod.view import Container, PodView
 from webhook.rules import wording
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
-from webhook.rules.misspelt_dialect import misspelt_names
+from webhook.rules.misspelt_dialect import Misspelt, misspelt_names
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import visible
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
 _ALL_CORES = 100
+_WHOLE = Fraction(100)
+_UNKNOWN = "nothing that says the same is known; remove it, or write this cluster's names"
 _ROLES = (Role.NUMBER, Role.MEMORY, Role.PERCENTAGE, Role.CORES)
+_SIZES = (Role.MEMORY, Role.PERCENTAGE)
 
 Asked = dict[Word, Any]  # what a pod has under each name
 
@@ -158,28 +161,29 @@ class _Reader:
         classes = context.cluster.collections.classes
         self._taken = {*pod.config.roles, *(classes.by_resource if classes is not None else ())}
         words = [word for word in dialect.words if word.place is not Place.RESOURCE or word.name not in self._taken]
-        self._containers = {
-            container: asked
-            for container in view.init_containers + view.containers
-            if (asked := _asked_by(container, words, view)) and any(quantity.whole(raw) != 0 for raw in asked.values())
-        }
-        self._annotations = _asked(words, Place.ANNOTATION, view.annotations)
+        each = view.init_containers + view.containers
+        noted = [word for container in each for word in _noted(words, container)] if dialect.id in PREFIXED else []
+        self._annotations = _asked([*words, *noted], Place.ANNOTATION, view.annotations)
         self._labels = _asked(words, Place.LABEL, view.labels)
         self._of_pod = {word: raw for word, raw in (self._annotations | self._labels).items() if word.role is not None}
-
-        self._sizes = any(word.role in (Role.MEMORY, Role.PERCENTAGE) for word in self._of_pod)
-
-    @property
-    def asks(self) -> bool:
-        """Whether the pod asks for cards in this dialect."""
-        return bool(self._sizes or self._containers) and self._is_certain()
+        self._sizes = any(word.role in _SIZES for word in self._of_pod)
+        if dialect.id in PREFIXED and not (self._sizes or any(key.startswith(PREFIXES) for key in view.annotations)):
+            words = [word for word in words if word.role is not None or word.sign]  # what contradicts a share only
+        self._containers = {
+            container: asked
+            for container in each
+            if (asked := _asked_by(container, words, view)) and any(quantity.whole(raw) != 0 for raw in asked.values())
+        }
+        # Whether the pod asks for cards in this dialect.
+        self.asks = bool(self._sizes or self._containers) and self._is_certain()
 
     def steps(self, *, shares: bool) -> list[Step]:
         """What the pod says in this dialect; `shares` if it asks for cards, in whatever names."""
         if not self.asks and not (shares and any(map(_is_foreign, self._annotations))):
             return []
-        if misspelt := self._misspelt():
-            return misspelt
+        near, unknown = self._misspelt()
+        if near:
+            return near
         sizes = self._sizes
         containers = self._containers
         if not containers and sizes and (chosen := self._chosen()):
@@ -201,13 +205,17 @@ class _Reader:
                     f"no container has the name in {self._dialect.chooser}; write the name of a container there",
                 )
             )
-        found += [self._annotation(word, raw) for word, raw in self._annotations.items() if _is_foreign(word)]
+        found += [
+            self._annotation(word, raw)
+            for word, raw in self._annotations.items()
+            if _is_foreign(word) or (self.asks and word.role is None and not word.here)
+        ]
         found += [
             Step(f"metadata.labels[{word.name}]", (f"label {word.name}",), why=word.note)
             for word in self._labels
             if word.role is None
         ]
-        return [*found, *self._scheduler()]
+        return [*found, *unknown, *self._scheduler()]
 
     def _unserved(self, container: Container, *, second: bool) -> str:
         """Why the device plugin gives a container no card, whatever its names, so that nothing says the same; else empty."""
@@ -217,13 +225,14 @@ class _Reader:
             return "Volcano's device plugin serves one container of a pod; make several pods"
         return ""
 
-    def _misspelt(self) -> list[Step]:
-        """The names that are almost the dialect's. Nothing else can be said while they are there."""
+    def _misspelt(self) -> tuple[list[Step], list[Step]]:
+        """The names that are almost the dialect's, beside which nothing else can be said, and those that nobody understands."""
         fleet = self._context.cluster.fleet
         served = self._taken if fleet is None else {*self._taken, *fleet.offered}
-        found = misspelt_names(self._dialect, self._pod.view, served)
+        found = list(misspelt_names(self._dialect, self._pod.view, served))
         words = tuple(word.name for word in self._dialect.words)
-        return [Step(path, (name, *words), blocks=True, misspelt=advice) for path, name, advice in found]
+        near = [Step(one.path, (one.name, *words), blocks=True, misspelt=one.advice) for one in found if one.advice]
+        return near, [_not_understood(one) for one in found if not one.advice]
 
     def _is_certain(self) -> bool:
         """Whether a name shows the dialect, the pod's scheduler does, or the policy says so."""
@@ -250,6 +259,10 @@ class _Reader:
         for word in [word for word in asked if word.role is None]:
             edits = tuple(_removed(word, container))
             yield Step(_path(word, container), (word.name,), who, why=word.note, edits=edits, blocks=word.blocks)
+        variables = {word.name: word for word in self._dialect.words if word.place is Place.VARIABLE}
+        for index, variable in container.entries("env") if variables else ():
+            if found := variables.get(str(variable.get("name"))):
+                yield Step(f"{container.where}.env[{index}]", (f"variable {found.name}",), who, why=found.note)
 
     def _sized(self, container: Container, who: str, asked: Asked) -> Step:
         everything = asked | self._of_pod
@@ -271,7 +284,10 @@ class _Reader:
             edits += wording.set_amount(container, called[role], amount)
         here = ", ".join(f"{called[role]}: {amount}" for role, amount in amounts.items())
         percentage = amounts.get(Role.PERCENTAGE, 0), amounts.get(Role.NUMBER, 1)
-        return step._replace(here=here, why=self._dialect.note, edits=tuple(edits), percentage=percentage)
+        remarks = [self._dialect.note, *(word.note for word in everything)]
+        remarks += [_fraction_refused(word, raw) for word, raw in asked.items()]
+        why = "; ".join(filter(None, remarks))
+        return step._replace(here=here, why=why, edits=tuple(edits), percentage=percentage)
 
     def _amounts(self, container: Container, asked: Asked) -> dict[Role, int]:
         """The amounts of each of this cluster's names that say the same.
@@ -285,33 +301,60 @@ class _Reader:
             if amount.container is container and amount.family == Family.VGPU
         }
         given = {word.role: _exact(word, raw, self._dialect) for word, raw in asked.items() if word.role is not None}
-        if self._dialect.cores_are_cards and given.get(Role.CORES, 0) >= _ALL_CORES:
-            given = _whole_cards(given[Role.CORES], next(word for word in asked if word.role is Role.CORES))
+        counted = self._counted
+        if whole := counted in given and Role.NUMBER not in given and given[counted] >= _ALL_CORES:
+            given = _whole_cards(given[counted], next(word for word in asked if word.role is counted))
         wanted: dict[Role, Fraction] = {} if Role.NUMBER in own else {Role.NUMBER: Fraction(1)}
         wanted |= {role: amount for role, amount in given.items() if amount or role in (Role.NUMBER, Role.CORES)}
-        sizes = {Role.MEMORY, Role.PERCENTAGE}
-        if own & wanted.keys() or (own & sizes and wanted.keys() & sizes):
+        if own & wanted.keys() or (own.intersection(_SIZES) and wanted.keys() & {*_SIZES}):
             raise _Untranslatable("the container requests the same by this cluster's names, too; remove one of the two")
+        if not whole:
+            self._divide(wanted)
         if Role.MEMORY in wanted:
             wanted.pop(Role.PERCENTAGE, None)
-            cards = wanted.get(Role.NUMBER, Fraction(1))
-            for role in self._dialect.sums & wanted.keys():
-                wanted[role] /= cards or 1
             if wanted[Role.MEMORY] > MAX_MEMORY:
                 raise _Untranslatable(_bytes_meant(asked, self._dialect))
             wanted[Role.MEMORY] /= config.memory_factor
-            if self._dialect.sums and cards > 1 and len(self._containers) > 1:
-                raise _Untranslatable(
-                    "it is not known how several containers share several cards; "
-                    f"write {config.number_name} and {config.memory_name} for each container"
-                )
-        elif not own:
+        if 0 < wanted.get(Role.NUMBER, 1) < 1:
+            raise _Untranslatable(self._part_of_card(wanted))
+        if not own and Role.MEMORY not in wanted:
             alone = Role.CORES not in given and Role.MEMORY not in given
-            if alone and given.get(Role.PERCENTAGE, Fraction(100)) == 100:
-                wanted[Role.CORES] = Fraction(_ALL_CORES)
+            if alone and (wanted if Role.PERCENTAGE in wanted else given).get(Role.PERCENTAGE, _WHOLE) == _WHOLE:
+                wanted[Role.CORES] = _WHOLE
             if Role.PERCENTAGE not in wanted and config.default_memory:
-                wanted[Role.PERCENTAGE] = Fraction(100)
+                wanted[Role.PERCENTAGE] = _WHOLE
         return {role: self._whole(role, wanted[role]) for role in _ROLES if role in wanted}
+
+    @property
+    def _counted(self) -> Role | None:
+        """The amount of which 100 are a whole card, and more are several."""
+        if self._dialect.cores_are_cards:
+            return Role.CORES
+        return Role.PERCENTAGE if Role.PERCENTAGE in self._dialect.sums else None
+
+    def _divide(self, wanted: dict[Role, Fraction]) -> None:
+        """Make the amounts of all cards together those of each."""
+        config, cards = self._pod.config.vgpu, wanted.get(Role.NUMBER, Fraction(1))
+        shared = self._dialect.sums & wanted.keys()
+        for role in shared:
+            wanted[role] /= cards or 1
+        of_pod = any(word.role is Role.NUMBER for word in self._of_pod)
+        if shared and of_pod and cards > 1 and len(self._containers) > 1:
+            raise _Untranslatable(
+                "it is not known how several containers share several cards; "
+                f"write {config.number_name} and {config.memory_name} for each container"
+            )
+
+    def _part_of_card(self, wanted: dict[Role, Fraction]) -> str:
+        """What to write for a part of a card, where a fraction is written as the number of cards."""
+        share = wanted[Role.NUMBER] * 100
+        size = {} if wanted.keys() & {*_SIZES} else {Role.PERCENTAGE: share}
+        amounts = {Role.CORES: share} | size | wanted | {Role.NUMBER: Fraction(1)}
+        called = self._pod.config.vgpu.role_names
+        here = ", ".join(f"{called[role]}: {round(amounts[role])}" for role in _ROLES if role in amounts)
+        return (
+            f"cards are counted in whole numbers, and the API server refuses others; for a part of a card write {here}"
+        )
 
     def _whole(self, role: Role, amount: Fraction) -> int:
         name, below = self._pod.config.vgpu.role_names[role], int(amount)
@@ -326,7 +369,7 @@ class _Reader:
         path, what = wording.annotation_path(word.name), f"annotation {word.name}"
         remove = Edit(("metadata", "annotations", word.name), REMOVE)
         if not word.here:
-            return Step(path, (what,), why=word.note, edits=(remove,))
+            return Step(path, (what,), why=word.note, edits=() if word.blocks else (remove,), blocks=word.blocks)
         if word.values and raw not in word.values:
             allowed = " or ".join(word.values)
             return Step(path, (what,), why=f"{word.here} may only be {allowed}, not {wording.quoted(raw)}", blocks=True)
@@ -359,12 +402,32 @@ def _asked_by(container: Container, words: Iterable[Word], view: PodView) -> Ask
     named = [
         word._replace(name=word.name.format(container.name))
         for word in words
-        if word.place is Place.CONTAINER_ANNOTATION
+        if word.place is Place.CONTAINER_ANNOTATION and word.role is not None
     ]
     return {
         **_asked(words, Place.RESOURCE, {**container.requests, **container.limits}),
         **_asked(named, Place.CONTAINER_ANNOTATION, view.annotations),
     }
+
+
+def _noted(words: Iterable[Word], container: Container) -> Iterator[Word]:
+    """The annotations with the name of a container that are no amount, so that they are read like others."""
+    for word in words:
+        if word.place is Place.CONTAINER_ANNOTATION and word.role is None:
+            yield word._replace(name=word.name.format(container.name), place=Place.ANNOTATION)
+
+
+def _not_understood(found: Misspelt) -> Step:
+    kind = "" if found.place is Place.RESOURCE else f"{found.place} "
+    who = f"{found.who}: " if found.who else ""
+    return Step(found.path, (f"{kind}{found.name}",), who, why=_UNKNOWN, blocks=True)
+
+
+def _fraction_refused(word: Word, raw: Any) -> str:
+    """What is wrong with an amount that is no whole number, though it becomes one here; empty if nothing is."""
+    if word.place is not Place.RESOURCE or Fraction(quantity.parse(raw)).denominator == 1:
+        return ""
+    return f"{word.name} {wording.quoted(raw)} is no whole number, which the API server refuses"
 
 
 def _path(word: Word, container: Container) -> str:

@@ -1,4 +1,4 @@
-"""Names of a pod that are almost those of a dialect, or that the dialect reads at another place.
+"""Names of a pod that are almost those of a dialect, that the dialect reads at another place, or that nobody understands.
 
 Without them the rest of the pod asks for something else, such as a whole card instead of a share.
 """
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from webhook.devices.dialects import Dialect, Place
+from webhook.devices.dialects import KNOWN, Dialect, Place
 from webhook.pod import quantity
 from webhook.pod.view import PodView
 from webhook.rules import wording
@@ -29,11 +29,15 @@ class Misspelt(NamedTuple):
     Attributes:
         path: the field.
         name: as written.
-        advice: what is wrong, and what to write.
+        place: where it stands.
+        who: the container; empty if it is the pod's.
+        advice: what is wrong, and what to write; empty for a name of that system which is not understood.
     """
 
     path: str
     name: str
+    place: Place
+    who: str
     advice: str
 
 
@@ -49,20 +53,30 @@ def misspelt_names(dialect: Dialect, pod: PodView, served: Collection[str]) -> I
     for container in pod.init_containers + pod.containers:
         asked = {**container.requests, **container.limits}
         names = [name for name in asked if name not in served and quantity.whole(asked[name]) != 0]
-        for name, why in _near(dialect, Place.RESOURCE, names, left):
-            who = wording.container(container)
-            yield Misspelt(wording.resource_path(container, name), name, f"{who} requests {why}")
-    for name, why in _near(dialect, Place.ANNOTATION, pod.annotations, left):
-        yield Misspelt(wording.annotation_path(name), name, f"the pod has the annotation {why}")
-    for name, why in _near(dialect, Place.LABEL, pod.labels, left):
-        yield Misspelt(f"metadata.labels[{name}]", name, f"the pod has the label {why}")
+        who = wording.container(container)
+        for name, why in _near(dialect, Place.RESOURCE, names, (), left):
+            path = wording.resource_path(container, name)
+            yield Misspelt(path, name, Place.RESOURCE, who, why and f"{who} requests {why}")
+    containers = [container.name for container in pod.init_containers + pod.containers]
+    for name, why in _near(dialect, Place.ANNOTATION, pod.annotations, containers, left):
+        path = wording.annotation_path(name)
+        yield Misspelt(path, name, Place.ANNOTATION, "", why and f"the pod has the annotation {why}")
+    for name, why in _near(dialect, Place.LABEL, pod.labels, (), left):
+        yield Misspelt(f"metadata.labels[{name}]", name, Place.LABEL, "", why and f"the pod has the label {why}")
 
 
-def _near(dialect: Dialect, place: Place, found: Iterable[str], left: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """The names at a place that are almost the dialect's, each with the end of a sentence about it; `left` are compared."""
+def _near(
+    dialect: Dialect, place: Place, found: Iterable[str], containers: Collection[str], left: Iterator[int]
+) -> Iterator[tuple[str, str]]:
+    """The names at a place that the dialect does not have there, each with the end of a sentence about it; `left` are compared.
+
+    The sentence is empty for a name below a prefix of the dialect that is almost none of its names.
+    """
     here = {word.name for word in dialect.words if word.place is place}
-    if place is Place.ANNOTATION and dialect.chooser:
-        here.add(dialect.chooser)
+    if place is Place.ANNOTATION:
+        here |= {dialect.chooser} if dialect.chooser else set()
+        named = [word.name for word in dialect.words if word.place is Place.CONTAINER_ANNOTATION]
+        here |= {name.format(container) for name in named for container in containers}
     elsewhere = {
         word.name: word.place
         for word in dialect.words
@@ -70,13 +84,20 @@ def _near(dialect: Dialect, place: Place, found: Iterable[str], left: Iterator[i
     }
     spelt = {_spelling(name): name for name in sorted(here)}
     domains = {_domain(name) for name in (*here, *elsewhere)}
-    others = (name for name in found if name not in here and len(name) <= MAX_NAME and _domain(name) in domains)
-    for _, name in zip(left, others, strict=False):
+    others = (
+        name for name in found if name not in here and (_domain(name) in domains or name.startswith(dialect.prefixes))
+    )
+    for name in others:
+        compared = next(left, None) is not None
         shown = wording.quoted(name)[1:-1]
         if name in elsewhere:
             yield name, f"{shown}, which {dialect.title} reads only {_READ_AT[elsewhere[name]]}; write it there"
-        elif near := get_close_matches(_spelling(name), spelt, 1, CLOSE[place]):
+        elif near := compared and len(name) <= MAX_NAME and get_close_matches(_spelling(name), spelt, 1, CLOSE[place]):
             yield name, f"{shown}, which {dialect.title} does not have; did you mean {spelt[near[0]]}?"
+        elif name.startswith(dialect.prefixes) and name not in KNOWN:
+            yield name, ""
+            if not compared:
+                return  # one is enough to end a translation
 
 
 def _domain(name: str) -> str:

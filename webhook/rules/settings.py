@@ -381,8 +381,8 @@ class Settings(PolicySection):
     )
     dialects: Dialects = Field(
         {},
-        description="For names of another system (hami, aliyun, cce, tencent, kai): warn, the default, tells the author what "
-        "to write; translate writes it; off ignores them.",
+        description=f"For names of another system ({', '.join(DIALECTS)}): warn, the default, tells the author what to write; "
+        "translate writes it; off ignores them.",
     )
     workloads: Annotated[WorkloadUse, OFF_IS_A_WORD, WithJsonSchema({"enum": [*WorkloadUse, False]})] = Field(
         WorkloadUse.WARN,

@@ -26,6 +26,9 @@ CLOSE = 0.85  # how similar two names are, with their domains, from 0 to 1
 NOT_OFFERED = "resource-not-offered"  # the rule that finds what no node offers
 
 _GPU = re.compile("gpu|cuda|/mig-")
+_NPU = re.compile("npu|ascend", re.IGNORECASE)
+_MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb)")
+_OF_A_CARD = re.compile("mem|core|percent|ratio")  # what a name has that counts no cards
 
 
 class UnjudgedDevice(NamedTuple):
@@ -95,10 +98,11 @@ def _devices(pod: ReviewedPod, wanted: Callable[[str], bool], *, claims: bool = 
         for resource, amount in {**container.requests, **container.limits}.items():
             if resource not in told and wanted(resource) and quantity.whole(amount) != 0:
                 shown = wording.quoted(resource)[1:-1]
-                yield UnjudgedDevice(container, shown, f"{_offered(resource, pod)}{_advice(resource, pod)}")
+                about = f"{_offered(resource, pod)}{_advice(resource, quantity.whole(amount), pod)}"
+                yield UnjudgedDevice(container, shown, about)
         resources = container.raw.get("resources") if claims else None
         if isinstance(resources, dict) and resources.get("claims"):
-            about = f"the devices of a ResourceClaim are not read{_advice(CLAIMS, pod)}"
+            about = f"the devices of a ResourceClaim are not read{_advice(CLAIMS, None, pod)}"
             yield UnjudgedDevice(container, CLAIMS, about)
 
 
@@ -113,13 +117,44 @@ def _offered(resource: str, pod: ReviewedPod) -> str:
     return "no node offers it" if node is None else f"node {wording.quoted(node)[1:-1]} offers it"
 
 
-def _advice(resource: str, pod: ReviewedPod) -> str:
-    """What to write for a slice of a card, or for the resource to count; empty if there is nothing to advise."""
-    context = pod.context
-    if resource in context.cluster.config.roles:
+def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
+    """What to write for as many slices of a card, or for the resource to count; empty if there is nothing to advise."""
+    config, fleet = pod.cluster.config, pod.cluster.known_fleet
+    if resource in config.roles:
         return f"; Volcano reads it on pods with the label {names.RING_CONTROLLER}: {names.RING_CONTROLLER_310P}"
-    fleet = context.cluster.known_fleet
+    if vendor := next((title for prefix, title in names.OTHER_VENDORS.items() if resource.startswith(prefix)), ""):
+        serves = fleet is None or resource in fleet.offered
+        return "" if serves else f"; a vGPU is a slice of an NVIDIA card, and no card of {vendor}"
+    number = 1 if amount is None or _OF_A_CARD.search(resource) else amount
+    if _NPU.search(resource):
+        return _of_npus(number, pod)
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
-    vgpu, unit = context.cluster.config.vgpu, wording.unit_of(context.cluster.config.vgpu.memory_factor)
-    return f"; for a slice of a card write {vgpu.number_name}: 1, and {vgpu.memory_name} in {unit}"
+    vgpu, unit = config.vgpu, wording.unit_of(config.vgpu.memory_factor)
+    what, each = ("a slice of a card", "") if number == 1 else (f"slices of {number} cards", " for each")
+    memory = f"{vgpu.memory_name} in {unit}{each}"
+    if mig := _MIG.match(resource):
+        what = f"{'a slice' if number == 1 else f'{number} slices'} of its size"
+        sizes = [
+            instance.memory // vgpu.memory_factor
+            for models in vgpu.mig_models
+            for geometry in models.geometries
+            for instance in geometry.instances
+            if instance.name == mig[1]
+        ]
+        memory = f"{vgpu.memory_name}: {min(sizes)}" if sizes else memory
+        if fleet is None or any(card.geometries is not None for shape in fleet.vgpu.shapes for card, _ in shape.kinds):
+            memory += f", with the annotation {names.VGPU_MODE}: {names.MODE_MIG} for an instance"
+    return f"; for {what} write {vgpu.number_name}: {number}, and {memory}"
+
+
+def _of_npus(number: int, pod: ReviewedPod) -> str:
+    """What to write for NPUs that some node offers; empty if none does."""
+    fleet, config = pod.cluster.known_fleet, pod.cluster.config
+    offered = offered_roles(fleet, config)
+    chips = [chip for chip in config.ascend.chips if chip.number_name in offered]
+    if fleet is None or not chips:
+        return ""
+    some = ", or ".join(f"{chip.number_name}: {number}" for chip in chips)
+    its = "" if len(chips) == 1 else "its memory, such as "
+    return f"; for a share of an NPU write {some}, and {its}{chips[0].memory_name} in MiB"

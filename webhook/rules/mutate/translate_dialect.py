@@ -1,4 +1,4 @@
-"""What a pod asks for in the names of HAMi, aliyun's gpushare or KAI becomes the same in this cluster's names.
+"""What a pod asks for in the names of another system becomes the same in this cluster's names.
 
 Reads:    resources of the regular and init containers; annotations; labels; schedulerName; policy dialects, gpuMemoryFactor
 Writes:   the vgpu resources and annotations, the schedulerName of that system; removes the names of that system

@@ -1,4 +1,4 @@
-"""A pod asks for a GPU in the names of HAMi, aliyun's gpushare or KAI, which Volcano does not read.
+"""A pod asks for a GPU in the names of another system, which Volcano does not read.
 
 Reads:    resources of the regular and init containers; annotations; labels; schedulerName; policy dialects, gpuMemoryFactor
 Finds:    each name of such a system, after all repairs, with what to write instead, or why nothing says the same
