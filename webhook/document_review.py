@@ -14,8 +14,9 @@ from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.review.endpoints import review
 from webhook.rules import wording
-from webhook.rules.choices import Level, WorkloadUse
+from webhook.rules.choices import ENFORCE, Level, WorkloadUse
 from webhook.rules.misplaced import MAX_FOUND, misplaced
+from webhook.rules.refused_anyway import refused_amounts, unknown_fields
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.snapshot import Snapshot
 from webhook.wire.models import SETTINGS, Request
@@ -29,6 +30,8 @@ _WITHOUT_PODS = (
 )  # groups of kinds that name devices
 MISPLACED = "device-misplaced"
 PATCH = "looks-like-patch"
+REFUSED_ANYWAY = "api-server-refuses"
+_RULES_ABOUT_AMOUNTS = ("quantity-invalid", "requests-differ", "limits-missing")  # that the API server refuses, too
 RENDER = "render it first: `kustomize build . | vgpu-webhook review -`"
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
@@ -212,25 +215,42 @@ def review_document(
         outcome = Outcome("", object=request.object or {}, reviewed=False)
     else:
         outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
-        if not (sent or abridged) and (lacking := _left_out(request, snapshot)) is not None:
-            outcome = outcome._replace(violations=(*outcome.violations, lacking), reviewed=True)
+        if not (sent or abridged):
+            found = [*_left_out(request, snapshot), *islice(_refused_anyway(request, outcome), MAX_FOUND)]
+            outcome = outcome._replace(
+                violations=(*outcome.violations, *found), reviewed=outcome.reviewed or bool(found)
+            )
     return Reviewed(document, shown_name(request), request, with_misplaced(outcome, request, snapshot), why, known)
 
 
-def _left_out(request: Request, snapshot: Snapshot) -> Violation | None:
-    """What the API server wants of a workload and a strategic merge patch leaves out; None if it is all there.
+def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
+    """What the API server refuses, of what no rule has found: of pods after their repairs, of its own workloads as written."""
+    told = {violation.path for violation in outcome.violations if violation.rule in _RULES_ABOUT_AMOUNTS}
+    of_kubernetes = request.group in KUBERNETES_GROUPS
+    found = (
+        [(one.path, one.detail) for one in unknown_fields(request.object or {})]
+        if of_kubernetes and outcome.pods
+        else []
+    )
+    for each in outcome.pods:
+        repaired = outcome.enforcement is ENFORCE and not (of_kubernetes and each.template is not None)
+        field = each.template.field if each.template is not None else str
+        amounts = refused_amounts(each.pod.view if repaired else each.received)
+        found += [(field(one.path), one.detail) for one in amounts]
+    for path, detail in found:
+        if path not in told:
+            yield Violation(REFUSED_ANYWAY, Level.WARN, path, detail)
+
+
+def _left_out(request: Request, snapshot: Snapshot) -> Iterator[Violation]:
+    """What the API server wants of a workload and a strategic merge patch leaves out, the first such field.
 
     Only of Kubernetes' own kinds: a patch of another kind replaces lists as a whole, so its containers have images.
     """
-    if request.group not in KUBERNETES_GROUPS or (request.group, request.kind) not in snapshot.policy.workload_kinds:
-        return None
-    found = next(_missing(request, snapshot), None)
-    if found is None:
-        return None
-    path, what = found
-    return Violation(
-        PATCH, Level.WARN, path, f"{what}, so this looks like a patch and no whole {request.kind}; {RENDER}"
-    )
+    if request.group in KUBERNETES_GROUPS and (request.group, request.kind) in snapshot.policy.workload_kinds:
+        for path, what in islice(_missing(request, snapshot), 1):
+            detail = f"{what}, so this looks like a patch and no whole {request.kind}; {RENDER}"
+            yield Violation(PATCH, Level.WARN, path, detail)
 
 
 def _missing(request: Request, snapshot: Snapshot) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from webhook.document_review import PATCH
+from webhook.document_review import PATCH, REFUSED_ANYWAY
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import Outcome
@@ -177,6 +177,13 @@ ENGINE_FINDINGS = (
         Level.WARN,
         "a file with a Deployment, StatefulSet, Job or the like that has no selector, or a container without image",
         "It is a patch of kustomize, or the API server refuses it. What is found in a patch may not hold for the whole object.",
+    ),
+    EngineFinding(
+        REFUSED_ANYWAY,
+        Level.WARN,
+        "a file with an amount of an extended resource that the API server refuses, or with an unknown field beside `spec`",
+        "Extended resources are whole numbers, the same in requests and limits. Nothing else reports it before the file is "
+        "applied.",
     ),
     EngineFinding(
         "policy",

@@ -520,6 +520,61 @@ def test_a_patch_is_not_a_whole_workload(run, write):
     assert "unchanged" not in text
 
 
+def containers(*resources: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": f"c{at}", "image": "x", "resources": each} for at, each in enumerate(resources)]
+
+
+NO_LIMIT, UNEQUAL, FRACTION = "without a limit", "where they differ", "not a whole number"
+REFUSED_ANYWAY = [  # an object, and what the API server refuses of it: paths, each with a part of the message
+    (
+        pod(containers=containers({"requests": {"nvidia.com/gpu": 1}}, {"limits": {"rdma/hca": "500m"}})),
+        {
+            "spec.containers[0].resources.requests[nvidia.com/gpu]": NO_LIMIT,
+            "spec.containers[1].resources.limits[rdma/hca]": FRACTION,
+        },
+    ),
+    (
+        pod(containers=containers({"requests": {"rdma/hca": 1}, "limits": {"rdma/hca": "2"}})),
+        {"spec.containers[0].resources.limits[rdma/hca]": UNEQUAL},
+    ),
+    (pod(limits=vgpus(1, 4096)) | {"restartPolicy": "Never"}, {"restartPolicy": "no field at this level"}),
+    (  # the webhook repairs pods, and the API server checks the template of a Deployment before there is one
+        written("apps/v1", "Deployment", template={"spec": {"containers": containers({"requests": vgpus(1, 4096)})}}),
+        {
+            f"{CONTAINERS}[0].resources.requests[volcano.sh/vgpu-number]": NO_LIMIT,
+            f"{CONTAINERS}[0].resources.requests[volcano.sh/vgpu-memory]": NO_LIMIT,
+        },
+    ),
+    (pod(containers=containers({"requests": vgpus(1, 4096)})), {}),
+    (  # so does the template of a Notebook, which the API server does not check
+        written(
+            "kubeflow.org/v1", "Notebook", template={"spec": {"containers": containers({"requests": vgpus(1, 4096)})}}
+        ),
+        {},
+    ),
+    (
+        pod(
+            containers=containers(
+                {"requests": {"rdma/hca": 1, "cpu": "500m"}, "limits": {"rdma/hca": "1", "memory": "1.5Gi"}},
+                {"requests": {"hugepages-2Mi": "4Mi", "requests.kubernetes.io/x": 1}},
+                {"limits": {"volcano.sh/vgpu-number": 0.5}},  # quantity-invalid reports it
+            )
+        ),
+        {},
+    ),
+]
+
+
+def test_what_the_api_server_refuses_anyway_is_reported(run, write):
+    file = write("refused.yaml", *(manifest for manifest, _ in REFUSED_ANYWAY))
+    lines = run("review", "-o", "json", "--fleet", FLEETS / "mixed.yaml", file).lines
+    for (_, expected), line in zip(REFUSED_ANYWAY, lines, strict=True):
+        found = {each["path"]: each["message"] for each in line["findings"] if each["rule"] == "api-server-refuses"}
+        assert found.keys() == expected.keys()
+        assert all(part in found[path] for path, part in expected.items())
+    assert run("review", file).out.count("the API server refuses it as it is") == 4
+
+
 @each_case(
     ("manifest",),
     [

@@ -8,7 +8,16 @@ from webhook.cli.ci import Writer, reported
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
-from webhook.document_review import PATCH, RENDER, LocatedFinding, Reviewed, locate, only_pods_reviewed, unknown_kind
+from webhook.document_review import (
+    PATCH,
+    REFUSED_ANYWAY,
+    RENDER,
+    LocatedFinding,
+    Reviewed,
+    locate,
+    only_pods_reviewed,
+    unknown_kind,
+)
 from webhook.emit import as_value, difference, to_json, to_yaml
 from webhook.outcome import OutcomeWord
 from webhook.questions.review import explanation
@@ -193,6 +202,7 @@ def _word(reviewed: Reviewed) -> str:
 _FIRST = {  # what to do before all else
     POD_TOO_LARGE: "make several pods of it: a pod of this size is not reviewed, and so not admitted",
     PATCH: RENDER,
+    REFUSED_ANYWAY: f"correct what {REFUSED_ANYWAY} names: the API server refuses it as it is",
 }
 
 

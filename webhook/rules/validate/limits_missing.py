@@ -6,8 +6,7 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 """
 
 from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
-
-DETAIL = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
+from webhook.rules.refused_anyway import NO_LIMIT
 
 
 @Validation(
@@ -19,4 +18,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device that only requests have."""
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
-            yield wording.find_resource(DETAIL, amount.container, amount.resource)
+            yield wording.find_resource(NO_LIMIT, amount.container, amount.resource)

@@ -7,11 +7,7 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 
 from webhook.pod import quantity
 from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
-
-DETAIL = (
-    "{who} has {resource} {requested} in requests and {limit} in limits, and the API server refuses devices where they "
-    "differ; write the same amount in both"
-)
+from webhook.rules.refused_anyway import UNEQUAL
 
 
 @Validation(Level.DENY, "a device of which requests and limits have different amounts: the API server refuses the pod")
@@ -22,4 +18,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         requested = container.requests.get(amount.resource, amount.raw)
         if requested != amount.raw and quantity.whole(requested) != quantity.whole(amount.raw):
             written = {"requested": wording.quoted(requested), "limit": wording.quoted(amount.raw)}
-            yield wording.find_resource(DETAIL, container, amount.resource, **written)
+            yield wording.find_resource(UNEQUAL, container, amount.resource, **written)
