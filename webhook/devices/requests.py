@@ -15,7 +15,7 @@ from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView,
 
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 MAX_MEMORY = 2**20  # MiB, a TiB: no card has it, so what is above was meant in bytes
-_NVIDIA = "nvidia.com/"
+NVIDIA = "nvidia.com/"
 MAX_STATUS_UNITS = 23_000  # of vGPU memory of a pod; etcd takes no status that lists many more (23,950 seen)
 
 
@@ -226,7 +226,7 @@ def served_elsewhere(container: Container, roles: Roles) -> bool:
     """Whether a container requests devices of another plugin for NVIDIA cards: whole ones, MIG instances, or shares."""
     return any(
         [
-            name not in roles and (name.startswith(_NVIDIA) or name in RESOURCES) and usable(raw) != 0
+            name not in roles and (name.startswith(NVIDIA) or name in RESOURCES) and usable(raw) != 0
             for amounts in (container.limits, container.requests)
             for name, raw in amounts.items()
         ]

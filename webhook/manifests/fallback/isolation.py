@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
+from webhook.devices.dialects import RESOURCES
 from webhook.devices.families import Family, Role
 from webhook.devices.model import CARD_CORES
+from webhook.devices.requests import NVIDIA
 from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, sentence, text
 from webhook.manifests.fallback.pod import requests
@@ -215,7 +217,6 @@ def _host_access(scope: Scope) -> str:
 
 
 def _visible_devices(scope: Scope) -> str:
-    native = "" if names.NVIDIA_GPU in scope.config.roles else f"{_amount(names.NVIDIA_GPU)} == '0' && "
     vgpu = scope.config.vgpu
     shares = _requests_some(names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)
     slices = _requests_some(vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name)
@@ -223,26 +224,33 @@ def _visible_devices(scope: Scope) -> str:
         _message_of(visible_devices, template)
         for template in (visible_devices.OVERRIDES, visible_devices.SHOWS, visible_devices.LEGACY)
     )
-    none_native = f"variables.containers.all(c, {native}true) ? " if native else ""
-    injections = f"({none_native}{_injections(scope, visible_devices)}{' : []' if native else ''})"
+    injections = f"(variables.containers.exists(c, {_SERVED_ELSEWHERE}) ? [] : {_injections(scope, visible_devices)})"
     if not scope.judges:
         return f"{requests(Family.VGPU)} ? [] : {injections}"
-    variables = _of_each("env", "e", f"{native}{when.shows_devices()}", f"({shares} ? {overrides} : {shows})")
+    variables = _of_each("env", "e", when.shows_devices(), f"({shares} ? {overrides} : {shows})", "others")
     problem = f"({_unclean('m.mountPath')} ? {text(NOT_READ)} : {text(visible_devices.REQUESTS_CARDS)})"
     message = _message_of(visible_devices, visible_devices.MOUNTS, path=quoted("m.mountPath"), problem=problem)
     under_requests = f"({_unclean('m.mountPath')} || m.mountPath.matches({text(under([visible_devices.REQUESTS]))}))"
-    mounts = _of_each("volumeMounts", "m", f"{native}{when.requests_by_mount()} && {under_requests}", message)
+    mounts = _of_each("volumeMounts", "m", f"{when.requests_by_mount()} && {under_requests}", message, "others")
     cuda = f"c.raw.env.exists(e, e.name == {text(names.CUDA_VERSION)} && {_LITERAL} != '')"
-    shown = f"has(c.raw.env) && {native}!{shares} && !{slices} && {cuda} && {_is_legacy()}"
-    others = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
+    shown = f"has(c.raw.env) && !{shares} && !{slices} && {cuda} && {_is_legacy()}"
+    found = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
     npus = _of_each(
         "env",
         "e",
         f"{when.shows_devices(names.ASCEND_VISIBLE_DEVICES)} && !({_assigned()})",
         _message_of(visible_devices, visible_devices.SHOWS_NPUS),
     )
-    others += f" +\n({requests(Family.ASCEND)} || {requests(Family.MINDCLUSTER)} ? [] : {npus})"
-    return f"variables.judged.filter(c, {shown}).map(c, {legacy}) +\n{others}"
+    found += f" +\n({requests(Family.ASCEND)} || {requests(Family.MINDCLUSTER)} ? [] : {npus})"
+    others = f"variables.judged.filter(c, !{_SERVED_ELSEWHERE})"
+    return let(others, "others", f"others.filter(c, {shown}).map(c, {legacy}) +\n{found}")
+
+
+# The container `c` requests devices of another plugin for NVIDIA cards.
+_SERVED_ELSEWHERE = (
+    "[c.limits, c.requests].exists(amounts, amounts.exists(name, !(name in variables.roles) && "
+    f"(name.startsWith({text(NVIDIA)}) || name in {list_of(RESOURCES)}) && string(amounts[name]) != '0'))"
+)
 
 
 def _assigned() -> str:
@@ -319,12 +327,12 @@ def _message_of(rule: ModuleType, template: str, who: str = "c.who", **fields: s
     return sentence(f"{rule.check.id}: {template}", who=who, **fields)
 
 
-def _of_each(kind: str, variable: str, condition: str, message: str) -> str:
-    """The messages about the elements of a list of each judged container: one text a container."""
+def _of_each(kind: str, variable: str, condition: str, message: str, containers: str = "variables.judged") -> str:
+    """The messages about the elements of a list of each of these containers: one text a container."""
     listed = f"c.raw.{kind}"
     found = f"has({listed}) && {listed}.exists({variable}, {condition})"
     texts = f"{listed}.map({variable}, {condition}, {message}).join({text(BETWEEN)})"
-    return f"variables.judged.filter(c, {found}).map(c, {texts})"
+    return f"{containers}.filter(c, {found}).map(c, {texts})"
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------

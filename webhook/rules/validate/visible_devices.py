@@ -10,8 +10,8 @@ Annotations that inject devices are those of CDI, of NRI's device injector and o
 In a pod that requests no vGPU, NVIDIA_VISIBLE_DEVICES other than none, void and empty is found, such a mount and such an
 annotation; in every pod, CUDA_VERSION in a container that requests no NVIDIA device and sets no NVIDIA_VISIBLE_DEVICES.
 In a pod that requests no NPU from Volcano, ASCEND_VISIBLE_DEVICES other than void and empty is found. In a pod that requests
-a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests GPUs of NVIDIA's own device
-plugin is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with NVIDIA_VISIBLE_DEVICES, or with
+a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests cards of another NVIDIA device
+plugin (whole ones, MIG instances, shares) is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with NVIDIA_VISIBLE_DEVICES, or with
 CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update, only new ephemeral containers are read, and
 annotations that an untrusted user adds or changes.
 """
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook import names
-from webhook.devices.requests import requested_families, requests_native_gpu
+from webhook.devices.requests import requested_families, served_elsewhere
 from webhook.pod.environment import literal
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
@@ -65,13 +65,13 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             yield from _variables(container, pod, others=others)
         if others and "volumeMounts" in container.raw:
             yield from _mounts(container, pod)
-    if others and not any(requests_native_gpu(container, pod.roles) for container in pod.view.every_container()):
+    if others and not any(served_elsewhere(container, pod.roles) for container in pod.view.every_container()):
         yield from find_injections(pod, context)
 
 
 def _variables(container: Container, pod: ReviewedPod, *, others: bool) -> Findings:
     read = [(index, env) for index, env in container.entries("env") if env.get("name") in _READ]
-    if not read or requests_native_gpu(container, pod.roles):
+    if not read or served_elsewhere(container, pod.roles):
         return
     requested = requested_families(container, pod.roles)
     template = OVERRIDES if Family.GPUSHARE in requested else SHOWS
@@ -99,7 +99,7 @@ def _is_legacy(variables: list[Mapping[str, Any]]) -> bool:
 def _mounts(container: Container, pod: ReviewedPod) -> Findings:
     for index, mount in container.entries("volumeMounts"):
         path = mount.get("mountPath")
-        if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not requests_native_gpu(container, pod.roles):
+        if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not served_elsewhere(container, pod.roles):
             clean = clean_path(path)
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
