@@ -190,7 +190,7 @@ def _limits(chance: random.Random) -> dict[str, Any]:
     if chance.random() < 0.6:
         shares = zip(AMOUNTS, (0.8, 0.55, 0.25, 0.2), strict=True)
         limits = {resource: chance.choice(AMOUNTS[resource]) for resource, share in shares if chance.random() < share}
-        return limits | ({"volcano.sh/vgpu-numbr": 1} if chance.random() < 0.03 else {})
+        return limits | chance.choices([{}, {"volcano.sh/vgpu-numbr": 1}, {"nvidia.com/gpumem": 1000}], [94, 3, 3])[0]
     dialect = {chance.choice(["nvidia.com/gpumem", "nvidia.com/gpumem-percentage"]): chance.choice([50, 100])}
     idle = (names.VGPU_CORES, names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE, names.GPUSHARE_MEMORY)
     chip = "huawei.com/Ascend310P"

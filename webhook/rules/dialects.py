@@ -27,6 +27,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # 
 _ALL_CORES = 100
 _WHOLE = Fraction(100)
 _UNKNOWN = "nothing that says the same is known; remove it, or write this cluster's names"
+CONTRADICTED = "the container requests the same by this cluster's names, too; remove one of the two"
 _ROLES = (Role.NUMBER, Role.MEMORY, Role.PERCENTAGE, Role.CORES)
 _SIZES = (Role.MEMORY, Role.PERCENTAGE)
 
@@ -130,6 +131,24 @@ def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> t
     if len(found) != 1 or any(step.blocks for step in found[0][1]):
         return None
     return found[0] if context.effective.dialects[found[0][0].id] is DialectUse.TRANSLATE else None
+
+
+def contradicted(pod: DevicePod, context: Context) -> list[Container]:
+    """The containers with the same amount in this cluster's names and in those of a dialect that the policy translates.
+
+    A repair that removed the former would let the latter be translated when the webhook is called again.
+    """
+    if not (found := spoken(pod, context)):
+        return []
+    uses = context.effective.dialects
+    whose = {
+        step.who
+        for one, steps in found
+        if uses[one.id] is DialectUse.TRANSLATE
+        for step in steps
+        if step.why == CONTRADICTED
+    }
+    return [each for each in pod.view.containers if f"{wording.container(each)}: " in whose]
 
 
 def _names(view: PodView) -> set[str]:
@@ -307,7 +326,7 @@ class _Reader:
         wanted: dict[Role, Fraction] = {} if Role.NUMBER in own else {Role.NUMBER: Fraction(1)}
         wanted |= {role: amount for role, amount in given.items() if amount or role in (Role.NUMBER, Role.CORES)}
         if own & wanted.keys() or (own.intersection(_SIZES) and wanted.keys() & {*_SIZES}):
-            raise _Untranslatable("the container requests the same by this cluster's names, too; remove one of the two")
+            raise _Untranslatable(CONTRADICTED)
         if not whole:
             self._divide(wanted)
         if Role.MEMORY in wanted:

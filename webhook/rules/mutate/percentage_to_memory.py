@@ -8,6 +8,7 @@ Why:      no node offers the percentage as a resource, and the ordinary node fit
 from webhook.devices.requests import DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 from webhook.rules.choices import MixedCards
+from webhook.rules.dialects import contradicted
 from webhook.rules.reviewed_pod import PERCENTAGES
 from webhook.rules.wording import remove_amount
 
@@ -22,6 +23,8 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     ]
     if not found:
         return
+    if beside := contradicted(pod, context):
+        found = [each for each in found if each[0].container not in beside]
     sizes, mixed_cards = pod.card_sizes, context.cluster.policy.percentage.mixed_cards
     amounts = {request: pod.memory_of(percentage) for request, percentage in found}
     whole = {request for request, percentage in found if pod.means_whole_card(percentage)}

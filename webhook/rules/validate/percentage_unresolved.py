@@ -7,10 +7,12 @@ Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: 
 
 from webhook.devices.requests import MAX_STATUS_UNITS, DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.dialects import contradicted
 from webhook.rules.reviewed_pod import NO_ROOM, PERCENTAGES
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write {advice}"
 NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
+BESIDE = "beside an amount in the names of another system, which the policy translates"
 
 
 @Validation(
@@ -25,11 +27,14 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 
 def _unconverted(found: list[tuple[DeviceRequest, int]], pod: ReviewedPod, context: Context) -> Findings:
+    beside = contradicted(pod, context)
     fits = pod.status_takes({request: pod.memory_of(percentage) for request, percentage in found})
     others = sum([request.memory or 0 for request in pod.slices if request.percentage is None])
     for request, percentage in found:
         config, advice = request.config, f"{request.config.memory_name} instead"
         why = pod.unresolved(percentage, request.number or 1) or ("" if fits else NO_ROOM)
+        if not why and request.container in beside:
+            why, advice = BESIDE, "those of one system"
         if not why and Role.NUMBER not in request.written and context.denies("count-missing"):
             continue  # with the count that it demands, the percentage becomes memory
         if why is NO_ROOM:

@@ -10,10 +10,10 @@ Annotations that inject devices are those of CDI, of NRI's device injector and o
 In a pod that requests no vGPU, NVIDIA_VISIBLE_DEVICES other than none, void and empty is found, such a mount and such an
 annotation; in every pod, CUDA_VERSION in a container that requests no NVIDIA device and sets no NVIDIA_VISIBLE_DEVICES.
 In a pod that requests no NPU from Volcano, ASCEND_VISIBLE_DEVICES other than void and empty is found. In a pod that requests
-a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests cards of another NVIDIA device
-plugin (whole ones, MIG instances, shares) is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with NVIDIA_VISIBLE_DEVICES, or with
-CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update, only new ephemeral containers are read, and
-annotations that an untrusted user adds or changes.
+a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests cards of another NVIDIA
+device plugin (whole ones, MIG instances, shares) is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an
+image with NVIDIA_VISIBLE_DEVICES, or with CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update,
+only new ephemeral containers are read, and annotations that an untrusted user adds or changes.
 """
 
 from collections.abc import Mapping
