@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 
 from tests.workloads import KINDS, workload
@@ -14,6 +15,10 @@ CONVERTED = {"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "3000", "v
 def template(limits=LIMITS, **annotations):
     containers = [{"name": "log", "image": "i"}, {"name": "main", "image": "i", "resources": {"limits": limits}}]
     return {"metadata": {"annotations": annotations}, "spec": {"containers": containers}}
+
+
+def limited(name, limits):
+    return {"name": name, "image": "i", "resources": {"limits": limits}}
 
 
 def pod(**fields):
@@ -58,7 +63,7 @@ def test_what_has_no_counterpart_is_told_and_what_would_change_the_slice_is_left
     ]
     result = run("convert", "--from", "hami", "-", stdin=yaml.safe_dump_all(documents).encode())
     first, second = yaml.safe_load_all(result.out)
-    assert (first["metadata"]["annotations"], requested(first), second) == ({}, [CONVERTED], documents[1])
+    assert (first["metadata"], requested(first), second) == ({}, [CONVERTED], documents[1])
     assert result.code == 1
     dropped, kept = result.err.splitlines()
     place = "warning: standard input: document {}: metadata.annotations[{}]: Volcano does not read HAMi's annotation {}, and "
@@ -67,6 +72,118 @@ def test_what_has_no_counterpart_is_told_and_what_would_change_the_slice_is_left
     key = "nvidia.com/vgpu-mode"
     why = 'it cannot be translated: volcano.sh/vgpu-mode may only be hami-core or mig, not "mps"'
     assert kept == place.format(2, key, key) + why
+
+
+def test_what_says_nothing_leaves_nothing_behind_but_what_selects_the_pods(run):
+    kai = {"kai.scheduler/queue": "a"}
+    metadata = {"labels": {"app": "d", "aliyun.com/gpu-count": "1"} | kai, "annotations": {"gpu-fraction": "0.5"}}
+    spec = {"schedulerName": "kai-scheduler", "containers": [{"name": "c", "image": "i"}]}
+    raw = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d", "labels": kai},
+        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": metadata, "spec": spec}},
+    }
+    share = {"aliyun.com/gpu-mem": 8}
+    aliyun = pod(metadata={"labels": {"aliyun.com/gpu-count": "2"}}, spec={"containers": [limited("c", share)]})
+    selector = {"aliyun.com/gpu-count": "2"}
+    shares = {"metadata": {"labels": selector}, "spec": {"containers": [limited("c", share)]}}
+    selecting = raw | {"spec": {"selector": {"matchLabels": selector}, "template": shares}}
+    result = run("convert", "-", stdin=yaml.safe_dump_all([raw, aliyun, selecting]).encode())
+    first, second, third = yaml.safe_load_all(result.out)
+    assert (first["metadata"], second["metadata"]) == ({"name": "d"}, {})
+    assert first["spec"]["template"]["metadata"] == {"labels": {"app": "d", "aliyun.com/gpu-count": "1"}}
+    assert third["spec"]["template"]["metadata"] == {"labels": {"aliyun.com/gpu-count": "2"}}
+    assert "metadata.labels[kai.scheduler/queue]: removed, as nothing says the same" in result.err
+
+
+def test_whole_cards_of_nvidias_own_plugin_and_what_the_policy_turns_off_are_left(run, write):
+    whole, share = pod(**template({"nvidia.com/gpu": 1})), pod(**template())
+    manifests = yaml.safe_dump_all([whole, share]).encode()
+    for uses, converted in (
+        ("", [whole, CONVERTED]),
+        ("hami: off", [whole, share]),
+        ("hami: translate", [CONVERTED] * 2),
+    ):
+        policy = write("policy.yaml", f"dialects: {{{uses}}}\n")
+        result = run("convert", "--policy", policy, "-", stdin=manifests)
+        for after, before, expected in zip(yaml.safe_load_all(result.out), (whole, share), converted, strict=True):
+            assert (after == before) == (expected is before), uses
+        assert result.code == 0
+
+
+AMOUNTS = [  # kind, what it has, what becomes of it, and a part of what is said
+    (
+        ("v1", "ResourceQuota"),
+        {"hard": {"requests.nvidia.com/gpu": "4", "requests.nvidia.com/gpumem": "20000", "requests.cpu": "3"}},
+        {
+            "hard": {
+                "requests.cpu": "3",
+                "requests.volcano.sh/vgpu-number": "4",
+                "requests.volcano.sh/vgpu-memory": "20000",
+            }
+        },
+        "",
+    ),
+    (("v1", "ResourceQuota"), {"hard": {"requests.nvidia.com/gpu": "4"}}, None, ""),
+    (
+        ("v1", "ResourceQuota"),
+        {"hard": {"limits.nvidia.com/gpucores": "100"}},
+        {"hard": {"requests.volcano.sh/vgpu-cores": "100"}},
+        "as Kubernetes counts nothing else; HAMi counts it times the number of cards",
+    ),
+    (
+        ("v1", "ResourceQuota"),
+        {"hard": {"requests.nvidia.com/priority": "1"}},
+        {"hard": {}},
+        "counts nothing here, and was removed",
+    ),
+    (
+        ("v1", "LimitRange"),
+        {"limits": [{"type": "Container", "max": {"nvidia.com/gpumem": 8000}}]},
+        {"limits": [{"type": "Container", "max": {"volcano.sh/vgpu-memory": "8000"}}]},
+        "",
+    ),
+    (
+        ("scheduling.volcano.sh/v1beta1", "Queue"),
+        {"capability": {"nvidia.com/vgpu-memory": 80000}},
+        {"capability": {"volcano.sh/vgpu-memory": "80000"}},
+        "",
+    ),
+    (
+        ("scheduling.volcano.sh/v1beta1", "Queue"),
+        {"capability": {"nvidia.com/gpumem-percentage": 300}},
+        None,
+        "write volcano.sh/vgpu-memory: percentages become memory",
+    ),
+    (
+        ("scheduling.volcano.sh/v1beta1", "Queue"),
+        {"capability": {"aliyun.com/gpu-mem": 80}},
+        None,
+        "write volcano.sh/vgpu-memory, of which a pod writes the amount of each card",
+    ),
+    (("scheduling.run.ai/v2", "Queue"), {}, None, "Volcano does not read KAI's Queue; create a Queue"),
+    (
+        ("kueue.x-k8s.io/v1beta1", "ClusterQueue"),
+        {"resourceGroups": [{"coveredResources": ["cpu", "nvidia.com/gpumem"]}]},
+        None,
+        "spec.resourceGroups[0].coveredResources[1]: nvidia.com/gpumem is HAMi's, and no converted pod requests it",
+    ),
+    (
+        ("config.kueue.x-k8s.io/v1beta1", "Configuration"),
+        {"resources": {"transformations": [{"outputs": {"nvidia.com/total-gpumem": 1}}]}},
+        None,
+        "nvidia.com/total-gpumem is made of HAMi's names; make it of volcano.sh/vgpu-memory",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "after", "says"), AMOUNTS)
+def test_what_counts_or_admits_pods_is_converted_or_named(run, kind, before, after, says):
+    raw = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "a"}, "spec": before}
+    result = run("convert", "-", stdin=json.dumps(raw).encode())
+    assert (result.code, yaml.safe_load(result.out)["spec"]) == (int(bool(says)), before if after is None else after)
+    assert says in result.err
 
 
 def test_a_pod_is_converted_as_a_whole_or_not_at_all(run):

@@ -11,15 +11,17 @@ from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, Complaints, exit_code, report_warning
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal
-from webhook.devices.dialects import DIALECTS
+from webhook.devices.dialects import DIALECTS, Dialect, Place
 from webhook.document_review import review_document, templates_by_shape
 from webhook.emit import difference, to_yaml
 from webhook.errors import WebhookError
 from webhook.inputs.documents import Document, is_object, read_documents, to_review
 from webhook.inputs.positions import steps_of
-from webhook.pod.patch import Draft, Edit, field_path
+from webhook.lenient import obj
+from webhook.pod.patch import REMOVE, Draft, Edit, field_path
 from webhook.pod.templates import Template, read_templates
 from webhook.pod.view import PodView
+from webhook.questions.convert.amounts import convert_amounts, object_at
 from webhook.rules.choices import DialectUse
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -84,9 +86,10 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     """
     request = to_review(document)
     raw = request.object or {}
-    uses = dict.fromkeys([dialect] if dialect else DIALECTS, DialectUse.TRANSLATE)
     context = snapshot.context_of(request)
-    context = context._replace(effective=replace(context.effective, dialects=uses))
+    if dialect:
+        context = context._replace(effective=replace(context.effective, dialects={dialect: DialectUse.TRANSLATE}))
+    uses = context.effective.dialects
     draft, told = Draft(raw), list[str]()
     for template in _templates(request, snapshot):
         found = spoken(ReviewedPod(PodView(template.pod), context), context)
@@ -98,16 +101,61 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
         edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
         if None in edits and not any(step.blocks for step in steps):
             told.append(f"{template.path}: its name is written in another field than its amount; convert it by hand")
-        elif not any(step.blocks for step in steps):
+        elif spoken_here and not any(step.blocks for step in steps):
+            edits += [_placed(edit, template, raw) for edit in _leftovers(spoken_here, template, raw)]
             draft.apply([edit for edit in edits if edit is not None])
+            told += _drop_of_object(draft, template, spoken_here)
+            _drop_empty(draft, template)
         told += [
             f"{_field(template, step.path)}: {step.advice(spoken_here)}"
             for step in steps
             if spoken_here and (step.blocks or not step.here)
         ]
-    if not told and draft.object is not raw:
+    if draft.object is raw and not told:
+        on = [each for each, use in uses.items() if use is not DialectUse.OFF]
+        certain = {each for each in on if uses[each] is DialectUse.TRANSLATE}
+        counted = convert_amounts(request, on, certain, snapshot.config.vgpu)
+        draft.apply(counted.edits)
+        told += counted.told
+    elif not told:
         told = _refusals(replace(document, value=draft.object), snapshot)
     return raw, draft.object, told
+
+
+def _leftovers(dialect: Dialect, template: Template, raw: Any) -> Iterator[Edit]:
+    """Remove the annotations and labels of a converted pod that say nothing here, but for labels that select it."""
+    selected = obj(raw, "spec", "selector", "matchLabels")
+    metadata = obj(template.pod, "metadata")
+    for field, place in (("annotations", Place.ANNOTATION), ("labels", Place.LABEL)):
+        names = {word.name for word in dialect.words if word.place is place and not word.here}
+        for name in obj(metadata, field).keys() & names:
+            if place is Place.ANNOTATION or name not in selected:
+                yield Edit(("metadata", field, name), REMOVE)
+
+
+def _drop_empty(draft: Draft, template: Template) -> None:
+    """Remove the maps of annotations and labels that the conversion emptied, of the object and of its pod."""
+    for field in ("annotations", "labels"):
+        path = "metadata", field
+        for edit in (Edit(path, REMOVE), _placed(Edit(path, REMOVE), template, draft.object)):
+            if edit is not None and object_at(draft.original, edit.path) and not object_at(draft.object, edit.path):
+                draft.apply([edit])
+
+
+def _drop_of_object(draft: Draft, template: Template, dialect: Dialect) -> Iterator[str]:
+    """Remove the labels and annotations of the object above the pods that say nothing here, and tell them."""
+    if not template.path:
+        return
+    for field, place in (("annotations", Place.ANNOTATION), ("labels", Place.LABEL)):
+        for word in dialect.words:
+            if (
+                word.place is place
+                and not word.here
+                and word.role is None
+                and word.name in obj(draft.object, "metadata", field)
+            ):
+                draft.apply([Edit(("metadata", field, word.name), REMOVE)])
+                yield f"metadata.{field}[{word.name}]: removed, as nothing says the same: {word.note}"
 
 
 def _refusals(document: Document, snapshot: Snapshot) -> list[str]:
