@@ -290,6 +290,10 @@ class DeviceFamily(ABC, Generic[Requested, D]):
 
     # --- a pod on the nodes of one shape, for explanations ------------------------------------------------------------
 
+    def names_devices(self, _request: Requested) -> bool:
+        """Whether nodes with equal states may differ for the request, as it names single devices."""
+        return False
+
     def is_served(self, _request: Requested) -> bool:
         """Whether there is something to place."""
         return True
@@ -404,9 +408,14 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """The annotation by which the scheduler would assign what a pod takes of a node in use; empty if it is not read."""
         return {}
 
-    def cards_as_judged(self, node: OccupiedNode) -> Sequence[OccupiedCard]:
+    def cards_as_judged(self, cards: Sequence[OccupiedCard]) -> Sequence[OccupiedCard]:
         """The devices of a node in use, in the order in which `remaining` has them."""
-        return node.cards if self.ordered else sorted(node.cards, key=lambda card: card.state.content)
+        return cards if self.ordered else sorted(cards, key=lambda card: card.state.content)
+
+    def state_left(self, cards: Sequence[OccupiedCard], idle: Mapping[str, int], mode: str) -> NodeState[D]:
+        """What live pods leave of a node: devices in use, and what is idle of the node's totals."""
+        states: list[Any] = [card.state for card in self.cards_as_judged(cards)]
+        return NodeState.of(tuple(states), {resource: max(amount, 0) for resource, amount in idle.items()}, mode)
 
     @abstractmethod
     def free(self, shape: NodeShape[D], device: D) -> Amounts:
@@ -447,14 +456,10 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         return NOTHING if self.idle_number(node) == 0 else card.free
 
     def remaining(self, part: FleetPart[D], nodes: Iterable[OccupiedNode]) -> FleetPart[D]:
-        """What live pods leave of some nodes: devices in use, and what is idle of the node's totals."""
+        """What live pods leave of some nodes of one occupancy."""
         found: Grouping[D] = Grouping()
-        known: Known[D] = Known()
         for node in nodes:
-            states: list[Any] = [card.state for card in self.cards_as_judged(node)]
-            devices = [known.one(state) for state in states]
-            idle = {resource: max(amount, 0) for resource, amount in node.idle.items()}
-            found.add(node.number, node.name, NodeState.of(tuple(devices), idle, node.shape.mode))
+            found.add(node.number, node.name, cast("NodeState[D]", node.left.state))
         return FleetPart(tuple(found.shapes()), part.index)
 
 

@@ -165,7 +165,7 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
 
     def assignment(self, taken: Sequence[Taken], node: OccupiedNode) -> dict[str, str]:
         """The numbers of the cards."""
-        cards = self.cards_as_judged(node)
+        cards = self.cards_as_judged(node.cards)
         return {names.GPU_INDEX: ",".join([cards[each.device].id for each in taken])}
 
     def free(self, _shape: AnyShape, device: Device) -> Amounts:

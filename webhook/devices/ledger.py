@@ -155,6 +155,7 @@ class OccupiedNode:
         idle: what the node offers of each resource less what its pods request, by resource name.
         shape: the node's shape.
         number: of the node in the fleet.
+        left: a shape of what live pods leave of it; the same object for nodes with equal states.
     """
 
     name: str
@@ -163,6 +164,13 @@ class OccupiedNode:
     idle: Annotated[Mapping[str, int], HIDDEN]
     shape: Annotated[AnyShape, HIDDEN]
     number: Annotated[int, HIDDEN]
+    left: Annotated[AnyShape, HIDDEN]
+
+    @property
+    def free(self) -> tuple[int, int, int]:
+        """How much memory, cores and slices the devices have left together."""
+        free = [card.free for card in self.cards]
+        return sum([one.memory for one in free]), sum([one.cores for one in free]), sum([one.slices for one in free])
 
 
 class LedgerRule(StrEnum):

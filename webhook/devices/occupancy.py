@@ -23,7 +23,7 @@ from webhook.devices.ledger import (
 from webhook.devices.nodes import Node, numbers_of
 from webhook.devices.registry import Families
 from webhook.devices.requests import DevicePod, total
-from webhook.devices.shapes import AnyShape
+from webhook.devices.shapes import AnyShape, KnownStates
 from webhook.errors import Malformed
 from webhook.lenient import obj, objs, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
@@ -133,21 +133,25 @@ def _bound_at(raw: Mapping[str, Any]) -> str:
 # --- the ledger of every node -----------------------------------------------------------------------------------------
 
 
-def occupancy(nodes: Sequence[Node], pods: Iterable[BoundPod], fleet: Fleet) -> Occupancy:
+def occupancy(
+    nodes: Sequence[Node], pods: Iterable[BoundPod], fleet: Fleet, states: KnownStates | None = None
+) -> Occupancy:
     """Add up what pods hold of the devices of every node.
 
     Args:
         nodes: those that the fleet was built from, in the same order.
         pods: bound ones; of several with the same namespace and name, the first counts.
         fleet: the fleet.
+        states: of nodes that these may be compared to.
     """
+    states = KnownStates() if states is None else states
     by_node = _by_node(pods)
     occupied: list[OccupiedNode] = []
     findings: list[LedgerFinding] = []
     known = set()
     for devices in nodes_with_devices(nodes, fleet):
         known.add(devices.node.name)
-        found, wrong = occupy_node(devices, by_node.get(devices.node.name, ()), fleet.families)
+        found, wrong = occupy_node(devices, by_node.get(devices.node.name, ()), fleet.families, states)
         occupied += found
         findings += wrong
     if fleet.complete:
@@ -184,7 +188,7 @@ def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevi
 
 
 def occupy_node(
-    devices: NodeDevices, pods: Sequence[BoundPod], families: Families
+    devices: NodeDevices, pods: Sequence[BoundPod], families: Families, states: KnownStates
 ) -> tuple[list[OccupiedNode], list[LedgerFinding]]:
     """Add up what the pods that are bound to one node hold of its devices."""
     number, node, shapes = devices
@@ -201,7 +205,8 @@ def occupy_node(
         for pod in live:
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]
-        found = OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number)
+        left = states.shape(family.id, node.name, family.state_left(ledger.cards, idle, shape.mode))
+        found = OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number, left)
         for card in found.cards if not shape.doubt else ():
             card.free = family.within_totals(found, card)
         occupied.append(found)

@@ -1,12 +1,14 @@
 """What live pods leave of the devices of the nodes."""
 
 import threading
+from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
@@ -20,7 +22,8 @@ from webhook.devices.occupancy import (
     occupancy,
     occupy_node,
 )
-from webhook.devices.shapes import AnyPart
+from webhook.devices.shapes import AnyPart, AnyShape, KnownStates
+from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
 from webhook.durations import format_age
 from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
@@ -28,6 +31,10 @@ from webhook.live.objects import FREE, LiveObjects, NodeStatus
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
+
+MAX_VERDICTS = 1 << 19  # that are remembered
+JudgedState: TypeAlias = Fits | FitsTightly | Unknown | None
+_Ranked: TypeAlias = tuple[int, int, int, int]
 
 
 class PodSource(Protocol):
@@ -83,20 +90,25 @@ class LiveCluster:
         snapshot: the settings of reviews, with the empty nodes.
         statuses: what keeps pods off nodes, by the node's name; a node without a status takes pods.
         occupied: the nodes with devices of each family, by the family's id.
+        memo: what is known of the states of nodes; copies share it.
     """
 
-    def __init__(self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod]) -> None:
+    def __init__(
+        self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod], memo: "StateMemo | None" = None
+    ) -> None:
         """Add up what pods hold.
 
         Args:
             inputs: with the nodes.
             snapshot: that was built from the inputs.
             bound: pods that hold devices; of several with one name, the first counts.
+            memo: of a cluster with the same settings; None for a new one.
         """
         self.snapshot = snapshot
         self._nodes: Sequence[Node] = inputs.nodes or ()
         self.statuses: Mapping[str, NodeStatus] = {}
         self._pods = _by_node(bound)
+        self.memo = memo or StateMemo()
 
     def with_statuses(self, statuses: Mapping[str, NodeStatus]) -> "LiveCluster":
         """The same, with these statuses of the nodes."""
@@ -106,10 +118,14 @@ class LiveCluster:
 
     def with_bound(self, bound: Iterable[BoundPod]) -> "LiveCluster":
         """The same nodes with these pods."""
+        return self._copy("occupancy", "occupied", "_places", "_orders", _pods=_by_node(bound))
+
+    def _copy(self, *computed: str, **changes: Any) -> "LiveCluster":
+        """The same with some changes, and without what was computed of what changed."""
         found = copy(self)
-        for computed in ("occupancy", "occupied"):
-            found.__dict__.pop(computed, None)
-        found.__dict__["_pods"] = _by_node(bound)
+        for name in computed:
+            found.__dict__.pop(name, None)
+        found.__dict__ |= changes
         return found
 
     @property
@@ -134,14 +150,55 @@ class LiveCluster:
     def occupancy(self) -> Occupancy:
         """The devices of every node, with what pods hold of them."""
         bound = [pod for pods in self._pods.values() for pod in pods]
-        return occupancy(self._nodes, bound, self.fleet)
+        return occupancy(self._nodes, bound, self.fleet, self.memo.states)
 
     @cached_property
     def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:
         """The nodes with devices of each family, with what pods hold of them."""
-        found: dict[str, list[OccupiedNode]] = {}
+        return {
+            family: [node for nodes in places.values() for node in nodes] for family, places in self._places.items()
+        }
+
+    @cached_property
+    def _places(self) -> Mapping[str, Mapping[int, tuple[OccupiedNode, ...]]]:
+        """The same by the numbers of the nodes; one with several kinds of devices of a family is there for each of them."""
+        found: dict[str, dict[int, tuple[OccupiedNode, ...]]] = {}
         for node in self.occupancy.nodes:
-            found.setdefault(node.family, []).append(node)
+            places = found.setdefault(node.family, {})
+            places[node.number] = (*places.get(node.number, ()), node)
+        return found
+
+    @cached_property
+    def _orders(self) -> Mapping[tuple[str, bool], list[_Ranked]]:
+        """The numbers of the nodes of each family by what they have left: the most first, and the least first."""
+        return {
+            (family, emptiest): sorted(
+                ranked for nodes in places.values() for ranked in _ranked(nodes, emptiest=emptiest)
+            )
+            for family, places in self._places.items()
+            for emptiest in (True, False)
+        }
+
+    def in_order(self, families: Sequence[str], *, emptiest: bool) -> Iterator[list[OccupiedNode]]:
+        """The nodes that have devices of each of some families, by what they have left of the first.
+
+        Args:
+            families: their ids.
+            emptiest: whether those with the most left come first, or those with the least.
+        """
+        for *_, number in self._orders.get((families[0], emptiest), ()):
+            if nodes := self.devices_of(number, families):
+                yield nodes
+
+    def devices_of(self, number: int, families: Sequence[str]) -> list[OccupiedNode]:
+        """What a node has of some families, without what is in doubt; empty if it does not have devices of each of them."""
+        found: list[OccupiedNode] = []
+        for family in families:
+            nodes = self._places.get(family, {}).get(number, ())
+            sure = [node for node in nodes if not node.shape.doubt]
+            if not sure:
+                return []
+            found += sure
         return found
 
     def findings(self) -> Iterator[tuple[BoundPod, LedgerFinding]]:
@@ -169,6 +226,10 @@ class LiveCluster:
         """What live pods leave of some nodes; None if the family's engine cannot compute it."""
         return family.remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
 
+    def number_of(self, node: str) -> int | None:
+        """The number of a node with devices in the fleet; None if there is none of this name."""
+        return self._devices[node].number if node in self._devices else None
+
     def holding(self, pod: BoundPod) -> "LiveCluster":
         """The same with one more pod on its node."""
         return self._with_pods(pod.node, (*self._pods.get(pod.node, ()), pod))
@@ -179,23 +240,84 @@ class LiveCluster:
 
     def _with_pods(self, name: str, pods: tuple[BoundPod, ...]) -> "LiveCluster":
         """The same with these pods on one node."""
-        devices = self._devices.get(name)
-        changed = occupy_node(devices, pods, self.fleet.families)[0] if devices is not None else []
-        by_shape = {id(one.shape): one for one in changed}
-        occupied = {
-            family: [by_shape.get(id(node.shape), node) if node.name == name else node for node in nodes]
-            for family, nodes in self.occupied.items()
-        }
-        found = copy(self)
-        found.__dict__.pop("occupancy", None)
-        found.__dict__ |= {"_pods": {**self._pods, name: pods}, "occupied": occupied}
-        return found
+        devices, places, orders = self._devices.get(name), dict(self._places), dict(self._orders)
+        changed = occupy_node(devices, pods, self.fleet.families, self.memo.states)[0] if devices is not None else []
+        for family, some in groupby(changed, key=lambda node: node.family):
+            nodes = tuple(some)
+            number = nodes[0].number
+            for emptiest in (True, False):
+                order = orders[family, emptiest] = orders[family, emptiest].copy()
+                for ranked in _ranked(places[family][number], emptiest=emptiest):
+                    del order[bisect_left(order, ranked)]
+                for ranked in _ranked(nodes, emptiest=emptiest):
+                    insort(order, ranked)
+            places[family] = {**places[family], number: nodes}
+        return self._copy("occupancy", "occupied", _pods={**self._pods, name: pods}, _places=places, _orders=orders)
 
     def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
-        occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families)
+        occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families, self.memo.states)
         return next(one for one in occupied if one.shape is node.shape)
+
+
+def _ranked(nodes: Sequence[OccupiedNode], *, emptiest: bool) -> Iterator[_Ranked]:
+    """By what a node is compared to others, with its number; nothing if its devices are in doubt."""
+    first = next((node for node in nodes if not node.shape.doubt), None)
+    if first is not None:
+        memory, cores, slices = first.free
+        yield (-memory, -cores, -slices, first.number) if emptiest else (memory, cores, slices, first.number)
+
+
+class StateMemo:
+    """What is known of the states of nodes in use under some settings.
+
+    Attributes:
+        states: those that were seen.
+    """
+
+    def __init__(self) -> None:
+        self.states = KnownStates()
+        self._parts: dict[AnyShape, AnyPart] = {}
+        self._verdicts: dict[Hashable, dict[Hashable, JudgedState]] = {}
+
+    def part(self, family: AnyFamily, fleet: AnyPart, node: OccupiedNode) -> AnyPart:
+        """What live pods leave of the first node with the state of one."""
+        found = self._parts.get(node.left)
+        if found is None:
+            found = self._parts[node.left] = family.remaining(fleet, [node])
+        return found
+
+    def verdicts(self, content: Hashable) -> dict[Hashable, JudgedState]:
+        """Those on one request, by what of a node matters to it."""
+        if content not in self._verdicts and sum(map(len, self._verdicts.values())) > MAX_VERDICTS:
+            self._verdicts.clear()
+        return self._verdicts.setdefault(content, {})
+
+
+class NodeVerdicts:
+    """The verdicts of a family's engine on one request, computed once for nodes with equal states."""
+
+    def __init__(self, live: LiveCluster, family: AnyFamily, request: Any, content: Hashable) -> None:
+        """Take the cluster, a family that judges nodes in use, one of its requests, and what is equal for equal requests."""
+        self._memo, self._fleet = live.memo, live.fleet.parts[family.id]
+        self._family = family
+        self._request = request
+        self._known = self._memo.verdicts(content)
+        self._names_devices = family.names_devices(request)
+
+    def on(self, node: OccupiedNode) -> JudgedState:
+        """The verdict on one node, whatever its labels are; None if the node refuses the request."""
+        key = (node.left, node.name) if self._names_devices else node.left
+        if key not in self._known:
+            part = (
+                self._family.remaining(self._fleet, [node])
+                if self._names_devices
+                else self._memo.part(self._family, self._fleet, node)
+            )
+            verdict = self._family.judge(self._request, part, None)
+            self._known[key] = None if isinstance(verdict, Never) else verdict
+        return self._known[key]
 
 
 class LiveSource:

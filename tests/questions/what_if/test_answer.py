@@ -1,6 +1,7 @@
 """The look ahead, against fleets that really have changed, and against a slow scheduler written from its rules alone."""
 
 import copy
+import sys
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from tests.reviewing import DATA
 from tests.strategies import gpushare_node
 from webhook import names
 from webhook.devices.nodes import read_node
+from webhook.devices.vgpu.feasibility import judge
 from webhook.errors import ConfigError
 from webhook.lenient import obj
 from webhook.live.cluster import LiveCluster
@@ -355,6 +357,33 @@ def test_a_drained_node_is_as_good_as_none(node, running, waiting, minimum):
     then = look([other], [*running, *waiting], groups=groups)
     assert fates(ahead) == fates(then)
     assert ahead.room == then.room
+
+
+def judgements(nodes, pods, **change):
+    """How often the engine judges a request on a node."""
+    calls = 0
+
+    def count(frame, event, _):
+        nonlocal calls
+        calls += event == "call" and frame.f_code is judge.__code__
+
+    sys.setprofile(count)
+    try:
+        look(nodes, pods, **change)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("change", [{"drain": ()}])
+def test_nodes_that_are_alike_are_judged_once(change):
+    """So that the cost does not grow with pods times nodes; each pod that starts makes two new states, one for each order."""
+    waits = [owned(pod(f"w-{at}", number=1, memory=50000)) for at in range(6)]
+    most = []
+    for count in (4, 40):
+        running = [held(f"r-{at}", f"n{at}", 0, 30000) for at in range(count)]
+        most.append(judgements([gpu_node(f"n{at}") for at in range(count)], [*running, *waits], **change))
+    assert most[0] == most[1] < 40
 
 
 # --- against a slow scheduler -----------------------------------------------------------------------------------------

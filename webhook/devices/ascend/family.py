@@ -323,7 +323,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
 
     def assignment(self, taken: Sequence[Taken], node: OccupiedNode) -> dict[str, str]:
         """An entry for each NPU; all are in one segment, since a cycle of the scheduler counts those of every container."""
-        cards, word = self.cards_as_judged(node), word_of(node.shape)
+        cards, word = self.cards_as_judged(node.cards), word_of(node.shape)
         entries = [f"{cards[each.device].id},{word},{each.memory},{each.cores}:" for each in taken]
         return {_annotation(word): "".join(entries)}
 

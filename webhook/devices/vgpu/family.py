@@ -13,7 +13,7 @@ from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
 from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedCard, OccupiedNode
 from webhook.devices.model import NOTHING, Amounts, NodeState, Taken
 from webhook.devices.nearest import Reducible
-from webhook.devices.nodes import Index, Node, numbers_of
+from webhook.devices.nodes import Index, Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart
 from webhook.devices.verdict import Fits, Never, Verdict
@@ -22,6 +22,7 @@ from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints, correct
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
 from webhook.devices.vgpu.fleet import (
     Card,
+    Slot,
     VgpuFleet,
     VgpuShape,
     build_vgpu_fleet,
@@ -125,6 +126,10 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
         sentence = explain.describe_first(refusal.never, request, fleet, self.config)
         return iter([(refusal.path, sentence)])
 
+    def names_devices(self, request: SliceRequest) -> bool:
+        """By their UUIDs."""
+        return request.constraints.names_uuids
+
     def is_served(self, request: SliceRequest) -> bool:
         """Whether a container requests a slice."""
         return bool(request.needs)
@@ -221,9 +226,27 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     def remaining(self, part: FleetPart[Card], nodes: Iterable[OccupiedNode]) -> VgpuFleet:
         """Beside what is left of the nodes, the places of their cards."""
         left = super().remaining(part, nodes)
-        at = {number: shape for shape in range(len(left.shapes)) for number in numbers_of(left.shapes[shape].members)}
-        slots = {
-            uuid: tuple(replace(slot, shape=at[slot.node]) for slot in found if slot.node in at)
-            for uuid, found in cast("VgpuFleet", part).slots.items()
-        }
-        return VgpuFleet(left.shapes, left.index, slots=slots)
+        return VgpuFleet(left.shapes, left.index, slots=_SlotsLeft(cast("VgpuFleet", part).slots, left))
+
+
+class _SlotsLeft(Mapping[str, tuple[Slot, ...]]):
+    """The places of cards on what is left of some nodes; only those that a pod names are looked for."""
+
+    def __init__(self, slots: Mapping[str, tuple[Slot, ...]], left: FleetPart[Card]) -> None:
+        self._slots = slots
+        self._left = left
+
+    def __getitem__(self, uuid: str) -> tuple[Slot, ...]:
+        shapes = self._left.shapes
+        return tuple(
+            replace(slot, shape=number)
+            for slot in self._slots[uuid]
+            for number, shape in enumerate(shapes)
+            if shape.members >> slot.node & 1
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)

@@ -122,7 +122,7 @@ class FleetChange:
         config = replace(inputs.config, vgpu=replace(vgpu, memory_factor=self.factor or vgpu.memory_factor))
         tried = replace(tried, nodes=anew, config=config)
         bound = [pod for pod in state.objects.bound if pod.node not in self.drain]
-        live = LiveCluster(tried, tried.snapshot(), bound)
+        live = LiveCluster(tried, tried.snapshot(), bound, None if self.reads_cards_anew else state.live.memo)
         return WaitingState(live.with_statuses({**state.live.statuses, **added.statuses}), state.objects)
 
 

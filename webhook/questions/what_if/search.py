@@ -331,6 +331,6 @@ def displaced(state: WaitingState, after: WaitingState, change: FleetChange) -> 
                 judged = _placeable(pod, live)
             except Malformed:
                 break
-            fates.append(judged.obstacle or judged.place(raw, live.lacking(bound[key]), emptiest=True)[1])
+            fates.append(judged.obstacle or judged.fits_again(live.lacking(bound[key]), bound[key].node))
         if len(fates) == 2 and fates[0].fate is Fate.STARTS is not fates[1].fate:
             yield pod.fate(*fates)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -255,7 +256,7 @@ class _FamilyAnswer:
         able = [node for node in nodes if not self._live.obstacle(node.number, self._pod)]
         if self._live.remaining(self._family, able) is None:
             return None
-        found = self._explained(sorted(able, key=free_of, reverse=True)[:share])
+        found = self._explained(sorted(able, key=_FREE, reverse=True)[:share])
         return min([each.change for _, each in found], key=lambda one: loss(one, self._pod), default=None)
 
     def _others(self, explained: PodExplanation) -> WaitReason:
@@ -298,7 +299,7 @@ class _FamilyAnswer:
         verdict = self._judge(left)
         if isinstance(verdict, Fits):
             return self._fitting(able, about)
-        able.sort(key=free_of, reverse=True)
+        able.sort(key=_FREE, reverse=True)
         return self._refusing(able[:share], verdict, about)
 
     def _judge(self, part: AnyPart) -> Verdict:
@@ -366,6 +367,9 @@ class _FamilyAnswer:
         return ""
 
 
+_FREE = attrgetter("free")
+
+
 def _nodes(count: int) -> str:
     return f"{count} node{'s' if count != 1 else ''}"
 
@@ -402,12 +406,6 @@ def _held(card: OccupiedCard) -> Iterator[DrawnPart]:
 
 def _words(explained: ShapeExplanation) -> str:
     return "; ".join(sentence.text for sentence in explained.sentences if not sentence.mark)
-
-
-def free_of(node: OccupiedNode) -> tuple[int, int, int]:
-    """How much a node has left."""
-    free = [card.free for card in node.cards]
-    return sum(one.memory for one in free), sum(one.cores for one in free), sum(one.slices for one in free)
 
 
 def _holders(node: OccupiedNode, family: AnyFamily) -> list[NodeHolder]:

@@ -6,8 +6,9 @@ that takes them, or on the fullest.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 from webhook import names
@@ -16,12 +17,12 @@ from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import total
-from webhook.devices.verdict import Fits, Unknown, Verdict
+from webhook.devices.verdict import Fits, Unknown
 from webhook.lenient import obj, objs, text
-from webhook.live.cluster import LiveCluster
+from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts
 from webhook.live.objects import Key, key_of, task_of
 from webhook.pod.gangs import Gang
-from webhook.questions.why.node_reasons import MAX_COMMON, MAX_NAMED, WaitReason, WaitVerdict, free_of
+from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject, request_content
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
@@ -118,7 +119,14 @@ class PlaceablePod:
             if reason.verdict in _FATES
         )
         self.obstacle = next(self._obstacles(), None) or next(found, None)
-        self.alike = request_content(pod), group is not None and group.queue
+        content = request_content(pod)
+        self.alike = content, group is not None and group.queue
+        self._ids = [family.id for family in self.families]
+        self._contents: list[tuple[AnyFamily, Any, Hashable]] = [
+            (family, each, (family.id, number, content))
+            for family in self.families
+            for number, each in enumerate(self._requests.get(family.id, ()))
+        ]
         self.unserved = next(self._unserved(live), None)
 
     def _unserved(self, live: LiveCluster) -> Iterator[Trial]:
@@ -154,45 +162,35 @@ class PlaceablePod:
 
     def place(self, raw: Mapping[str, Any], live: LiveCluster, *, emptiest: bool) -> tuple[LiveCluster, Trial]:
         """The cluster with the pod on the first node that takes it, in this order; the same if none does."""
-        able = sorted(self._able(live), key=lambda nodes: free_of(nodes[0]), reverse=emptiest)
-        if self.is_plain:
-            verdict = self._judge(live, [node for nodes in able for node in nodes])
-            while len(able) > 1 and isinstance(verdict, Fits):
-                half = able[: len(able) // 2]
-                fits = isinstance(self._judge(live, [node for nodes in half for node in nodes]), Fits)
-                able = half if fits else able[len(able) // 2 :]
-        else:  # one node has to take all kinds of devices
-            tried = [(nodes, self._judge(live, nodes)) for nodes in able[:MAX_COMMON]]
-            able = [nodes for nodes, found in tried if isinstance(found, Fits)]
-            verdict = Fits() if able else next((found for _, found in tried if isinstance(found, Unknown)), None)
-        if not able or not isinstance(verdict, Fits):
-            return live, Trial(Fate.UNKNOWN, reason=verdict.why) if isinstance(verdict, Unknown) else FULL
-        bound = self._bound(raw, live, able[0])
-        return live.holding(bound) if bound is not None else live, Trial(Fate.STARTS, able[0][0].name)
+        nodes, trial = self.find(live, live.in_order(self._ids, emptiest=emptiest))
+        bound = self._bound(raw, live, nodes) if nodes else None
+        return live.holding(bound) if bound is not None else live, trial
 
-    def _able(self, live: LiveCluster) -> Iterator[list[OccupiedNode]]:
-        """The nodes that take pods, with what they have of each family."""
-        found: dict[int, list[OccupiedNode]] = {}
-        for family in self.families:
-            members = self.pod.members_for(family.id)
-            for node in live.occupied.get(family.id, ()):
-                if (members is None or members >> node.number & 1) and not node.shape.doubt:
-                    found.setdefault(node.number, []).append(node)
-        for nodes in found.values():
-            complete = len({node.family for node in nodes}) == len(self.families)
-            if complete and not live.obstacle(nodes[0].number, self.pod):
-                yield nodes
+    def fits_again(self, live: LiveCluster, node: str) -> Trial:
+        """What becomes of a pod that is created again, alone; `node` is the node that it was on."""
+        number = live.number_of(node)
+        own = live.devices_of(number, self._ids) if number is not None else []
+        return self.find(live, chain([own] if own else [], live.in_order(self._ids, emptiest=True)))[1]
 
-    def _judge(self, live: LiveCluster, nodes: Sequence[OccupiedNode]) -> Verdict | None:
-        """The first verdict that is not `Fits`; None without nodes."""
-        verdict: Verdict | None = Fits() if nodes else None
-        for family in self.families:
-            part = live.remaining(family, [node for node in nodes if node.family == family.id])
-            for each in self._requests[family.id]:
-                found = family.judge(each, part, self.pod.members_for(family.id)) if part is not None else None
-                if not isinstance(found, Fits):
-                    return found
-        return verdict
+    def find(
+        self, live: LiveCluster, candidates: Iterable[Sequence[OccupiedNode]]
+    ) -> tuple[Sequence[OccupiedNode], Trial]:
+        """The first of some nodes, each with what it has of every family, that takes the pod; none if none does."""
+        verdicts = [(family.id, NodeVerdicts(live, family, each, content)) for family, each, content in self._contents]
+        members = [found for family in self._ids if (found := self.pod.members_for(family)) is not None]
+        otherwise = FULL
+        for nodes in candidates:
+            number = nodes[0].number
+            if not all([bits >> number & 1 for bits in members]):
+                continue
+            verdict = _on_one_node(verdicts, nodes)
+            if verdict is None or live.obstacle(number, self.pod):
+                continue
+            if isinstance(verdict, Fits):
+                return nodes, Trial(Fate.STARTS, nodes[0].name)
+            if isinstance(verdict, Unknown) and otherwise is FULL:
+                otherwise = Trial(Fate.UNKNOWN, reason=verdict.why)
+        return (), otherwise
 
     def _bound(self, raw: Mapping[str, Any], live: LiveCluster, nodes: Sequence[OccupiedNode]) -> BoundPod | None:
         """The pod with the assignment that the scheduler would write."""
@@ -219,6 +217,17 @@ class PlaceablePod:
             if isinstance(family.judge(request, part, self.pod.members_for(family.id)), Fits):
                 taken, _ = family.taken(request, family.alone(request, part, part.shapes[0]))
                 yield family.assignment(taken, node)
+
+
+def _on_one_node(verdicts: Sequence[tuple[str, NodeVerdicts]], nodes: Sequence[OccupiedNode]) -> JudgedState:
+    """The verdict on a node with what it has of each family: that on the first request that does not fit there."""
+    for family, judged in verdicts:
+        found = [judged.on(node) for node in nodes if node.family == family]
+        verdict: JudgedState = next((one for one in found if isinstance(one, Fits)), None)
+        verdict = verdict or next((one for one in found if one is not None), None)
+        if not isinstance(verdict, Fits):
+            return verdict
+    return Fits()
 
 
 class Turn(NamedTuple):
