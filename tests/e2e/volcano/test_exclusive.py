@@ -44,6 +44,8 @@ LABELS = ({}, {"app": "train"}, {"app": "train"}, {"tier": "gold", "team": "a"},
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Volcano]]:
+    if not scheduler.inputs(FLEET, EXCLUSIVE_CONF).snapshot().target.reads_exclusive_rules:
+        pytest.skip(f"Volcano {scheduler.version()} reads no rules")
     with scheduler.on_fleet(FLEET, tmp_path_factory, EXCLUSIVE_CONF) as (cluster, volcano), cluster.api() as api:
         yield api, volcano
 

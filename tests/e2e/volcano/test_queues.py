@@ -131,8 +131,11 @@ def random_queue(rng: random.Random, kind: str) -> str:
 
 
 def reported(raw: dict[str, Any], snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """The rules about queues that report an object, and the other rules that do, without hints."""
+    """The rules about queues that report an object, and the other rules that do, without hints; the object is repaired."""
     outcome = review(request(raw), snapshot)
+    specs = [raw, *(task["template"] for task in raw["spec"].get("tasks", ()))][-len(outcome.pods) :]
+    for each, pod in zip(specs, outcome.pods, strict=True):
+        each["spec"] = pod.pod.view.raw["spec"]
     found = {violation.rule for violation in outcome.violations} - {"several-device-containers"}
     about_queues = {rule for rule in found if rule.startswith("queue-")}
     return about_queues, found - about_queues
