@@ -27,7 +27,6 @@ from webhook.pod.view import Container
 from webhook.texts import counted
 from webhook.volcano.target import VOLCANO_FACTS, Target, format_version
 
-MAX_DECLARED = 1024  # cards of one declared node
 MAX_KINDS = 4  # of devices in a text about a node
 MAX_INDEXES = 64  # of devices in a sentence
 

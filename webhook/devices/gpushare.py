@@ -18,7 +18,7 @@ from webhook import names
 from webhook.devices.budget import SearchBudget
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.families import Family, Role
-from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
+from webhook.devices.family import DeviceFamily, Refusal
 from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, OccupiedCard, OccupiedNode, shown
 from webhook.devices.model import MAX_DEVICES, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
@@ -83,8 +83,8 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
 
     def declare(self, entry: Any) -> Iterator[NodeState[Device]]:
         """One shape; the scheduler takes all cards for equal."""
-        number = sum(min(kind.count, MAX_DECLARED) for kind in entry.cards)
-        memory = sum(min(kind.count, MAX_DECLARED) * kind.memory for kind in entry.cards)
+        number = sum(kind.count for kind in entry.cards)
+        memory = sum(kind.count * kind.memory for kind in entry.cards)
         card = Device("healthy cards", memory // number)
         yield NodeState.of((card,) * number, {NUMBER: number, MEMORY: memory})
 

@@ -43,6 +43,7 @@ from webhook.volcano.target import (
 
 MAX_PATH = 200  # characters of the path of a pod template
 MAX_LINK = 200  # characters of helpURL
+MAX_DECLARED = 1024  # cards of a declared node
 MAX_SHOWN = 60  # characters of a value in a message
 # The accounts in the manifests of Volcano and of the device plugins: tests/data/upstream-accounts.yaml.
 DEFAULT_TRUSTED_USERS = tuple(
@@ -281,7 +282,7 @@ class WorkloadKindEntry(PolicySection):
 class Cards(PolicySection):
     """Equal cards of a node."""
 
-    count: Positive = Field(1, description="How many such cards a node has.")
+    count: Annotated[Positive, Field(le=MAX_DECLARED)] = Field(1, description="How many such cards a node has.")
     type: Annotated[str, Field(min_length=1)] = Field(
         description="As the device plugin registers it; of an Ascend NPU, the chip's common word."
     )
@@ -297,6 +298,13 @@ class DeclaredNodes(PolicySection):
     mode: Literal["hami-core", "mig"] = Field("hami-core", description="How vgpu nodes share their cards.")
     nodes: Positive = Field(1, description="How many there may be.")
     cards: Annotated[list[Cards], Field(min_length=1)] = Field(description="The cards of one node.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        number = sum([kind.count for kind in self.cards])
+        if number > MAX_DECLARED:
+            raise ValueError(f"{number} cards on one node; declare at most {MAX_DECLARED}")
+        return self
 
 
 class IsolationEnv(PolicySection):
@@ -342,7 +350,7 @@ class FleetSection(PolicySection):
     stale_after_seconds: Positive = Field(
         600, description="After so many seconds without news the fleet counts as unknown, and no pod is refused for it."
     )
-    declared: tuple[DeclaredNodes, ...] = Field(
+    declared: Annotated[tuple[DeclaredNodes, ...], Field(max_length=100)] = Field(
         (),
         description="Nodes that may be scaled up from zero. What they could run is not refused.",
         examples=[[{"name": "a100", "cards": [{"type": "NVIDIA-NVIDIA A100-SXM4-80GB", "memory": 81920}]}]],

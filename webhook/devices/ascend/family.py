@@ -31,7 +31,7 @@ from webhook.devices.budget import SearchBudget
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import AI_CORES, MIB, PERCENT
 from webhook.devices.families import Family, Role
-from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal, SkippedDevices
+from webhook.devices.family import DeviceFamily, Refusal, SkippedDevices
 from webhook.devices.ledger import MAX_ENTRIES, Assigned, BoundPod, NodeLedger, OccupiedNode, shown
 from webhook.devices.model import NOTHING, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
@@ -114,7 +114,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
             npus: list[Device] = []
             for kind in entry.cards:
                 if kind.type == word:
-                    npus += [Device(word, kind.memory, kind.split)] * min(kind.count, MAX_DECLARED)
+                    npus += [Device(word, kind.memory, kind.split)] * kind.count
             offers = {called.get(word, word): sum(npu.split for npu in npus)}
             yield self._state(npus, offers, hami_core=self.config.ascend.hami_core)
 

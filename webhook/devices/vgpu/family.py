@@ -9,7 +9,7 @@ from webhook.devices.budget import SearchBudget
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import MIB, PERCENT
 from webhook.devices.families import Family, Role
-from webhook.devices.family import MAX_DECLARED, DeviceFamily, Refusal
+from webhook.devices.family import DeviceFamily, Refusal
 from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedCard, OccupiedNode
 from webhook.devices.model import NOTHING, Amounts, NodeState, Taken
 from webhook.devices.nearest import Reducible
@@ -91,7 +91,7 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
             card_type = kind.type if "NVIDIA" in kind.type else f"NVIDIA-{kind.type}"
             geometries = (vgpu.geometries_of(card_type) or ()) if entry.mode == names.MODE_MIG else None
             card = Card(card_type, kind.memory, kind.split, geometries=geometries, factor=vgpu.memory_factor)
-            cards += [card] * min(kind.count, MAX_DECLARED)
+            cards += [card] * kind.count
         yield NodeState.of(tuple(cards), owned(cards, vgpu), entry.mode)
 
     # --- pods --------------------------------------------------------------------------------------------------------
