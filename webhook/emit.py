@@ -17,7 +17,7 @@ from webhook.rules import wording
 _WIDE = 2**31 - 1
 
 # What other YAML readers take for a number or a boolean where PyYAML reads text: 1e3, 08, 0o7, y.
-_AMBIGUOUS = re.compile(r"[-+]?\.?[0-9]|[yYnN]$")
+_AMBIGUOUS = re.compile(r"[-+]?[._]*[0-9]|[yYnN]$")
 _SURELY_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _AS_BLOCK = re.compile(r"\S.*\n(?s:.*[^\n]\n?)?\Z")  # blank lines at an end need escapes

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import json_objects
 from tests.timing import within
+from webhook.emit import to_yaml
 from webhook.errors import ConfigError
 from webhook.inputs.parse import parse_stream
 
@@ -58,13 +59,21 @@ def test_documents_are_read(text, documents):
         ("2024-01-01", "2024-01-01"), ("2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"),
         ("22:22", "22:22"),  # not a number in base 60
         ("12:30:45", "12:30:45"), ("1:30.5", "1:30.5"), ("1:" * 500 + "1.5", "1:" * 500 + "1.5"), ("=", "="),
-        ("10", 10), ("0x10", 16), ("1.5", 1.5), ("3k", "3k"), ("1e3", "1e3"), ("true", True), ("off", False), ("~", None),
-        ("'off'", "off"), ("'10'", "10"),
+        ("10", 10), ("0x10", 16), ("1.5", 1.5), ("3k", "3k"), ("true", True), ("off", False), ("~", None),
+        ("'off'", "off"), ("'10'", "10"), ("'1e3'", "1e3"), ("'08'", "08"), ("'y'", "y"),
+        # as `kubectl patch --local` of 1.37.2 prints them
+        ("1e-3", 0.001), ("1e3", 1000), ("1.5E+3", 1500), ("1e1_0", 10**10), ("08", 8), ("0_8", 8), ("00", 0), ("1.0", 1),
+        ("1.", 1), (".5", 0.5), ("-.5", -0.5), (".5_0", 0.5), (".e3", ".e3"), ("0x1p3", "0x1p3"), ("017", 15), ("0o17", 15),
+        ("+0o7", 7), ("0B11", 3), ("-0b1", -1), ("-0x1F", -31), ("+1", 1), ("-_5", -5), ("1_000", 1000), ("1_", 1),
+        ("_1", "_1"), ("0.", 0), ("y", True), ("Y", True), ("n", False), ("oN", "oN"), ("tRUE", "tRUE"), ("on", True),
     ],
 )  # fmt: skip
 def test_plain_scalars_are_read_as_kubernetes_reads_them(text, value):
     assert parse(f"a: {text}") == [{"a": value}]
     assert parse(f"a: [{text}]") == [{"a": [value]}]
+    ((again,),) = parse(to_yaml([value]))
+    assert (again, type(again)) == (value, type(value))
+    assert parse(to_yaml({"a": text})) == [{"a": text}]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +88,16 @@ def test_types_that_json_lacks_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    "text, key", [("1: x", "1"), ("true: x", "true"), ("off: x", "false"), ("~: x", "null"), ("1.5: x", "1.5")]
+    "text, key",
+    [
+        ("1: x", "1"),
+        ("true: x", "true"),
+        ("off: x", "false"),
+        ("~: x", "null"),
+        ("1.5: x", "1.5"),
+        ("1e3: x", "1000"),
+        ("y: x", "true"),
+    ],
 )
 def test_keys_are_converted_to_text(text, key):
     assert parse(text) == [{key: "x"}]
@@ -97,12 +115,12 @@ def test_a_duplicate_key_is_refused(text):
 
 
 def test_a_merge_may_repeat_keys_that_it_overrides():
-    base = "b: &b {x: 0, y: 0}\n"
-    assert parse(base + "c: {<<: *b, x: 1}")[0]["c"] == {"x": 1, "y": 0}
+    base = "b: &b {x: 0, z: 0}\n"
+    assert parse(base + "c: {<<: *b, x: 1}")[0]["c"] == {"x": 1, "z": 0}
     # merged into another mapping before it is itself constructed
-    deep = base + "outer: {o: {a: &a {<<: *b, x: 1}}}\nc: {<<: *a, y: 2}"
-    assert parse(deep)[0]["c"] == {"x": 1, "y": 2}
-    assert parse(deep)[0]["outer"] == {"o": {"a": {"x": 1, "y": 0}}}
+    deep = base + "outer: {o: {a: &a {<<: *b, x: 1}}}\nc: {<<: *a, z: 2}"
+    assert parse(deep)[0]["c"] == {"x": 1, "z": 2}
+    assert parse(deep)[0]["outer"] == {"o": {"a": {"x": 1, "z": 0}}}
 
 
 def alias_bomb(first, line, levels):

@@ -25,6 +25,20 @@ _TAG = "tag:yaml.org,2002:"
 _JSON_TAGS = {f"{_TAG}{word}" for word in ("null", "bool", "int", "float", "str", "seq", "map")}
 _MERGE = f"{_TAG}merge"
 
+_INT = f"{_TAG}int"
+_KEPT = {f"{_TAG}null", f"{_TAG}bool", _MERGE}
+
+# More plain scalars that are no text, with the characters that they begin with. For kubectl and the API server, `1e-3` and
+# `08` are none, but `22:22` is. Source: sigs.k8s.io/yaml goyaml.v2/resolve.go.
+_FLOAT = r"[-+]?_*(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9](?:_?[0-9])*)(?:[eE]_*[-+]?_*[0-9][0-9_]*)?$"
+_SCALARS = (
+    ("bool", "yYnN", "[yYnN]$"),
+    ("int", "-+0123456789", "[-+]?_*(?:0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$"),
+    ("float", "-+.0123456789", _FLOAT),
+    ("float", "-+.", r"[-+]?\.(?:inf|Inf|INF|nan|NaN|NAN)$"),
+)
+_MAX_WHOLE = 2**63
+
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[{\[]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _TEMPLATE = b"{{"
@@ -68,10 +82,11 @@ class RefusedYaml(yaml.constructor.ConstructorError):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times faster
-    """YAML as Kubernetes reads it: only JSON's types, no base-60 numbers; keys are unique strings."""
+    """YAML as Kubernetes reads it: only JSON's types; keys are unique strings."""
 
     merged = 0
     limit = MAX_VALUES
+    bool_values = yaml.SafeLoader.bool_values | {"y": True, "n": False}
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Refuse duplicate keys, before merged ones join them: two readers could see two different objects."""
@@ -103,19 +118,24 @@ def _text(key: Hashable) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _resolver(tag: str, pattern: re.Pattern[str]) -> tuple[str, re.Pattern[str]]:
-    """A pattern for the type of a plain scalar, without base-60 numbers, which would turn 22:22 into 1342."""
-    numeric = tag in (f"{_TAG}int", f"{_TAG}float")
-    return tag, re.compile(f"(?![^:]*:){pattern.pattern}", re.VERBOSE) if numeric else pattern
+def _number(loader: _Loader, node: yaml.ScalarNode) -> int | float:
+    """A number as the API server gets it: JSON has no other form for 1e3 or 8.0 than 1000 and 8."""
+    if node.tag == _INT:
+        node.value = node.value.lower()  # the library reads 0b11 and 0o7 only so
+        return loader.construct_yaml_int(node)  # type: ignore[no-any-return]
+    value: float = loader.construct_yaml_float(node)
+    return int(value) if value.is_integer() and abs(value) < _MAX_WHOLE else value
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [_resolver(tag, pattern) for tag, pattern in resolvers if tag in _JSON_TAGS or tag == _MERGE]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in _KEPT]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+for _word, _first, _pattern in _SCALARS:
+    _Loader.add_implicit_resolver(f"{_TAG}{_word}", re.compile(_pattern), list(_first))
 _Loader.yaml_constructors = {
     tag: construct for tag, construct in yaml.SafeLoader.yaml_constructors.items() if tag is None or tag in _JSON_TAGS
-}
+} | dict.fromkeys((_INT, f"{_TAG}float"), _number)
 
 
 def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES) -> list[Any]:
