@@ -3,7 +3,7 @@
 A case has a name, a short pod and the expected result. The runner adds the fields that no rule reports: names and images,
 requests equal to limits (as the API server does), Volcano's schedulerName, and a toleration of everything.
 
-    deviceConfig, vnpus   keys over tests/data/config/device-config.yaml's `nvidia:` and `vnpus:`
+    deviceConfig, vnpus   keys over tests/data/config/device-config.yaml's `nvidia:` and `vnpus:`; null: without this section
     policy                the policy file
     fleet                 a file in tests/data/fleets; absent: the fleet is unknown
     scheduler             the scheduler's plugins; absent: they are unknown
@@ -100,8 +100,11 @@ def snapshot_of(case: dict[str, Any]) -> Snapshot:
 def _snapshot(settings: str) -> Snapshot:
     """Cases with equal settings share a snapshot."""
     case = json.loads(settings)
-    document = {**DEVICE_CONFIG, "nvidia": {**DEVICE_CONFIG["nvidia"], **case.get("deviceConfig", {})}}
-    document["vnpus"] = {**document["vnpus"], **case.get("vnpus", {})}
+    document = {
+        section: {**DEVICE_CONFIG[section], **(case.get(key) or {})}
+        for section, key in (("nvidia", "deviceConfig"), ("vnpus", "vnpus"))
+        if case.get(key, {}) is not None
+    }
     config = parse_device_config(document, "the case's device config")
     nodes = read_nodes(_fleet(case["fleet"]), config) if "fleet" in case else None
     tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None

@@ -178,6 +178,7 @@ def test_a_good_device_config_has_no_finding():
         (device_config(resourceCountName="nvidia.com/gpu"), "nvidia.com/gpu never appears"),
         (device_config(resourceCoreName=""), "does not set resourceCoreName"),
         (device_config(deviceMemoryScaling=2), "deviceMemoryScaling 2 has no effect"),
+        (device_config(gpuMemFactor=10), "Volcano ignores gpuMemFactor, which it does not have; write gpuMemoryFactor"),
         (device_config(gpuMemoryFactor="ten"), "Volcano runs with its built-in defaults"),
         (
             device_config(place="volcano-system/volcano-vgpu-device-config"),

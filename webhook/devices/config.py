@@ -173,6 +173,7 @@ class DeviceConfig:
         resources: the names that some rule reads: those of the families, what resembles them, and those of other systems.
         node_annotations: those of a node that register devices.
         pod_annotations: those of a pod in which the scheduler records its devices and its node.
+        lacks_vgpus: it has the other section, but not `nvidia:`, so Volcano reads every name of vGPUs as empty.
     """
 
     vgpu: VgpuConfig
@@ -182,6 +183,7 @@ class DeviceConfig:
     node_annotations: frozenset[str]
     pod_annotations: frozenset[str]
     _unlabelled: Roles
+    lacks_vgpus: bool = False
 
     def roles_for(self, labels: Mapping[str, Any]) -> Roles:
         """The names that mean something on a pod with such labels: MindCluster serves labelled pods only."""

@@ -1,6 +1,7 @@
 """What is wrong with a device config: names, values that have no effect, and what a change of it means for running pods."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from webhook import names
@@ -14,6 +15,7 @@ RESTART = "restart the scheduler, which reads it once"
 RESTART_BOTH = "then restart scheduler and device plugin"
 READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the ConfigMap; before, from flags
 PREFIX = "volcano.sh/"
+MAX_KEY = 80  # characters of a key that are compared and shown
 
 NAME_FLAGS = {  # of the device plugin before 1.12, with the key of the device config and the usual name
     "resource-name": ("resourceCountName", names.VGPU_NUMBER),
@@ -29,6 +31,21 @@ _KEYS = {
     "resourceCoreName": names.VGPU_CORES,
     "resourceMemoryPercentageName": names.VGPU_MEMORY_PERCENTAGE,
 }
+
+# Every key of the device config that a release reads. Source: volcano `pkg/scheduler/api/devices/config` of v1.13.0 to
+# ed72c7c81 and volcano-vgpu-device-plugin `pkg/plugin/vgpu/config` of 4fb76ba, which read the same; `vnpus` from 1.14.0 on.
+SECTIONS = ("nvidia", "vnpus")
+NVIDIA_KEYS = (
+    *_KEYS, "resourcePriorityName", "overwriteEnv", "defaultMemory", "defaultCores", "defaultGPUNum", "deviceSplitCount",
+    "deviceMemoryScaling", "deviceCoreScaling", "disableCoreLimit", "knownMigGeometries", "gpuMemoryFactor",
+)  # fmt: skip
+CHIP_KEYS = (
+    "commonWord", "chipName", "resourceName", "resourceMemoryName", "memoryAllocatable", "memoryCapacity", "aiCore", "aiCPU",
+    "templates",
+)  # fmt: skip
+_ALIKE_KEYS = (
+    0.8  # how similar a misspelt key is, from 0 to 1; other keys are of HAMi and Ascend's plugins, which share files
+)
 
 
 def nvidia_of(document: object) -> dict[str, Any]:
@@ -82,7 +99,31 @@ def device_settings(place: str, document: object, _target: Target) -> Results:
             f"{place}: deviceMemoryScaling {scaling} has no effect in any version of Volcano or its device plugin",
             "set it to 1, and promise users the memory that cards have",
         )
+    for key, meant in _misspelt(document):
+        yield broken(f"{place}: Volcano ignores {key}, which it does not have", f"write {meant}, then {RESTART}")
     return "every setting has an effect"
+
+
+def _misspelt(document: object) -> Iterator[tuple[str, str]]:
+    """The keys that nothing reads and that resemble one that is not written, each with it."""
+    parts = [
+        (document, SECTIONS),
+        (nvidia_of(document), NVIDIA_KEYS),
+        *[(chip, CHIP_KEYS) for chip in _chips(document)],
+    ]
+    for section, known in parts:
+        written = section if isinstance(section, dict) else {}
+        missing = [each for each in known if each not in written]
+        for key in written:
+            if isinstance(key, str) and key not in known:
+                for meant in get_close_matches(key[:MAX_KEY], missing, 1, _ALIKE_KEYS):
+                    yield key[:MAX_KEY], meant
+
+
+def _chips(document: object) -> list[dict[str, Any]]:
+    """The kinds of NPUs, in both forms of the section."""
+    section = document.get("vnpus") if isinstance(document, dict) else None
+    return objs(section, "configs") if isinstance(section, dict) else objs(document, "vnpus")
 
 
 def plugin_prefixes(plugin: str, advertised: VgpuConfig, target: Target) -> Results:
@@ -160,9 +201,8 @@ def _count(nvidia: Mapping[str, Any], key: str, default: int) -> int:
 
 def ascend_templates(_place: str, document: object, _target: Target) -> Results:
     """A template has about the same share of a chip's cores as of its memory; one copied from another chip has not."""
-    section = document.get("vnpus") if isinstance(document, dict) else None
     odd = []
-    for chip in objs(section, "configs") if isinstance(section, dict) else objs(document, "vnpus"):
+    for chip in _chips(document):
         for template in objs(chip, "templates"):
             cores, memory = (
                 _share(template, chip, "aiCore", "aiCore"),

@@ -81,7 +81,7 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
     except ValidationError as error:
         found = mistakes_in(error, "the device config")
         raise Mistakes(source, [*found, "Volcano would fall back to its built-in defaults"]) from error
-    return device_config(model.nvidia, _ascend(model.vnpus))
+    return device_config(model.nvidia, _ascend(model.vnpus), lacks_vgpus=bool(document) and "nvidia" not in document)
 
 
 def _ascend(section: _Vnpus) -> AscendConfig:
@@ -105,7 +105,7 @@ def _chip(entry: _Vnpu) -> Chip:
 # --- the whole config -----------------------------------------------------------------------------------------------
 
 
-def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
+def device_config(vgpu: VgpuConfig, ascend: AscendConfig, *, lacks_vgpus: bool = False) -> DeviceConfig:
     """The whole device config of two sections."""
     roles = _roles(vgpu, ascend)
     unlabelled = {name: meaning for name, meaning in roles.items() if meaning[0] != Family.MINDCLUSTER}
@@ -119,6 +119,7 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
             key for family in registry.FAMILIES for key in (*family.assignments(ascend), family.node_annotation) if key
         ),
         _unlabelled=MappingProxyType(unlabelled),
+        lacks_vgpus=lacks_vgpus,
     )
 
 

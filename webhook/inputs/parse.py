@@ -266,7 +266,7 @@ def why_unreadable(data: bytes, error: Exception) -> str:
     if isinstance(error, JSONDecodeError):
         return mistake_in_json(error)
     if isinstance(error, yaml.MarkedYAMLError):
-        if cause := _wide_character(data, error) or _open_quote(data, error):
+        if cause := _wide_character(data, error) or _open_quote(data, error) or _end_mark(data, error):
             return cause
         found = "tab" if _is_tab(data, error.problem_mark) else str(error.problem or error.context or "")
         meaning = next((meaning for part, meaning in _MEANINGS.items() if part in found), "this is not YAML")
@@ -274,6 +274,19 @@ def why_unreadable(data: bytes, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return f"nested more than {MAX_DEPTH} deep"
     return "a value cannot be read, such as a number of too many digits; if it is text, put it in quotes"
+
+
+def _end_mark(data: bytes, error: yaml.MarkedYAMLError) -> str:
+    """What `...` above the place of an error means: it ends a document, and another one cannot begin there. Else empty."""
+    if error.problem_mark is None or "document start" not in str(error.problem):
+        return ""
+    above = data.decode("utf-8-sig", "replace").split("\n")[: error.problem_mark.line]
+    line = next((number for number in range(len(above), 0, -1) if above[number - 1].rstrip() == "..."), None)
+    return (
+        f"text below `...` in line {line}, which ends the document; write out what `...` stands for, or remove it"
+        if line
+        else ""
+    )
 
 
 def _wide_character(data: bytes, error: yaml.MarkedYAMLError) -> str:

@@ -25,6 +25,15 @@ CONFIG_NAME = f"{DEVICESHARE}.KnownGeometriesCMName"
 CONFIG_NAMESPACE = f"{DEVICESHARE}.KnownGeometriesCMNamespace"
 DEFAULT_CONFIG_NAMESPACE = "kube-system"
 
+# Every argument of deviceshare, with the first release that reads it; those from 1.13.0 on may be older.
+# Source: volcano `pkg/scheduler/plugins/deviceshare/deviceshare.go`, `gpuexclusive.go` of v1.13.0 to ed72c7c81.
+ARGUMENTS: Mapping[str, tuple[int, int, int]] = {
+    **dict.fromkeys((VGPU, SHARING, NUMBER, NODE_LOCK, SCHEDULE_POLICY, CONFIG_NAME, CONFIG_NAMESPACE), (1, 13, 0)),
+    f"{DEVICESHARE}.ScheduleWeight": (1, 13, 0),
+    **dict.fromkeys((ASCEND, MINDCLUSTER), (1, 14, 0)),
+    EXCLUSIVE_RULES: (1, 15, 0),
+}
+
 MAX_RULES = 100  # of EXCLUSIVE_RULES; the scheduler reads more
 
 POLICIES = ("default", "binpack", "spread")  # values of SCHEDULE_POLICY; every other one means the first

@@ -5,10 +5,12 @@ Source: volcano `pkg/scheduler/framework/arguments.go`.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 
 from webhook.results import Results, broken, listed, warning
-from webhook.texts import counted
+from webhook.texts import counted, shorten
 from webhook.volcano.scheduler import (
+    ARGUMENTS,
     ASCEND,
     CONFIG_NAMESPACE,
     DEVICESHARE,
@@ -26,6 +28,7 @@ from webhook.volcano.target import READS_TEXT, Target, enables, reads_switch
 
 SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
 
+MAX_KEY = 80  # characters of an argument that are compared and shown
 ALLOCATE = "allocate"  # the action that starts pods which request something
 RESTART = "then restart the scheduler"
 
@@ -64,7 +67,8 @@ def predicates(place: str, conf: SchedulerConf, _target: Target) -> Results:
 
 
 def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
-    """No switch is ignored, and no two are on that make the scheduler exit."""
+    """No argument is ignored, and no two switches are on that make the scheduler exit."""
+    yield from _unread(place, conf, target)
     given = {switch: conf.arguments[switch] for switch in SWITCHES if switch in conf.arguments}
     ignored = [f"{switch}: {value!r}" for switch, value in given.items() if reads_switch(value, target) is None]
     on = [switch for switch in SWITCHES if enables(conf, switch, target)]
@@ -81,6 +85,24 @@ def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
             f"{place}: {' and '.join(both[0])} are both on: the scheduler exits", f"keep one of them, {RESTART}"
         )
     return f"on: {listed(on)}" if on else "no switch is on"
+
+
+def _unread(place: str, conf: SchedulerConf, target: Target) -> Results:
+    """The arguments that no release reads, and those that only later ones read; the rules for cards have a check."""
+    for key in map(str, conf.arguments):
+        since = ARGUMENTS.get(key)
+        if since is None:
+            near = get_close_matches(
+                key.rpartition(".")[2][:MAX_KEY], [each.rpartition(".")[2] for each in ARGUMENTS], 1
+            )
+            advice = f"write {DEVICESHARE}.{near[0]}" if near else "remove it"
+            yield warning(
+                f"{place}: no release of Volcano reads {shorten(key, MAX_KEY)} of {DEVICESHARE}", f"{advice}, {RESTART}"
+            )
+        elif since > target.volcano and key != EXCLUSIVE_RULES:
+            first = ".".join(map(str, since[:2]))
+            yield warning(f"{place}: Volcano before {first} does not read {key}", "upgrade the scheduler, or remove it")
+    return ""
 
 
 def node_lock(place: str, conf: SchedulerConf, target: Target) -> Results:
@@ -161,11 +183,10 @@ def config_place(place: str, conf: SchedulerConf, plugin: Collection[str]) -> Re
     return f"{place}: the scheduler reads {namespace}/{name}"
 
 
-# By the ids of the doctor's checks; all but the first need deviceshare.
+# What finds defects, by the ids of the doctor's checks; all but the first need deviceshare. `node-lock` is advice.
 CHECKS = {
     "scheduler-config": scheduler_config,
     "predicates": predicates,
     "deviceshare-switches": switches,
-    "node-lock": node_lock,
     "exclusive-rules": exclusive_rules,
 }

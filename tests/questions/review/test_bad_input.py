@@ -7,6 +7,7 @@ from tests.cli.test_bad_input import error_line
 
 HELM = "a template expression ({{ … }}) in line %d; render it first, for example with `helm template`"
 NOT_TEXT = "it is not text (control characters, or not UTF-8); give a YAML or JSON file"
+ENDS = "text below `...` in line %d, which ends the document; write out what `...` stands for, or remove it"
 COLON = "a colon that is not allowed here; check the indentation, or put the text in quotes (line %d, column %d)"
 TAB = "a tab; indent with spaces (line 2, column 1)"
 
@@ -27,6 +28,7 @@ TAB = "a tab; indent with spaces (line 2, column 1)"
         ("a:\n\tc: d\n", TAB),
         ("a: [\n", "a value is missing, or a bracket is not closed (line 2, column 1)"),
         ('a: "b', "a quote is not closed (line 1, column 4)"),
+        ("a: 1\n...\nb: 2\n", ENDS % 2),
         ('a:\n  b: "x\n  c: "y"\n  d: z\n', "a quote is not closed (line 2, column 6)"),  # the next one closes it
         ("spec:\n  nodeName\uff1ax\n  b: 2\n", "the character \uff1a is not YAML; write : (line 2, column 11)"),
         ("a: {x: 1\uff0cy: 2}\n", "the character \uff0c is not YAML; write , (line 1, column 9)"),

@@ -5,6 +5,10 @@ Refuses:  a name that begins like those of a family, has no meaning, and is offe
 Why:      schedulers count it as 0 on every node, so the pod stays pending; with nodeName, it starts without the intended
           device.
 
+Without a section `nvidia` in its device config, Volcano reads the names of vGPUs as empty, so none of them has a meaning.
+That is a warning: the scheduler may read another ConfigMap, or have started before. Source: volcano
+`pkg/scheduler/api/devices/config/config.go` (loadConfigFromCM).
+
 Both Volcano and kube-scheduler compare every requested extended resource with what a node offers; Volcano leaves out only
 the exact names that its device plugins list. kubelet drops names that its node does not offer. So no pod that could run is
 refused while all nodes are known. While they are not, or while DeviceClasses cannot be listed, the finding is a warning: some
@@ -14,6 +18,11 @@ node may offer the name, or Dynamic Resource Allocation serve it.
 from webhook import names
 from webhook.devices.unknown import UnknownName
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+
+NO_SECTION = (
+    "{} requests vGPUs, but this device config has no section nvidia, so Volcano sees no vGPUs; add the section to the "
+    "ConfigMap that the scheduler reads, then restart the scheduler"
+)
 
 
 @Validation(
@@ -25,19 +34,25 @@ from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, Revi
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that mean nothing."""
     unknown = pod.unknown_names
-    return [_finding(each, context) for each in unknown] if unknown else ()
+    found = [_finding(each, context) for each in unknown] if unknown else []
+    if context.cluster.config.lacks_vgpus and pod.slices:
+        first = pod.slices[0].container
+        found.append(Finding(first.where, NO_SECTION.format(wording.container(first)), doubtful=True))
+    return found
 
 
 def _finding(unknown: UnknownName, context: Context) -> Finding:
     return Finding(
         wording.resource_path(unknown.container, unknown.resource),
         f"{wording.container(unknown.container)} requests {wording.quoted(unknown.resource)[1:-1]}, "
-        f"{_why(context)}; {_remedy(unknown, context)}",
+        f"{_why(unknown, context)}; {_remedy(unknown, context)}",
         doubtful=not context.cluster.knows_classes,
     )
 
 
-def _why(context: Context) -> str:
+def _why(unknown: UnknownName, context: Context) -> str:
+    if unknown.meant is None and unknown.resource.startswith(names.ASCEND_PREFIX):
+        return "but the device config names no such NPU, so Volcano assigns none"
     return "but no node offers it" if context.cluster.knows_nodes else "but the device config does not name it"
 
 
@@ -46,4 +61,6 @@ def _remedy(unknown: UnknownName, context: Context) -> str:
         return f"did you mean {unknown.meant}?"
     if unknown.resource.startswith(names.VOLCANO_DOMAIN):
         return f"use {', '.join(context.cluster.config.vgpu.role_names.values())}, or remove it"
+    if unknown.resource.startswith(names.ASCEND_PREFIX):
+        return "add its chip to the section vnpus of the device config, then restart the scheduler"
     return "use a name that a node offers, or remove it"
