@@ -298,18 +298,36 @@ TOO_LARGE = [
 
 
 @pytest.mark.parametrize("pod, message", TOO_LARGE)
-@pytest.mark.parametrize(
-    "fields", [{}, {"operation": "UPDATE", "sub_resource": "ephemeralcontainers", "old_object": {}}]
-)
-def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str, fields: dict[str, Any]):
+def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str):
     """A rule would miss the part that is not read."""
-    assert mutate(request(pod, **fields), USUAL).word == "not-reviewed"
-    outcome = validate(request(pod, **fields), USUAL)
+    assert mutate(request(pod), USUAL).word == "not-reviewed"
+    outcome = validate(request(pod), USUAL)
     assert outcome.word == "refused"
     (violation,) = outcome.violations
     assert violation.rule == "pod-too-large"
     assert violation.message.startswith(f"the pod is too large: {message}")
     assert violation.message.endswith("are reviewed; make several pods")
+
+
+DEBUGGER = {"name": "debug", "image": "busybox"}
+
+
+@pytest.mark.parametrize("pod", [pod for pod, _ in TOO_LARGE])
+def test_a_pod_that_exists_is_not_refused_for_its_size(pod: dict[str, Any]):
+    """It was created before the webhook, or while no replica answered; what an update adds to it is judged."""
+
+    def denied(annotations: dict[str, str], sub_resource: str = "", **container: Any) -> set[str]:
+        had = pod.get("metadata", {}).get("annotations", {})
+        new = {**pod, "metadata": {"annotations": {**had, **annotations}}}
+        if container:
+            new["spec"] = {**pod["spec"], "ephemeralContainers": [{**DEBUGGER, **container}]}
+        update = request(new, operation="UPDATE", sub_resource=sub_resource, old_object=pod)
+        return {found.rule for found in validate(update, USUAL).denials}
+
+    assert not denied({"example.com/note": "new"}) | denied({}, "status") | denied({}, "ephemeralcontainers", tty=True)
+    assert denied({names.VGPU_NODE: "gpu-a"}) == {"reserved-annotation"}
+    assert denied({}, "ephemeralcontainers", env=[{"name": "A"}] * (MAX_ENTRIES + 1)) == {"pod-too-large"}
+    assert denied({names.USE_GPUTYPE: "T4"}) == {"pod-too-large"}
 
 
 @pytest.mark.parametrize("enforcement, warned", [("warn", True), ("audit", False)])

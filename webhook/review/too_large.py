@@ -1,10 +1,14 @@
 """What is too large to be reviewed."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from webhook import names
+from webhook.lenient import at, obj
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template
+from webhook.pod.view import EPHEMERAL
 from webhook.policy.levels import Effective
 from webhook.review.verdict import verdict
 from webhook.review.violations import Violations
@@ -33,11 +37,25 @@ def reviewable_templates(templates: Sequence[Template], body_size: int) -> tuple
 
 
 def excess(request: Request) -> str:
-    """What of a pod, or of its previous version, is too much to be reviewed, for people; empty if nothing is."""
-    for pod in (request.object, request.old_object):
+    """What of a pod, or of what an update changes of it, is too much to be reviewed, for people; empty if nothing is."""
+    if request.operation != "UPDATE":
+        pods = [request.object]
+    elif at(changed := _changed(request), "metadata", "annotations").keys().isdisjoint(names.CHOOSING_ANNOTATIONS):
+        pods = [changed]
+    else:  # both are judged like new pods
+        pods = [request.object, request.old_object]
+    for pod in pods:
         if pod is not None and not is_surely_small(pod, request.size) and (problem := Size().add(pod)):
             return problem
     return request.unread
+
+
+def _changed(request: Request) -> dict[str, Any]:
+    """What the rules about updates look at one by one: the rest of a pod that exists may have any size."""
+    before, now = (obj(pod, "metadata", "annotations") for pod in (request.old_object, request.object))
+    differing = {key: "" for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
+    added = at(request.object, "spec", EPHEMERAL) if request.sub_resource == "ephemeralcontainers" else None
+    return {"metadata": {"annotations": differing}, "spec": {EPHEMERAL: added}}
 
 
 def refuse_unread(request: Request, snapshot: Snapshot, effective: Effective, problem: str) -> Outcome:
