@@ -64,10 +64,8 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
     device = "" if found or group in _WITHOUT_PODS else named_at(raw, snapshot.config.roles)
     if not found and not device and not holds_pods(raw):
         return ""
-    if namespace in exempt:
-        return f"namespace {namespace} is exempt: the webhook configurations leave it out"
-    if snapshot.policy.of(namespace).exempt:
-        return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
+    if why := exemption(namespace, snapshot, exempt):
+        return why
     if not found:
         named = f"it names a device at {device}, but " if device else ""
         return (
@@ -76,6 +74,15 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
         )
     if (group, kind) not in _OF_PODS and snapshot.policy.workloads is WorkloadUse.OFF:
         return "the policy turns workloads off: only their pods are reviewed, when they are created"
+    return ""
+
+
+def exemption(namespace: str, snapshot: Snapshot, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
+    """Why the webhook reviews nothing in a namespace; empty if it does."""
+    if namespace in exempt:
+        return f"namespace {namespace} is exempt: the webhook configurations leave it out"
+    if snapshot.policy.of(namespace).exempt:
+        return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
     return ""
 
 

@@ -325,6 +325,27 @@ def test_a_resource_that_no_node_offers_keeps_a_pod_waiting_for_ever(run, write,
     assert answer["summary"].startswith('container "main" requests amd.com/gpu, but no node offers it')
 
 
+@pytest.mark.parametrize(
+    ("place", "verdict"),
+    [
+        (("kube-system", "default-scheduler"), "never"),
+        (("lab", "default-scheduler"), "never"),
+        (("lab", "volcano"), "fits-now"),
+        (("team", "default-scheduler"), "fits-now"),
+    ],
+)
+def test_nothing_repairs_a_manifest_of_an_exempt_namespace(run, write, pods, place, verdict):
+    namespace, scheduler = place
+    policy = write("policy.yaml", {"namespaces": [{"match": ["lab"], "exempt": True}]})
+    path = write("p.yaml", pod(limits=vgpus(1, 1000, 10), schedulerName=scheduler))
+    options = ("--policy", policy, "--pods", pods, "-f", path, "-n", namespace, "-o", "json")
+    (answer,) = run("why", *SETTINGS, *options).lines
+    assert answer["verdict"] == verdict
+    if verdict == "never":
+        assert f"Volcano never looks at the pod; namespace {namespace} is exempt: the " in answer["summary"]
+        assert answer["summary"].endswith('; write "volcano"')
+
+
 def test_devices_of_resource_claims_are_not_judged(run, write, pods):
     manifest = pod(limits=vgpus(1, 1000, 10))
     manifest["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook import names
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.verdict import Reason
-from webhook.document_review import review_document
+from webhook.document_review import exemption, review_document
 from webhook.errors import ConfigError, RequestError
 from webhook.existing import assignment_violation
 from webhook.existing import judge as judge_object
@@ -98,8 +99,9 @@ class _Examined:
 
     def __init__(self, subject: WaitingObject, live: LiveCluster) -> None:
         self._subject, self._live = subject, live
+        exempt = () if subject.exists else names.EXEMPT_NAMESPACES
         try:
-            self._reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt=())
+            self._reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt)
         except RequestError as error:
             raise RequestError(f"{subject.document.place}: {error}") from error
         self._outcome, request = self._reviewed.outcome, self._reviewed.request
@@ -171,7 +173,7 @@ class _Examined:
         gang, together = gang_of(subject, self._reviewed, every_pod, [pod for _, pod in pods], live)
         never_starts = () if self._exists else outcome.never_starts
         others = [
-            *obstacles(subject, [pod for _, pod in pods], live),
+            *obstacles(subject, [pod for _, pod in pods], live, exemption(self._about["namespace"], live.snapshot)),
             *unoffered,
             *(_found_by(never_starts, outcome) or together),
         ]

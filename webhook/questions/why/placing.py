@@ -287,9 +287,18 @@ def take_turn(
 # --- beside the nodes ------------------------------------------------------------------------------------------------------
 
 
-def obstacles(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
-    """What keeps an object's pods from starting, whatever the nodes have left."""
-    yield from _scheduler_reasons(subject, pods)
+def obstacles(
+    subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster, exemption: str = ""
+) -> Iterator[WaitReason]:
+    """What keeps an object's pods from starting, whatever the nodes have left.
+
+    Args:
+        subject: the object.
+        pods: its pods.
+        live: the cluster.
+        exemption: why the webhook does not repair the pods of a manifest; empty if it does.
+    """
+    yield from _scheduler_reasons(subject, pods, exemption)
     yield from _switch_reasons(pods, live)
     yield from _gate_reasons(subject)
     if subject.lacks_group:
@@ -301,15 +310,16 @@ def obstacles(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveClu
     yield from _queue_reasons(subject, pods, live)
 
 
-def _scheduler_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod]) -> Iterator[WaitReason]:
-    """Another scheduler than Volcano's, of a pod that exists; else the webhook writes or refuses the name."""
-    for pod in pods if subject.exists else ():
+def _scheduler_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod], exemption: str) -> Iterator[WaitReason]:
+    """Another scheduler than Volcano's, of a pod that exists or is exempt; else the webhook writes or refuses the name."""
+    for pod in pods if subject.exists or exemption else ():
         ours = pod.cluster.policy.scheduler_names
         scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
         if scheduler not in ours:
             listed = " or ".join(map(wording.quoted, ours))
             found = f"schedulerName is {wording.quoted(scheduler)}, so Volcano never looks at the pod"
-            message = f"{found}; create it again with {listed}"
+            advice = f"create it again with {listed}" if subject.exists else f"{exemption}; write {listed}"
+            message = f"{found}; {advice}"
             yield WaitReason(reason="scheduler", message=message, verdict=WaitVerdict.NEVER)
             return
 
