@@ -75,6 +75,7 @@ HUAWEI_PLUGIN_NAMES = frozenset(
 # --- annotations that a pod's author may set ------------------------------------------------------------------------
 
 VGPU_MODE = "volcano.sh/vgpu-mode"
+GPU_PRODUCT = "nvidia.com/gpu.product"  # a label that NVIDIA's GPU feature discovery gives nodes
 USE_GPUTYPE = "nvidia.com/use-gputype"
 NOUSE_GPUTYPE = "nvidia.com/nouse-gputype"
 USE_GPUUUID = "volcano.sh/vgpu-use-gpuuuid"

@@ -110,6 +110,7 @@ MISTAKES = [
         f"policy check {SAMPLES / 'pod-refused.yaml'}",
         "this is a manifest of kind Pod, not a policy; `vgpu-webhook review` reads manifests",
     ),
+    ("explain a.yaml", "error: no such command 'explain'; `vgpu-webhook review --explain FILE` shows where pods fit\n"),
     ("policy chekc", "error: no such command 'chekc'. Did you mean 'check'?\n"),
     ("review", f"error: name a file, a directory or - for standard input{SEE}"),
     ("review --explian x", "error: no such option '--explian'. Did you mean '--explain'?\n"),

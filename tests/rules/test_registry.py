@@ -20,6 +20,7 @@ MAX_CELL = 160  # characters: two lines in a table with four columns
 
 IDS = {rule.id for rule in VALIDATIONS}
 FLEET_RULES = {
+    "cores-tiny",
     "unknown-resource", "bound-without-cards", "mig-instance-larger", "card-count", "no-eligible-card", "memory-above-card",
     "split-count", "fits-no-node", "fits-tightly", "gputype-unknown", "node-selector-unmatched", "gang-too-large",
     "group-too-large", "rollout-needs-room", "gang-fits-tightly", "spread-exceeds-cards",

@@ -165,6 +165,10 @@ class LazyGroup(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Import the command that is called."""
+        if args[0] == "explain":  # as `kubectl explain`
+            raise click.UsageError(
+                "no such command 'explain'; `vgpu-webhook review --explain FILE` shows where pods fit", ctx
+            )
         name, found, rest = super().resolve_command(ctx, args)
         if name is not None and found is not None:
             found = import_module(self._modules[name]).command

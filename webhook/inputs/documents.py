@@ -80,6 +80,10 @@ def parse_documents(data: bytes, source: str) -> list[Document]:
     return [document for outer in documents for document in _flat(outer)]
 
 
+_VALUES = {"image", "resources", "replicaCount", "nodeSelector", "tolerations"}  # that values of charts usually have
+_RENDER = "if these are the values of a Helm chart, render it: `helm template CHART -f FILE | vgpu-webhook review -`"
+
+
 def missing_fields(value: Mapping[str, Any]) -> list[str]:
     """What an object lacks that every object of Kubernetes has: apiVersion, kind."""
     return [key for key in ("apiVersion", "kind") if not isinstance(value.get(key), str) or not value[key]]
@@ -100,7 +104,8 @@ def to_review(document: Document) -> Request:
     if not isinstance(value, dict):
         raise RequestError(f"this is {_spelled(value)}, not a Kubernetes object")
     if missing := missing_fields(value):
-        raise RequestError(f"this is not a Kubernetes object: it has no {' and no '.join(missing)}")
+        values = f"; {_RENDER}" if len(missing) > 1 and not _VALUES.isdisjoint(value) else ""
+        raise RequestError(f"this is not a Kubernetes object: it has no {' and no '.join(missing)}{values}")
     kind, version = value["kind"], value["apiVersion"]
     today = datetime.now(UTC).date()
     if kind == "AdmissionReview":

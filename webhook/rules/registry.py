@@ -58,6 +58,7 @@ _VALIDATIONS = (
     "device-misplaced",
     "foreign-dialect",
     "memory-tiny",
+    "cores-tiny",
     "memory-whole",
     "parallelism-mismatch",
     "ascend-memory-oversize",

@@ -130,6 +130,8 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
         return _of_npus(number, pod)
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
+    unread = names.CHOOSING_ANNOTATIONS & pod.view.annotations.keys() if resource == names.NVIDIA_GPU else ()
+    also = f"; nothing reads {' and '.join(sorted(unread))} without it" if unread else ""
     vgpu, unit = config.vgpu, wording.unit_of(config.vgpu.memory_factor)
     what, each = ("a slice of a card", "") if number == 1 else (f"slices of {number} cards", " for each")
     memory = f"{vgpu.memory_name} in {unit}{each}"
@@ -145,7 +147,7 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
         memory = f"{vgpu.memory_name}: {min(sizes)}" if sizes else memory
         if fleet is None or any(card.geometries is not None for shape in fleet.vgpu.shapes for card, _ in shape.kinds):
             memory += f", with the annotation {names.VGPU_MODE}: {names.MODE_MIG} for an instance"
-    return f"; for {what} write {vgpu.number_name}: {number}, and {memory}"
+    return f"; for {what} write {vgpu.number_name}: {number}, and {memory}{also}"
 
 
 def _of_npus(number: int, pod: ReviewedPod) -> str:

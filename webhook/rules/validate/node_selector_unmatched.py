@@ -5,6 +5,8 @@ Finds:    a selector that leaves no node with the devices that the pod requests
 Why:      the pod stays pending until a node gets the labels; the scheduler reports that in an event, so this is a warning.
 """
 
+from webhook import names
+from webhook.devices.families import Family
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation
 
 
@@ -19,10 +21,13 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     selector = pod.view.selector
     if selector is None:
         return
+    keys = {label.key for label in (*selector.labels, *(label for term in selector.terms for label in term))}
     for family in pod.requested:
         if not pod.matches(family):
+            by_type = f"; the annotation {names.USE_GPUTYPE} chooses the type of its cards, without a label of nodes"
             yield Finding(
                 "spec.nodeSelector" if selector.labels else "spec.affinity.nodeAffinity",
-                f"no node with {family} devices has the labels that your {selector.words} demands; correct it, or label a node",
+                f"no node with {family} devices has the labels that your {selector.words} demands; correct it, or label a node"
+                f"{by_type if family == Family.VGPU and names.GPU_PRODUCT in keys else ''}",
             )
             return

@@ -1,0 +1,39 @@
+"""A few cores beside much of a card's memory are most likely meant in another unit.
+
+Reads:    the vGPU cores and memory of the regular containers; the cards that the pod may get
+Finds:    1 to 4 cores with a quarter or more of the memory of the smallest such card
+Why:      cores are per cent of the computing time of a card, so 1 of them makes the program a hundred times slower.
+"""
+
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+
+MOST = 4  # cores: more are meant as per cent
+PART = 4  # of the memory of a card, the quarter is much
+
+DETAIL = (
+    "{who} requests {resource} {cores}, which is {cores} % of the computing time of a card, with {memory} of its {card}; for "
+    "the same part of both write {share}, or remove it for all the time that others leave"
+)
+
+
+@Validation(
+    Level.WARN, "1 to 4 per cent of the time of a card, with much of its memory", families=VGPU_ONLY, fleet=True
+)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Find requests for few cores and much memory."""
+    cards = pod.eligible.cards
+    for request in pod.slices:
+        memory, cores = request.memory, request.cores
+        if not (memory and cores and 1 <= cores <= MOST):
+            continue
+        card = min([each.capacity for each in cards if each.capacity >= memory], default=0)
+        if card and memory * PART >= card:
+            yield wording.find_resource(
+                DETAIL,
+                request.container,
+                request.config.cores_name,
+                cores=cores,
+                memory=wording.memory(memory, pod.config),
+                card=card,
+                share=memory * 100 // card,
+            )
