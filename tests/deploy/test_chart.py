@@ -307,6 +307,14 @@ def test_webhook_configurations_can_be_replaced():
     assert '"gpu.example/"' in entries(found)["repair"]["matchConditions"][0]["expression"]
 
 
+@pytest.mark.parametrize("key", ["webhookConfigurations", "fallbackPolicies"])
+@pytest.mark.parametrize("text", ["# a command that failed\n", "x", "kind: List\nitems: []\n"])
+def test_what_replaces_printed_objects_has_all_of_them(key: str, text: str):
+    """Else an upgrade would remove the webhook, in silence."""
+    with pytest.raises(helm.HelmRenderError, match=f"the value {key} has no "):
+        objects({"fallback": True, key: text})
+
+
 def test_the_fallback_policies_can_be_replaced():
     values = {
         "fallback": True,
@@ -408,6 +416,10 @@ def test_the_policy_and_the_enforcement_are_merged():
     for gpu in ("schedulerName: gpu\n", {"schedulerName": "gpu"}):
         assert policy(policy=gpu) == {"schedulerName": "gpu"}
         assert policy(policy=gpu, enforcement="audit") == {"schedulerName": "gpu", "enforcement": "audit"}
+    for flow in ("{schedulerName: gpu}", "schedulerName: gpu\n...\n", "  # indented\nschedulerName: gpu"):
+        assert policy(policy=flow, enforcement="audit") == {"schedulerName": "gpu", "enforcement": "audit"}
+        assert policy(policy=flow) == {"schedulerName": "gpu"}
+    assert policy(policy="{}", enforcement="audit") == {"enforcement": "audit"}
     assert policy(policy={"toleration": None}) == {"toleration": None}
     for warn in ("enforcement: warn", {"enforcement": "warn"}):
         with pytest.raises(helm.HelmRenderError, match="set enforcement there"):

@@ -123,6 +123,15 @@ env:
 {{- toYaml $policy }}
 {{- end }}
 
+{{/* Fails if a text that replaces a file of the chart is not what `vgpu-webhook manifests` prints, but empty or of other kinds. */}}
+{{- define "vgpu-webhook.require-kinds" -}}
+{{- range .kinds }}
+{{- if not (regexMatch (printf "(?m)^kind: %s\\s*$" .) $.text) }}
+{{- fail (printf "the value %s has no %s: pass all that `vgpu-webhook manifests` prints, or leave the value out" $.value .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Not empty if the policy has the rule about quotas on somewhere: only then are ResourceQuotas read. */}}
 {{- define "vgpu-webhook.reads-quotas" -}}
 {{- $policy := include "vgpu-webhook.policy" . | fromYaml }}
