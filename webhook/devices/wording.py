@@ -10,6 +10,7 @@ from webhook.pod.view import Container
 from webhook.texts import shorten, shorten_json
 
 SHOWN = 60  # characters of a value from a pod or a node
+FOR_EVER = "for ever"  # in why a node is in doubt, if only an administrator ends that
 
 
 def quoted(value: Any) -> str:

@@ -110,8 +110,8 @@ class Doubt(NamedTuple):
     @property
     def finding(self) -> Finding:
         """A warning: the node may be back soon."""
-        node = wording.quoted(self.node)
-        detail = f"only node {node} can take the pod, but {self.why}; the pod does not run while that is so"
+        ends = "" if wording.FOR_EVER in self.why else "; the pod does not run while that is so"
+        detail = f"only node {wording.quoted(self.node)} can take the pod, but {self.why}{ends}"
         return Finding("spec.containers", detail, doubtful=True)
 
 

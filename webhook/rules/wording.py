@@ -5,13 +5,24 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.wording import annotation_path, container, left, memory, quoted, resource_path, unit, unseen
+from webhook.devices.wording import (
+    FOR_EVER,
+    annotation_path,
+    container,
+    left,
+    memory,
+    quoted,
+    resource_path,
+    unit,
+    unseen,
+)
 from webhook.pod.environment import SHOW_NO_DEVICE, literal
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container
 from webhook.rules.context import Finding
 
 __all__ = [
+    "FOR_EVER",
     "PARTS",
     "VOLCANO_REFUSES",
     "annotation_path",

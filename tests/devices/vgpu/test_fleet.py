@@ -14,7 +14,10 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, HANDSHAKE, NO_HANDSHAKE, read_node
+from webhook.devices.verdict import Never, Reason
 from webhook.devices.vgpu.fleet import Card
+from webhook.outcome import MAX_WARNING
+from webhook.rules.reviewed_pod import Doubt
 from webhook.volcano.target import Target
 
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 2)), Target(volcano=(1, 16, 0))
@@ -112,9 +115,10 @@ def test_too_many_units_of_memory_are_a_doubt_without_end(cards, number, capacit
     item["status"]["capacity"] = {**item["status"].get("capacity", {}), names.VGPU_MEMORY: capacity}
     (shape,) = fleet([item]).vgpu.shapes
     assert shape.doubt.startswith("its allocatable")
-    assert (
-        "for ever: its cards have 61440 units of memory, of which a device plugin can list 60000" in shape.doubt
-    ) is for_ever
+    assert ("for ever: its cards have 61440 units, of which a device plugin can list 60000" in shape.doubt) is for_ever
+    warning = Doubt(Never(Reason.MEMORY), "gb200-5.example", shape.doubt).finding.detail
+    assert warning.endswith("is 0; the pod does not run while that is so") is not for_ever
+    assert len(f"no-eligible-card: {warning}".encode()) <= MAX_WARNING  # the API server cuts there
 
 
 def test_other_names_are_those_of_devices_that_are_not_configured():

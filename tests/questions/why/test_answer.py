@@ -561,7 +561,8 @@ def test_a_node_that_takes_the_pod_without_cards_is_named():
     (finding,) = [one for one in found.findings if one.rule == "bound-without-cards"]
     assert 'to node "gpu-b" without giving it cards' in finding.message
     alone = why(pod(number=1), [blind_node("gpu-b")])
-    assert alone.verdict is WaitVerdict.NOT_NOW
+    assert alone.verdict is WaitVerdict.NEVER  # an administrator has to change the device config
+    assert f"{MEMORY} is 0 for ever: " in alone.summary
     assert "bound-without-cards" in {one.rule for one in alone.findings}
     small = why(pod(number=1, memory=1000), [gpu_node("gpu-a"), blind_node("gpu-b")])
     assert "bound-without-cards" not in {one.rule for one in small.findings}
@@ -590,6 +591,7 @@ def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
     raw["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
     found = why(raw, [gpu_node("gpu-a"), blind_node("gpu-b")])
     assert found.verdict is WaitVerdict.BOUND
+    assert "node-name-set" not in {one.rule for one in found.findings}  # Volcano has bound it
     assert "bound-without-cards" in {one.rule for one in found.findings}
 
 

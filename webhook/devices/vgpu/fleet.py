@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.config import Geometry, Instance, VgpuConfig
 from webhook.devices.model import CARD_CORES, Device, NodeState
 from webhook.devices.nodes import GATE_NAMES, NO_HANDSHAKE, Index, Node, bits
@@ -297,7 +298,7 @@ def _too_many_units(node: Node, register: Register, config: VgpuConfig) -> str:
     if offered or not node.allocatable.get(config.number_name) or units <= MAX_LISTED_UNITS:
         return ""  # or the whole device plugin is away
     return (
-        f" for ever: its cards have {units} units of memory, of which a device plugin can list {MAX_LISTED_UNITS}, so an "
+        f" {wording.FOR_EVER}: its cards have {units} units, of which a device plugin can list {MAX_LISTED_UNITS}; an "
         "administrator has to raise gpuMemoryFactor"
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from webhook import names
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.nodes import numbers_of
 from webhook.devices.verdict import Reason
 from webhook.document_review import exemption, review_document
 from webhook.errors import ConfigError, RequestError
@@ -27,7 +28,7 @@ from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
-from webhook.rules.validate import status_too_large
+from webhook.rules.validate import node_name_set, status_too_large
 
 MAX_PODS = 10  # of one object, each with another request
 
@@ -212,8 +213,18 @@ class _Examined:
         subject, outcome = self._subject, self._outcome
         judged = judge_object(subject.document.value, self._live.snapshot) if subject.exists else None
         found = judged.findings if judged is not None else outcome.violations
-        reasons = _ABOUT_NODES.union(outcome.never_starts)
+        reasons = _ABOUT_NODES.union(outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ())
         return tuple(one for one in found if one.rule not in reasons and one.level is not Level.AUDIT)
+
+    def _is_bound_unseen(self) -> bool:
+        """Whether the scheduler may have bound the pod to its node without cards, so that its author need not have set it."""
+        subject, live = self._subject, self._live
+        node = at(subject.document.value, "spec", "nodeName") if self._is_pod and subject.exists else None
+        if not node or not live.snapshot.knows_nodes:
+            return False
+        ((_, pod),) = pods_of(subject, self._reviewed, live)
+        unseen = (number for _, left in pod.unseen_nodes for number in numbers_of(left))
+        return any(live.fleet.index.names[number] == node for number in unseen)
 
     def _assignment_findings(self) -> tuple[Violation, ...]:
         """What is wrong with the devices that the scheduler assigned to the pod; nothing while the nodes are unknown."""

@@ -238,8 +238,9 @@ class _FamilyAnswer:
                 }
                 yield self._reason(WaitVerdict.NEVER, refusal.reason, refusal.message, **about, **more)
             elif empty.shape.doubt:
+                verdict = WaitVerdict.NEVER if wording.FOR_EVER in empty.shape.doubt else WaitVerdict.NOT_NOW
                 message = f"{empty.shape.doubt}; the pod does not run there while that is so"
-                yield self._reason(WaitVerdict.NOT_NOW, "in doubt", message, **about)
+                yield self._reason(verdict, "in doubt", message, **about)
             elif empty.placement == "unknown":
                 yield self._reason(WaitVerdict.UNKNOWN, "unknown", _words(empty), **about)
             elif empty.declared:
