@@ -21,6 +21,7 @@ VGPU_MEMORY_PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
 
 GPUSHARE_NUMBER = "volcano.sh/gpu-number"
 GPUSHARE_MEMORY = "volcano.sh/gpu-memory"
+NATIVE_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})  # Kubernetes' own
 NVIDIA_GPU = "nvidia.com/gpu"
 GPUSHARE_NAMES = "volcano.sh/gpu-…"  # both, for people
 CCE_MEMORY = "volcano.sh/gpu-mem.128Mi"  # of Huawei CCE's own scheduler

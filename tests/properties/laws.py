@@ -18,7 +18,9 @@ from webhook.inputs.documents import Document
 from webhook.outcome import Outcome, Violation
 from webhook.pod.view import PodView
 from webhook.review.endpoints import mutate
-from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.rules.base import concerns
+from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.server.admission import ENDPOINTS
 from webhook.wire import codec
 
@@ -217,6 +219,25 @@ def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: 
             assert not left, left
 
 
+# --- rules ----------------------------------------------------------------------------------------------------------
+
+
+def missed(pod: ReviewedPod) -> dict[str, list[str]]:
+    """What rules find that are not run, as the pod or the cluster lacks a fact that they need."""
+    effective = pod.context.effective
+    run, on = {rule.id for rule, _ in effective.for_pod(pod)}, ("", *effective.repairs_off)
+    others = [rule for rule in VALIDATIONS if rule.id not in run and rule.reads_pods and rule.instead_of in on]
+    about = [rule for rule in others if concerns(rule.families, pod.requested) and pod.context.reports(rule.id)]
+    found = {rule.id: [finding.detail for finding in rule.check(pod, pod.context)] for rule in about}
+    return {rule: details for rule, details in found.items() if details}
+
+
+def a_rule_without_what_it_needs_finds_nothing(scenario: Scenario, _chance: random.Random) -> None:
+    for pod in (scenario.pod, repaired(scenario).pod):
+        found = missed(ReviewedPod(PodView(pod), scenario.snapshot.context_of(scenario.request)))
+        assert not found, found
+
+
 # --- policies -------------------------------------------------------------------------------------------------------
 
 
@@ -374,6 +395,7 @@ LAWS: dict[str, Law] = {
         a_milder_level_refuses_no_more,
         an_exception_is_the_level_audit,
         a_doubt_refuses_no_more,
+        a_rule_without_what_it_needs_finds_nothing,
         every_entry_answers_alike,
         advice_works,
     )

@@ -170,6 +170,7 @@ class DeviceConfig:
         vgpu: the `nvidia:` section.
         ascend: the `vnpus:` section.
         roles: every resource name of every family, with its family and role.
+        usual: the names that mean something on every pod, and Kubernetes' own.
         resources: the names that some rule reads: those of the families, what resembles them, and those of other systems.
         node_annotations: those of a node that register devices.
         pod_annotations: those of a pod in which the scheduler records its devices and its node.
@@ -179,6 +180,7 @@ class DeviceConfig:
     vgpu: VgpuConfig
     ascend: AscendConfig
     roles: Roles
+    usual: frozenset[str]
     resources: ResourceNames
     node_annotations: frozenset[str]
     pod_annotations: frozenset[str]

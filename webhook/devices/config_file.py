@@ -109,10 +109,12 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig, *, lacks_vgpus: bool =
     """The whole device config of two sections."""
     roles = _roles(vgpu, ascend)
     unlabelled = {name: meaning for name, meaning in roles.items() if meaning[0] != Family.MINDCLUSTER}
+    usual = [name for name, (family, _) in unlabelled.items() if not (lacks_vgpus and family == Family.VGPU)]
     return DeviceConfig(
         vgpu=vgpu,
         ascend=ascend,
         roles=MappingProxyType(roles),
+        usual=names.NATIVE_RESOURCES.union(usual),
         resources=ResourceNames(frozenset({*roles, *RESOURCES}), _prefixes(roles)),
         node_annotations=frozenset(key for family in registry.FAMILIES for key in family.annotations(ascend)),
         pod_annotations=frozenset(

@@ -8,6 +8,7 @@ from operator import or_
 from types import MappingProxyType
 from typing import cast
 
+from webhook import names
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
@@ -16,8 +17,6 @@ from webhook.devices.registry import Families
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.volcano.target import Target
-
-_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def build_fleet(
         index=index,
         complete=nodes is not None,
         other_names={name: bits(numbers) for name, numbers in others.items()},
-        named=_NATIVE.union(config.roles, others),
+        named=names.NATIVE_RESOURCES.union(config.roles, others),
         offered={
             name: node.name
             for node in reversed(known)

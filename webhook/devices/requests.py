@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices.config import DeviceConfig, Roles, VgpuConfig
 from webhook.devices.dialects import RESOURCES
-from webhook.devices.families import Family, Role
+from webhook.devices.families import Family, PodFact, Role
 from webhook.pod import quantity
 from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
 
+EVERY_FACT = frozenset({*OPTIONAL_FIELDS, *Role, *PodFact})  # that rules may need in a pod
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 MAX_MEMORY = 2**20  # MiB, a TiB: no card has it, so what is above was meant in bytes
 NVIDIA = "nvidia.com/"
@@ -38,7 +39,7 @@ class Amount(NamedTuple):
     value: int | None
 
 
-_value = attrgetter("value")
+_role, _value = attrgetter("role"), attrgetter("value")
 
 
 class DeviceRequest:
@@ -90,11 +91,12 @@ class DevicePod:
         roles: the resource names that mean something on this pod.
         requested: the families that some container requests, each with the containers that do.
         slices: the vGPU requests of the regular containers, in order: the only ones that the scheduler serves.
+        noted: the facts that reading the containers shows.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
     """
 
-    __slots__ = ("amounts", "config", "judged", "previous", "requested", "roles", "slices", "view")
+    __slots__ = ("amounts", "config", "judged", "noted", "previous", "requested", "roles", "slices", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
@@ -106,8 +108,15 @@ class DevicePod:
         self.requested: dict[str, list[Container]] = {}
         self.amounts: list[Amount] = []
         self.slices: list[DeviceRequest] = []
+        self.noted: set[str] = set()
+        usual = config.usual
         for container in containers:
-            if container.limits or container.requests:
+            limits, requests = container.limits, container.requests
+            if limits or requests:
+                if not (usual.issuperset(limits) and usual.issuperset(requests)):
+                    self.noted.add(PodFact.FOREIGN)
+                if requests and not requests.items() <= limits.items():
+                    self.noted.add(PodFact.DIFFERENT)
                 own = amounts_of(container, self.roles)
                 if 0 in map(_value, own):
                     own = _requesting(own, container)
@@ -115,9 +124,27 @@ class DevicePod:
                     self._note(container, own)
 
     @property
-    def fields(self) -> frozenset[str]:
-        """The optional fields that the pod has; of an update all, since rules read the pod before it, too."""
-        return optional_fields(self.view) if self.previous is None else OPTIONAL_FIELDS
+    def facts(self) -> frozenset[str]:
+        """What the pod has of all that rules may need: optional fields, roles of amounts, and `PodFact`.
+
+        Of an update all, since rules read the pod before it, too.
+        """
+        if self.previous is not None:
+            return EVERY_FACT
+        found, requested = {*optional_fields(self.view), *self.noted}, self.requested
+        if requested:
+            roles, values = [*map(_role, self.amounts)], [*map(_value, self.amounts)]
+            first, *others = requested.values()
+            found.update(roles)
+            if None in values:
+                found.add(PodFact.UNUSABLE)
+            if 0 in values:
+                found.add(PodFact.ZERO)
+            if others or len(first) > 1:
+                found.add(PodFact.SEVERAL)
+            if others or Family.VGPU not in requested or roles.count(Role.NUMBER) < len(first):
+                found.add(PodFact.UNCOUNTED)
+        return frozenset(found)
 
     def requests_family(self, family: str) -> bool:
         """Whether some container requests a family."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig, VgpuConfig
-from webhook.devices.families import Role
+from webhook.devices.families import PodFact, Role
 from webhook.devices.fleet import Fleet
 from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
@@ -44,23 +44,11 @@ def unknown_names(
     A request of 0 requests nothing, whatever its name. While the nodes are not known, names that another device plugin may
     offer are left out.
     """
-    if not _may_have_some(pod, config):
+    if PodFact.FOREIGN not in pod.noted:
         return []
     served = classes.by_resource if classes is not None else {}
     unnamed = list(islice(_unnamed(pod, config, fleet, served), MAX_UNKNOWN))
     return _unknown(unnamed, config, fleet) if unnamed else []
-
-
-def _may_have_some(pod: DevicePod, config: DeviceConfig) -> bool:
-    """A fast test, False for almost every pod."""
-    known, prefixes = config.resources.exact, config.resources.prefixes
-    for container in pod.view.every_container():
-        for part in (container.limits, container.requests):
-            if not known.issuperset(part):
-                for resource in part:
-                    if resource not in known and resource.startswith(prefixes):
-                        return True
-    return False
 
 
 def _unnamed(

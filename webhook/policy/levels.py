@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from webhook.devices.requests import DevicePod
 from webhook.policy.exceptions import Excepted
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.choices import Enforcement, Level
+from webhook.rules.context import ClusterFact
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import EffectiveSettings
 
 Active = tuple[tuple[Validation, Level], ...]
@@ -71,16 +72,22 @@ class Effective(EffectiveSettings):
         ]
         object.__setattr__(self, "for_workloads", tuple(checks))  # the dataclass is frozen
 
-    def for_pod(self, pod: DevicePod) -> Active:
-        """The active validations that may find something in a pod, decided once for all pods with the same fields."""
-        fields = pod.fields
-        key = (fields, *pod.requested)
+    def for_pod(self, pod: ReviewedPod) -> Active:
+        """The active validations that may find something in a pod, decided once for all pods with the same facts."""
+        facts, cluster = pod.facts, pod.cluster.facts
+        key = (facts, cluster, *pod.requested)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
+            known = cluster | {ClusterFact.LIMITS} if self.limits else cluster
+            off = ("", *self.repairs_off)
             self._known[key] = found = tuple(
-                [entry for entry in self.active if entry[0].may_find(pod.requested, fields, self.repairs_off)]
+                [
+                    (rule, level)
+                    for rule, level in self.active
+                    if rule.instead_of in off and rule.may_find(pod.requested, facts, known)
+                ]
             )
         return found
 

@@ -22,14 +22,8 @@ def findings(pod: ReviewedPod, active: Active) -> Iterator[Found]:
     """Run the validations on one pod."""
     context = pod.context
     for rule, level in active:
-        if not rule.verdict or pod.never:
-            found = rule.check(pod, context)
-        elif pod.doubts:
-            found = [doubt.finding for doubt in pod.doubts if doubt.never.reason.rule == rule.id]
-        else:
-            continue
         count = 0
-        for finding in found:
+        for finding in rule.check(pod, context):
             doubtful = level is DENY and (finding.doubtful or _is_unsure(rule, pod))
             own = Level.WARN if doubtful else level
             if finding.ceiling is not DENY:

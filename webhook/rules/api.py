@@ -1,11 +1,11 @@
 """What most rules import: how a rule is declared, what it reads, and what it yields."""
 
-from webhook.devices.families import Family, Role
+from webhook.devices.families import Family, PodFact, Role
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import Edits, Findings, Mutation, Validation
 from webhook.rules.choices import Level
-from webhook.rules.context import ASCEND_ONLY, EVERY_POD, VGPU_ONLY, Context, Finding, Notice
+from webhook.rules.context import ASCEND_ONLY, EVERY_POD, VGPU_ONLY, ClusterFact, Context, Finding, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import set_amount
 from webhook.rules.workloads import Workload
@@ -14,6 +14,7 @@ __all__ = [
     "ASCEND_ONLY",
     "EVERY_POD",
     "VGPU_ONLY",
+    "ClusterFact",
     "Context",
     "Edit",
     "Edits",
@@ -23,6 +24,7 @@ __all__ = [
     "Level",
     "Mutation",
     "Notice",
+    "PodFact",
     "ReviewedPod",
     "Role",
     "Validation",

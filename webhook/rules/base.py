@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 from webhook.devices.config import DeviceConfig
 from webhook.pod.patch import Edit
 from webhook.rules.choices import Level
-from webhook.rules.context import ANY_FAMILY, EVERY_POD, Context, Finding, Notice
+from webhook.rules.context import ANY_FAMILY, EVERY_POD, ClusterFact, Context, Finding, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import Settings
 from webhook.rules.workloads import Workload
@@ -76,13 +76,14 @@ class Validation:
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
-        fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
+        needs: what a pod has one of if it finds something: optional fields (`webhook.pod.view`), roles of amounts, facts
+            (`webhook.devices.families`); none: it reads every pod.
+        knows: what the cluster or the policy has if it finds something in a pod, all of them.
         on: what it reads besides new pods: pods that change, Bindings, new ephemeral containers.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
         isolates: it keeps tenants apart, so it refuses whoever serves the pod's devices; the others only warn about a name that
             a DeviceClass serves.
-        verdict: it explains why no node can ever take a pod, and finds nothing in the pods that some node takes.
         check_workload: the function for workloads; None if the rule reads pods only.
         id: the name of the function's module, in kebab-case; stable.
         check: the function for pods.
@@ -91,12 +92,12 @@ class Validation:
     level: Level
     summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
-    fields: AbstractSet[str] = frozenset()
+    needs: AbstractSet[str] = frozenset()
+    knows: AbstractSet[ClusterFact] = frozenset()
     on: AbstractSet[Event] = frozenset()
     instead_of: str = ""
     fleet: bool = False
     isolates: bool = False
-    verdict: bool = False
     check_workload: WorkloadCheck | None = None
     id: str = ""
     check: PodCheck = _no_findings
@@ -123,11 +124,11 @@ class Validation:
             return False
         return all(family in served for family in requested if concerns(self.families, (family,)))
 
-    def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
-        """Whether it can find anything in a pod with these families and optional fields."""
+    def may_find(self, families: Collection[str], facts: AbstractSet[str], known: AbstractSet[str]) -> bool:
+        """Whether it can find anything in a pod with these families and facts, in a cluster with others."""
         return (
             self.reads_pods
             and concerns(self.families, families)
-            and (not self.fields or not self.fields.isdisjoint(fields))
-            and (not self.instead_of or self.instead_of in repairs_off)
+            and (not self.needs or not self.needs.isdisjoint(facts))
+            and self.knows <= known
         )

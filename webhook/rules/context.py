@@ -1,7 +1,8 @@
 """What a rule gets besides the pod, and what it may report."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from webhook.devices.budget import SearchBudget
@@ -16,6 +17,18 @@ from webhook.volcano.queues import Queues
 from webhook.volcano.quotas import Quotas
 from webhook.volcano.target import Target
 from webhook.wire.models import Request
+
+
+class ClusterFact(StrEnum):
+    """What a rule may need in the cluster or in the policy: without it, the rule is not run."""
+
+    LIMITS = "limits of the policy in the namespace"
+    LISTED = "kubelets that write each unit of memory into the status of a pod"
+    MIG = "cards in MIG mode"
+    QUEUES = "the queues"
+    QUOTAS = "the quotas"
+    UNSEEN = "nodes that take pods without giving them cards"
+
 
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ASCEND_ONLY: frozenset[str] = frozenset({Family.ASCEND})
@@ -46,6 +59,7 @@ class KnownCluster:
         known_fleet: the fleet, if its real nodes are known, so that what none of them has can be ruled out.
         collections: what else is known of the cluster.
         families: the device families under these settings, by their ids.
+        facts: what rules may need of all this.
     """
 
     config: DeviceConfig
@@ -55,11 +69,26 @@ class KnownCluster:
     collections: Collections = field(default_factory=Collections)
     known_fleet: Fleet | None = field(init=False, repr=False, compare=False)
     families: Families = field(init=False, repr=False, compare=False)
+    facts: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         known = self.fleet if self.fleet is not None and self.fleet.complete else None
         object.__setattr__(self, "known_fleet", known)  # the dataclass is frozen
         object.__setattr__(self, "families", bind(self.config, self.target))
+        object.__setattr__(self, "facts", frozenset(self._facts()))
+
+    def _facts(self) -> Iterator[ClusterFact]:
+        if self.collections.queues is not None:
+            yield ClusterFact.QUEUES
+        if self.collections.quotas is not None:
+            yield ClusterFact.QUOTAS
+        vgpu = self.fleet.vgpu if self.fleet is not None else None
+        if self.target.lists_units or (vgpu is not None and vgpu.listing):
+            yield ClusterFact.LISTED
+        if vgpu is not None and vgpu.unseen:
+            yield ClusterFact.UNSEEN
+        if vgpu is not None and any(card.geometries is not None for shape in vgpu.shapes for card, _ in shape.kinds):
+            yield ClusterFact.MIG
 
     @property
     def knows_nodes(self) -> bool:

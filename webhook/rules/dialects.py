@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.dialects import ANNOTATIONS, PREFIXED, PREFIXES, RESOURCES, Dialect, Place, Word, dialects_with
-from webhook.devices.families import Family, Role
+from webhook.devices.dialects import ANNOTATIONS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
+from webhook.devices.families import Family, PodFact, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
 from webhook.pod.patch import REMOVE, Edit
@@ -92,7 +92,7 @@ class _Untranslatable(Exception):
 
 def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]:
     """The dialects that a pod uses, of those that are not off in its namespace."""
-    if not _may_speak(pod.view):
+    if not _may_speak(pod):
         return []
     uses = context.effective.dialects
     on = [one for one in dialects_with(_names(pod.view)) if uses.get(one.id, DialectUse.OFF) is not DialectUse.OFF]
@@ -159,16 +159,12 @@ def _names(view: PodView) -> set[str]:
     return found
 
 
-def _may_speak(view: PodView) -> bool:
+def _may_speak(pod: DevicePod) -> bool:
     """A fast test, False for almost every pod."""
-    if view.annotations and not (
-        ANNOTATIONS.isdisjoint(view.annotations) and not any(key.startswith(PREFIXES) for key in view.annotations)
-    ):
+    found = pod.view.annotations
+    if found and not (ANNOTATIONS.isdisjoint(found) and not any(key.startswith(PREFIXES) for key in found)):
         return True
-    for container in view.containers + view.init_containers:
-        if not (RESOURCES.isdisjoint(container.limits) and RESOURCES.isdisjoint(container.requests)):
-            return True
-    return False
+    return PodFact.FOREIGN in pod.noted
 
 
 class _Reader:

@@ -10,13 +10,13 @@ from webhook import names
 from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.budget import SearchBudget
 from webhook.devices.explanation import PlacementRequest
-from webhook.devices.families import Family
+from webhook.devices.families import Family, PodFact
 from webhook.devices.family import Refusal
 from webhook.devices.fleet import Fleet
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_STATUS_UNITS, DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
-from webhook.devices.verdict import Fits, Never, Reason, Verdict
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
     NONE_ELIGIBLE,
     Candidate,
@@ -386,8 +386,21 @@ class ReviewedPod(DevicePod):
         node = self._able_in_doubt(fleet) if found else None
         return tuple([Doubt(refused.never, *node) for refused in found]) if node is not None else ()
 
+    @property
+    def facts(self) -> frozenset[str]:
+        """What the pod has of all that rules may need; of a new pod also what the nodes decide."""
+        found = super().facts
+        if self.previous is not None or not self.requested:
+            return found
+        if self.never or self.doubts:
+            found |= {PodFact.REFUSED}
+        tight = any([isinstance(judged.verdict, FitsTightly) for judged in self.certain_verdicts])
+        return found | {PodFact.TIGHT} if tight else found
+
     def refusals(self, rule: str) -> Iterator[Finding]:
-        """The findings of a rule about what no node can give, in the words of the family."""
+        """The findings of a rule about what no node can give, in the words of the family, or no node that is not in doubt."""
+        if not self.never:
+            yield from [doubt.finding for doubt in self.doubts if doubt.never.reason.rule == rule]
         for refused in self.never:
             if refused.never.reason.rule == rule:
                 for path, sentence in self.describe(refused):

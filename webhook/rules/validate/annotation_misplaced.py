@@ -27,7 +27,7 @@ def _check_workload(workload: Workload, _context: Context) -> Findings:
 @Validation(
     Level.WARN,
     "a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
-    fields={"labels"},
+    needs={"labels"},
     check_workload=_check_workload,
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:

@@ -24,7 +24,7 @@ _BEGINNINGS = tuple(sorted({f"{key.partition('/')[0]}/" for key in READ}))
 
 
 @Validation(
-    Level.WARN, "an annotation whose name differs in a few letters from one that is read", fields={"annotations"}
+    Level.WARN, "an annotation whose name differs in a few letters from one that is read", needs={"annotations"}
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that are close to one that is read."""

@@ -23,7 +23,7 @@ DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you
     "`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
     "not read: the NPUs are cut by templates",
     families=ASCEND_ONLY,
-    fields={"annotations"},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a misspelt hami-core, and one that is not read."""

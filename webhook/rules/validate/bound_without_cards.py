@@ -9,7 +9,17 @@ bound there.
 """
 
 from webhook.devices.nodes import lowest
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import (
+    VGPU_ONLY,
+    ClusterFact,
+    Context,
+    Finding,
+    Findings,
+    Level,
+    ReviewedPod,
+    Validation,
+    wording,
+)
 
 
 @Validation(
@@ -17,6 +27,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, Revi
     "a node whose cards Volcano does not see, but to which it may bind the pod",
     families=VGPU_ONLY,
     fleet=True,
+    knows={ClusterFact.UNSEEN},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node of each kind, and what keeps the pod away from it."""

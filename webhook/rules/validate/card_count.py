@@ -5,14 +5,14 @@ Refuses:  a count above the cards of every node in the requested mode; more gpus
 Why:      the allocatable 80 of an eight-card node counts slices; a container can use eight of them.
 """
 
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
 
 
 @Validation(
     Level.DENY,
     "more vGPUs in a container than any node has physical cards; more gpushare cards or NPUs than any node has",
     fleet=True,
-    verdict=True,
+    needs={PodFact.REFUSED},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Say what no node can give."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from webhook.devices.config import Chip
 from webhook.devices.requests import Amount
 from webhook.pod.view import REGULAR, Container
-from webhook.rules.api import Context, Family, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import Context, Family, Findings, Level, PodFact, ReviewedPod, Role, Validation, wording
 
 DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
 
@@ -19,6 +19,7 @@ DETAIL = "{who} requests {resource} without {count}, so no device is allocated t
     Level.DENY,
     "memory, cores or a percentage of a vGPU or NPU without its count",
     families={Family.VGPU, Family.ASCEND},
+    needs={PodFact.UNCOUNTED},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find containers that lack a count, each device once."""

@@ -11,7 +11,7 @@ from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, Revi
 from webhook.rules.misplaced import beside_containers
 
 
-@Validation(Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, fields={"resources"})
+@Validation(Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, needs={"resources"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look beside the containers."""
     found = beside_containers(pod.view.spec, "spec", context.cluster.config.resources.exact)

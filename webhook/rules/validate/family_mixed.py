@@ -13,12 +13,28 @@ from dataclasses import replace
 from webhook import names
 from webhook.devices.requests import amounts_of, nonzero_families, requests_native_gpu
 from webhook.pod.view import Container
-from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import (
+    VGPU_ONLY,
+    Context,
+    Family,
+    Finding,
+    Findings,
+    Level,
+    PodFact,
+    ReviewedPod,
+    Validation,
+    wording,
+)
 
 DETAIL = "{who}, but different device plugins give them out, which do not share cards; {advice}"
 
 
-@Validation(Level.DENY, "one pod that requests two NVIDIA families", families=VGPU_ONLY)
+@Validation(
+    Level.DENY,
+    "one pod that requests two NVIDIA families",
+    families=VGPU_ONLY,
+    needs={PodFact.SEVERAL, PodFact.FOREIGN},
+)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the other family beside the first vgpu container."""
     for container in pod.requested.get(Family.GPUSHARE, ()):

@@ -6,14 +6,14 @@ Why:      memory, cores, exclusive cards, node totals or devices of several kind
           pending.
 """
 
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
 
 
 @Validation(
     Level.DENY,
     "no assignment of all containers exists on any node (memory, cores, exclusivity, node totals, devices of several kinds)",
     fleet=True,
-    verdict=True,
+    needs={PodFact.REFUSED},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Say what no node can give."""

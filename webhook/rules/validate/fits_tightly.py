@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from webhook.devices.verdict import FitsTightly
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
 from webhook.volcano.scheduler import POLICIES
 
 MAX_ORDERED = 4  # containers, whose orders are tried
@@ -22,6 +22,7 @@ MAX_ORDERED = 4  # containers, whose orders are tried
     "an assignment exists, yet the scheduler's greedy order misses it on an empty node",
     families=VGPU_ONLY,
     fleet=True,
+    needs={PodFact.TIGHT},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node with such a placement."""

@@ -6,7 +6,7 @@ Why:      the pod stays pending, or gets a whole card where it means a share.
 """
 
 from webhook.devices.dialects import TITLES
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation
 from webhook.rules.choices import DialectUse
 from webhook.rules.dialects import spoken_here, translatable
 
@@ -19,7 +19,12 @@ SCHEDULER = "spec.schedulerName"
 TRANSLATION = "translate-dialect"
 
 
-@Validation(Level.WARN, f"names of {TITLES}, with what to write instead (policy `dialects`)", families=EVERY_POD)
+@Validation(
+    Level.WARN,
+    f"names of {TITLES}, with what to write instead (policy `dialects`)",
+    families=EVERY_POD,
+    needs={"annotations", PodFact.FOREIGN},
+)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""
     found = spoken_here(pod, context)

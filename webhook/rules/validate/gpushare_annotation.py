@@ -15,7 +15,7 @@ DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pod
     Level.WARN,
     "`gpu-unhealthy-ids` annotated on a pod: it excludes no card",
     families=EVERY_POD,
-    fields={"annotations"},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the annotation."""

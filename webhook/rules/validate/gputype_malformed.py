@@ -25,7 +25,7 @@ NAME_TYPE = "name a card type or remove the annotation"
     Level.DENY,
     "a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
     families=VGPU_ONLY,
-    fields={"annotations"},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find lists that the scheduler reads differently from what the author meant."""

@@ -15,7 +15,7 @@ DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep 
     Level.WARN,
     "both gputype annotations: the scheduler then ignores nouse-gputype",
     families=VGPU_ONLY,
-    fields={"annotations"},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find pods with both keys."""

@@ -15,7 +15,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, Revi
     Level.WARN,
     "a gputype word that matches no card type of the fleet",
     families=VGPU_ONLY,
-    fields={"annotations"},
+    needs={"annotations"},
     fleet=True,
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:

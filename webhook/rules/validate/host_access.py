@@ -64,7 +64,7 @@ ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolati
     Level.WARN,
     "hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     families=VGPU_ONLY,
-    fields={"hostPID", "hostIPC", "volumes", "securityContext"},
+    needs={"hostPID", "hostIPC", "volumes", "securityContext"},
     on={"ephemeral"},
     isolates=True,
 )

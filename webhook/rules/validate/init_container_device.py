@@ -24,7 +24,7 @@ SIDECAR = " (a sidecar)"
 
 
 @Validation(
-    Level.DENY, "a device in an init or restartable init container: it is never allocated", fields={"initContainers"}
+    Level.DENY, "a device in an init or restartable init container: it is never allocated", needs={"initContainers"}
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find init containers that request a device."""

@@ -38,7 +38,7 @@ PRELOADS = (
     Level.DENY,
     "an environment variable that switches the isolation off, ephemeral containers included",
     families=ISOLATED,
-    fields={"env"},
+    needs={"env"},
     on={"ephemeral"},
     isolates=True,
 )

@@ -15,7 +15,7 @@ DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys 
     Level.WARN,
     "`envFrom` that can set a variable which switches the isolation off",
     families=ISOLATED,
-    fields={"envFrom"},
+    needs={"envFrom"},
     on={"ephemeral"},
     isolates=True,
 )

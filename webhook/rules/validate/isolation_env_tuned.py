@@ -22,7 +22,7 @@ DETAIL = "{who} sets {name}, which {effect}; remove it"
     Level.WARN,
     "an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
     families=VGPU_ONLY,
-    fields={"env"},
+    needs={"env"},
     on={"ephemeral"},
     isolates=True,
 )

@@ -32,7 +32,7 @@ _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
     Level.DENY,
     "a mount over the isolation's files, a hostPath to the cards, or an annotation that injects devices",
     families=VGPU_ONLY,
-    fields={"volumeMounts", "volumeDevices", "volumes", "annotations"},
+    needs={"volumeMounts", "volumeDevices", "volumes", "annotations"},
     on={"update", "ephemeral"},
     isolates=True,
 )

@@ -5,7 +5,7 @@ Refuses:  a device in requests alone, while the repair `limits-from-requests` is
 Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """
 
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation, wording
 from webhook.rules.refused_anyway import NO_LIMIT
 
 
@@ -13,6 +13,7 @@ from webhook.rules.refused_anyway import NO_LIMIT
     Level.DENY,
     "a device that only requests have, while the repair `limits-from-requests` is off",
     instead_of="limits-from-requests",
+    needs={PodFact.DIFFERENT},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device that only requests have."""

@@ -9,7 +9,7 @@ config, which the author did not write.
 """
 
 from webhook.devices.model import CARD_CORES
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
 from webhook.texts import counted
 
 DETAIL = (
@@ -19,7 +19,10 @@ DETAIL = (
 
 
 @Validation(
-    Level.WARN, "a part of the cores without memory: whole cards whose other cores stay unusable", families=VGPU_ONLY
+    Level.WARN,
+    "a part of the cores without memory: whole cards whose other cores stay unusable",
+    families=VGPU_ONLY,
+    needs={Role.CORES},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find requests for whole cards that most likely mean a share."""

@@ -6,7 +6,7 @@ Why:      half of a card of 81,920 MiB is more than its 3g.40gb has: the schedul
 """
 
 from webhook.devices.vgpu.fleet import memory_of
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = (
     "{who} requests {resource} {memory}, for which {card} gives its MIG instance {given} with {size}; request {most} or "
@@ -19,6 +19,8 @@ DETAIL = (
     "memory that takes a far larger MIG instance than a little less memory would",
     families=VGPU_ONLY,
     fleet=True,
+    needs={Role.MEMORY},
+    knows={ClusterFact.MIG},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare what is requested with the instance that it takes."""

@@ -17,7 +17,7 @@ WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
     Level.DENY,
     f"`{names.VGPU_MODE}` that is not exactly `hami-core`, `mig` or `mps`",
     families=VGPU_ONLY,
-    fields={"annotations"},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unknown modes."""

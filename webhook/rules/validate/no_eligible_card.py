@@ -5,14 +5,14 @@ Refuses:  a pod whose annotations no node satisfies
 Why:      the scheduler skips every card that an annotation excludes, and the pod stays pending.
 """
 
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
 
 
 @Validation(
     Level.DENY,
     "mode, gputype or uuid leave no node enough cards; no node has such devices at all",
     fleet=True,
-    verdict=True,
+    needs={PodFact.REFUSED},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Say what no node can give."""

@@ -10,7 +10,7 @@ from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Va
 DETAIL = "nodeName is preset to {node}, so no scheduler assigns a card; use nodeSelector: {{kubernetes.io/hostname: …}} instead"
 
 
-@Validation(Level.DENY, "a preset nodeName: the scheduler is bypassed", fields={"nodeName"})
+@Validation(Level.DENY, "a preset nodeName: the scheduler is bypassed", needs={"nodeName"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a preset node."""
     node = pod.view.node_name

@@ -13,7 +13,7 @@ from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Va
 @Validation(
     Level.WARN,
     "a nodeSelector or required node affinity that leaves no node with such devices",
-    fields={"nodeSelector", "affinity"},
+    needs={"nodeSelector", "affinity"},
     fleet=True,
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:

@@ -13,14 +13,27 @@ from collections.abc import Iterator
 
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
-from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import (
+    ClusterFact,
+    Context,
+    Family,
+    Finding,
+    Findings,
+    Level,
+    ReviewedPod,
+    Role,
+    Validation,
+    wording,
+)
 
 DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"
 NONE = "no smaller amount of {resource} is served, so ask an administrator for a higher limit"
 
 
 @Validation(
-    Level.DENY, "more or less memory, cores or devices than the policy's `limits` allow a container of the namespace"
+    Level.DENY,
+    "more or less memory, cores or devices than the policy's `limits` allow a container of the namespace",
+    knows={ClusterFact.LIMITS},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare each amount with the limits."""

@@ -18,7 +18,7 @@ from webhook.texts import counted
     Level.AUDIT,
     "a program that divides its work among another number of cards than its container gets",
     families=VGPU_ONLY,
-    fields={"args", "command"},
+    needs={"args", "command"},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare the options of the program with the number of vGPUs."""

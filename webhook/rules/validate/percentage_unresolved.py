@@ -19,6 +19,7 @@ BESIDE = "beside an amount in the names of another system, which the policy tran
     Level.DENY,
     "a memory percentage that is not turned into memory: no card is known, or the repair is off",
     families=VGPU_ONLY,
+    needs={Role.PERCENTAGE},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""

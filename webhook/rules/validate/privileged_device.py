@@ -14,7 +14,7 @@ DETAIL = "{who} is privileged and so sees every card of the node, not its slice;
     Level.DENY,
     "a privileged container in a pod that requests a vGPU",
     families=VGPU_ONLY,
-    fields={"securityContext"},
+    needs={"securityContext"},
     on={"ephemeral"},
     isolates=True,
 )

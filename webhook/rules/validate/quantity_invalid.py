@@ -13,7 +13,7 @@ from webhook.devices.config import VgpuConfig
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount
 from webhook.errors import json_type
 from webhook.pod import quantity
-from webhook.rules.api import Context, Family, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import Context, Family, Findings, Level, PodFact, ReviewedPod, Role, Validation, wording
 
 DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"
@@ -33,6 +33,7 @@ _MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "
 @Validation(
     Level.DENY,
     "a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes",
+    needs={PodFact.UNUSABLE},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unusable quantities, each resource of a container once."""

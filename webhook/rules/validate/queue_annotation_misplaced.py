@@ -30,7 +30,7 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
 @Validation(
     Level.WARN,
     "a queue that is named where Volcano does not read it",
-    fields={"annotations"},
+    needs={"annotations"},
     check_workload=_check_workload,
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:

@@ -12,7 +12,18 @@ If the scheduler's configuration is not known, or the pod names no queue, this i
 from collections.abc import Mapping
 
 from webhook.pod.gangs import Gang, cheapest
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import (
+    VGPU_ONLY,
+    ClusterFact,
+    Context,
+    Finding,
+    Findings,
+    Level,
+    ReviewedPod,
+    Validation,
+    Workload,
+    wording,
+)
 from webhook.rules.reviewed_pod import ChosenQueue
 
 
@@ -40,6 +51,7 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
     "a pod, or a gang, that requests more than its queue allows in all",
     families=VGPU_ONLY,
     check_workload=_check_workload,
+    knows={ClusterFact.QUEUES},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare the pod alone."""

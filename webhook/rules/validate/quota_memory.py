@@ -8,11 +8,26 @@ The need of a container is its memory times its number. A whole card counts as t
 as nothing while the nodes are unknown. What other pods of the namespace have is not counted.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import (
+    VGPU_ONLY,
+    ClusterFact,
+    Context,
+    Finding,
+    Findings,
+    Level,
+    ReviewedPod,
+    Validation,
+    wording,
+)
 from webhook.volcano.quotas import PREFIX
 
 
-@Validation(Level.AUDIT, "a pod that needs more card memory than its namespace may have in all", families=VGPU_ONLY)
+@Validation(
+    Level.AUDIT,
+    "a pod that needs more card memory than its namespace may have in all",
+    families=VGPU_ONLY,
+    knows={ClusterFact.QUOTAS},
+)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare the pod with each quota of its namespace."""
     namespace, quotas = context.request.namespace, context.cluster.collections.quotas

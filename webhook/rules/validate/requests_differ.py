@@ -6,11 +6,15 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 """
 
 from webhook.pod import quantity
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation, wording
 from webhook.rules.refused_anyway import UNEQUAL
 
 
-@Validation(Level.DENY, "a device of which requests and limits have different amounts: the API server refuses the pod")
+@Validation(
+    Level.DENY,
+    "a device of which requests and limits have different amounts: the API server refuses the pod",
+    needs={PodFact.DIFFERENT},
+)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device whose amounts differ; numbers are compared, since 3k is 3000."""
     for amount in pod.amounts:

@@ -26,7 +26,7 @@ ON_UPDATE = (
     Level.DENY,
     "an annotation that only the scheduler and the device plugins write",
     families=EVERY_POD,
-    fields={"annotations"},
+    needs={"annotations"},
     on={"update", "binding"},
     isolates=True,
 )

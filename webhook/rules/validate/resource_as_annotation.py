@@ -17,7 +17,7 @@ DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under res
     Level.WARN,
     "the name of a device resource as an annotation or a label",
     families=EVERY_POD,
-    fields={"annotations", "labels"},
+    needs={"annotations", "labels"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names of resources among annotations and labels."""

@@ -8,11 +8,13 @@ A name that begins like those of a family is `unknown-resource`, and refused. In
 offers the name, so nothing is found.
 """
 
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
 from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 
 
-@Validation(Level.WARN, "a resource of another device plugin that no node offers", families=EVERY_POD)
+@Validation(
+    Level.WARN, "a resource of another device plugin that no node offers", families=EVERY_POD, needs={PodFact.FOREIGN}
+)
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find what no node offers."""
     return [_finding(found, pod) for found in not_offered(pod)]

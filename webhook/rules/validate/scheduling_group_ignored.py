@@ -18,7 +18,7 @@ DETAIL = (
 
 
 @Validation(
-    Level.WARN, "a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read", fields={SCHEDULING_GROUP}
+    Level.WARN, "a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read", needs={SCHEDULING_GROUP}
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find a pod of a group that is not Volcano's."""

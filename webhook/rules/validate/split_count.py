@@ -5,14 +5,14 @@ Refuses:  a pod whose containers together need more slices than any node's cards
 Why:      each container takes a slice of each of its cards, and the node has too few.
 """
 
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
 
 
 @Validation(
     Level.DENY,
     "the containers together need more slices than the cards' split counts allow, or more NPUs than any node has",
     fleet=True,
-    verdict=True,
+    needs={PodFact.REFUSED},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Say what no node can give."""

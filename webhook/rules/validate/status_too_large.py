@@ -10,7 +10,7 @@ ResourceHealthStatus writes none.
 """
 
 from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, Level, ReviewedPod, Role, Validation, wording
 
 DETAIL = (
     "{who} requests {resource} {memory}: the kubelet writes each unit into the pod's status, which then is too large for etcd, "
@@ -24,6 +24,8 @@ WHOLE = " leave the memory out for a whole card,"
     Level.DENY,
     "more units of vGPU memory than the status of a pod has room for, from Kubernetes 1.36 on",
     families=VGPU_ONLY,
+    needs={Role.MEMORY},
+    knows={ClusterFact.LISTED},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""

@@ -17,7 +17,7 @@ KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
     Level.WARN,
     "GPU UUID annotations on a Volcano before 1.16, which ignores them",
     families=VGPU_ONLY,
-    fields={"annotations"},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find annotations that the target version ignores."""

@@ -51,7 +51,7 @@ _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_
     Level.WARN,
     "a variable, mount or annotation that shows cards to a container without a vGPU",
     families=EVERY_POD,
-    fields={"env", "volumeMounts", "annotations"},
+    needs={"env", "volumeMounts", "annotations"},
     on={"update", "ephemeral"},
     isolates=True,
 )
