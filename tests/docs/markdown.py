@@ -8,7 +8,7 @@ _FENCED = re.compile(
     r"^(?:<!-- (?P<comment>[^\n]*) -->\n)?(?P<indent> *)```(?P<language>[a-z]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
-_MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(?P<text>.*?)(<!-- end of (?P=name) -->\n)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- (?P<name>[a-z-]+): [^>]* -->\n)(?P<text>.*?)(<!-- end of (?P=name) -->\n)", re.DOTALL)
 _SPAN = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[[^][]*\]\(([^()\s]+)\)")
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*(?: ?(?:[KMG]i?B|[mµ]?s|%)(?![A-Za-z]))?")

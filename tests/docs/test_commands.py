@@ -160,7 +160,7 @@ def all_invocations() -> dict[str, list[str]]:
     """From commands and code spans of all pages, generated parts left out."""
     found = {}
     for file in ENGLISH:
-        page = re.sub(r"<!-- (\w+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
+        page = re.sub(r"<!-- ([\w-]+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
         scripts = [block.text for block in blocks(page) if block.language == "sh"]
         scripts += [block.text.partition("\n")[0] for block in blocks(page) if block.language == "console"]
         for text in [*scripts, *spans(prose(page))]:

@@ -83,7 +83,7 @@ def is_source(entry: Path) -> bool:
 
 @each_case("file", GUIDES, ids=lambda file: file.name)
 def test_named_files_exist(file: Path):
-    page = re.sub(r"<!-- (\w+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
+    page = re.sub(r"<!-- ([\w-]+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
     texts = [*spans(prose(page)), *(block.text for block in blocks(page) if block.language in ("", "sh", "text"))]
     named = {name.partition("<")[0] for text in texts for name in PATH.findall(text)}
     assert [name for name in named if not (ROOT / name).exists() and EXAMPLE_RULE not in name.replace("-", "_")] == []

@@ -389,8 +389,8 @@ class Settings(PolicySection):
     )
     dialects: Dialects = Field(
         {},
-        description=f"For names of another system ({', '.join(DIALECTS)}): warn, the default, tells the author what to write; "
-        "translate writes it; off ignores them.",
+        description=f"Names of other systems ({', '.join(DIALECTS)}): warn, the default, says what to write; translate writes "
+        "it; off ignores them.",
     )
     workloads: Annotated[WorkloadUse, OFF_IS_A_WORD, WithJsonSchema({"enum": [*WorkloadUse, False]})] = Field(
         WorkloadUse.WARN,

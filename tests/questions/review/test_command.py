@@ -587,3 +587,26 @@ def test_what_the_api_server_refuses_anyway_is_reported(run, write):
 )
 def test_a_whole_object_is_no_patch(run, write, manifest):
     assert "looks-like-patch" not in run("review", "-o", "json", write("whole.yaml", manifest)).out
+
+
+@each_case(
+    ("hard", "says"),
+    [
+        ({"requests.nvidia.com/gpu": "2"}, True),  # of another plugin, which some node offers
+        ({"requests.nvidia.com/gpu": "2", "requests.volcano.sh/vgpu-number": "2"}, False),
+        ({"requests.volcano.sh/vgpu-memory": "20000", "requests.volcano.sh/vgpu-number": "2"}, False),
+        ({"requests.nvidia.com/gpumem": "20000"}, False),  # quota-limits says more
+        ({"requests.cpu": "2"}, False),
+    ],
+)
+def test_a_quota_that_does_not_count_the_pods_beside_it(hard, says, run, write):
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
+    elsewhere = quota | {"metadata": {"name": "q", "namespace": "other"}}
+    file = write("all.yaml", quota, pod(limits=vgpus(1, 1000)), elsewhere)
+    result = run("review", "--fleet", FLEETS / "two-families.yaml", "--warnings-as-errors", file)
+    sentence = (
+        f"{file}: document 1: it counts nvidia.com/gpu, and the pods beside it request volcano.sh/vgpu-number, "
+        "volcano.sh/vgpu-memory; limit requests.volcano.sh/vgpu-number, too"
+    )
+    assert (result.err.count(sentence), result.err.count("the pods beside it")) == (says, says)
+    assert not says or result.code == ExitCode.WARNED

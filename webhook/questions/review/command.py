@@ -15,6 +15,7 @@ from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, is_object, read_documents
 from webhook.inputs.label_selector import LabelSelector, selects
+from webhook.questions.review.beside import QuotasBeside
 from webhook.questions.review.explanation import ObjectExplanation, explain_object
 from webhook.questions.review.text import FORMATS, TextReport
 from webhook.texts import and_more
@@ -76,7 +77,7 @@ def command(
     snapshot = settings.read().snapshot()
     namespace = namespace or settings.namespace
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
-    complain = Complaints()
+    complain, quotas = Complaints(), QuotasBeside(snapshot)
     denied = warned = False
     passed_over: list[str] = []
     read = False
@@ -95,7 +96,11 @@ def command(
         outcome = reviewed.outcome
         denied |= not outcome.allowed or bool(outcome.never_runs)
         warned |= bool(outcome.warnings)
+        quotas.add(reviewed)
         report.add(reviewed, explain_object(reviewed) if explain else None)
+    for sentence in quotas.sentences():
+        warned = True
+        report_warning(sentence)
     if passed_over and not read:
         complain(f"no Kubernetes object in {', '.join(given.paths)}")
     if passed_over:
