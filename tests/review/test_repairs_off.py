@@ -99,4 +99,4 @@ def test_a_partial_pod_is_not_reported_if_repairs_are_off(kind: WorkloadKind):
     assert {violation.rule for violation in deployment.violations} == {"toleration-missing", "foreign-scheduler"}
     part = reviewed(kind)
     assert part.reviewed
-    assert part.violations == ()
+    assert {violation.rule for violation in part.violations} <= {"gpus-counted-by-name"}, "which no repair mends"

@@ -61,6 +61,7 @@ _VALIDATIONS = (
     "cores-tiny",
     "memory-whole",
     "parallelism-mismatch",
+    "gpus-counted-by-name",
     "ascend-memory-oversize",
     "ascend-partial-several",
     "ascend-core-invalid",

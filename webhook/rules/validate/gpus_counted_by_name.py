@@ -1,0 +1,90 @@
+"""Some controllers count GPUs by the name of the resource, and miscount vGPUs.
+
+Reads:    numProcPerNode of a TrainJob, num-gpus of a RayCluster with an autoscaler, gpu-resource-types of an InferenceService
+Finds:    vGPUs in such a workload without the field that tells their number or name
+Why:      the trainer starts a process for each MiB, Ray's autoscaler sees no GPU, and KServe refuses the InferenceService.
+
+Sources, of 2026: kubeflow/trainer `pkg/runtime/runtime.go` (numGPU: of names with "gpu", in any order, the first);
+ray-project/kuberay `ray-operator/controllers/ray/utils/resources.go` (IsGPUResourceKey: names that end in "gpu"), which Ray's
+autoscaler reads in the same way; kserve `pkg/apis/serving/v1beta1/inference_service_validation.go` (HasUnknownGpuResourceType,
+where there is a workerSpec).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from webhook.lenient import at, obj
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+
+GPU = "gpu"
+KSERVE_NAMES = "serving.kserve.io/gpu-resource-types"
+TRAINER = (
+    '{who} has no numProcPerNode: Kubeflow\'s trainer takes the amount of any resource with "gpu" in its name, also {others}; '
+    "set spec.trainer.numProcPerNode: {number}"
+)
+RAY = (
+    'Ray\'s autoscaler counts resources whose names end in "gpu", so it sees no GPU in {group}; set {field}: "{number}"'
+)
+KSERVE = "KServe refuses names of GPUs that it does not have beside a workerSpec; set the annotation {key}: '[\"{resource}\"]'"
+
+_RAY_GROUP = re.compile(r"(spec(?:\.\w+)*?)\.(headGroupSpec|workerGroupSpecs\[(\d+)\])\.template")
+
+
+@Validation(Level.WARN, "vGPUs under a controller that counts GPUs by the name of the resource")
+def check(workload: Workload, _context: Context) -> Findings:
+    """Find the field that the kind's controller needs."""
+    found = _CONTROLLERS.get(workload.group)
+    if found is None:
+        return ()
+    counted = [(path, pod, sum([request.number or 0 for request in pod.slices])) for path, pod in workload.pods.items()]
+    return dict.fromkeys(
+        [each for path, pod, number in counted if number for each in found(workload, path, pod, number)]
+    )
+
+
+def _trainer(workload: Workload, path: str, pod: ReviewedPod, number: int) -> Iterator[Finding]:
+    counted = {amount.resource for amount in pod.amounts if GPU in amount.resource.lower()}
+    others = sorted(counted - {pod.config.vgpu.number_name})
+    if (
+        workload.kind == "TrainJob"
+        and others
+        and at(workload.raw, "spec", "trainer", "numProcPerNode") in (None, "auto")
+    ):
+        yield Finding(path, TRAINER.format(who=workload.who, others=" and ".join(others), number=number))
+
+
+def _ray(workload: Workload, path: str, pod: ReviewedPod, number: int) -> Iterator[Finding]:
+    place = _RAY_GROUP.fullmatch(path)
+    if place is None or pod.config.vgpu.number_name.endswith(GPU):
+        return
+    cluster = obj(workload.raw, *place[1].split("."))
+    workers = cluster.get("workerGroupSpecs")
+    group = (
+        cluster.get("headGroupSpec")
+        if place[3] is None
+        else workers[int(place[3])]
+        if isinstance(workers, list)
+        else None
+    )
+    if cluster.get("enableInTreeAutoscaling") is True and at(group, "rayStartParams", "num-gpus") is None:
+        where = f"{place[1]}.{place[2]}"
+        yield Finding(where, RAY.format(group=place[2], field=f"{where}.rayStartParams.num-gpus", number=number))
+
+
+def _kserve(workload: Workload, path: str, pod: ReviewedPod, _number: int) -> Iterator[Finding]:
+    worker = at(workload.raw, "spec", "predictor", "workerSpec")
+    name = pod.config.vgpu.number_name
+    if (
+        worker is not None
+        and path.startswith("spec.predictor")
+        and name not in str(workload.annotations.get(KSERVE_NAMES))
+    ):
+        yield Finding(wording.annotation_path(KSERVE_NAMES), KSERVE.format(key=KSERVE_NAMES, resource=name))
+
+
+# By the API groups of the workloads; a pod with vGPUs, its template's path, and their number.
+_CONTROLLERS: Mapping[str, Callable[[Workload, str, ReviewedPod, int], Iterator[Finding]]] = {
+    "trainer.kubeflow.org": _trainer,
+    "ray.io": _ray,
+    "serving.kserve.io": _kserve,
+}
