@@ -159,26 +159,39 @@ def test_without_permission_to_list_pods(cluster, run):
 
 
 class Watched(StringIO):
-    """Standard output: deletes a pod when the first report is printed, and presses Ctrl-C when the pod is gone."""
+    """Standard output: acts when the first report is printed, and presses Ctrl-C when one says something else."""
 
-    def __init__(self, delete):
+    def __init__(self, act):
         super().__init__()
-        self.delete = delete
-        self.counts = []
+        self.act = act
+        self.found = []
 
     def write(self, text):
-        self.counts.append(sum(total["assigned"]["slices"] for total in json.loads(text)["totals"]))
-        if len(self.counts) == 1:
-            self.delete()
-        elif self.counts[-1] < self.counts[0]:
+        reported = json.loads(text)["totals"]
+        self.found.append((sum(each["assigned"]["slices"] for each in reported), reported[0]["capacity"]["memory"]))
+        if len(self.found) == 1:
+            self.act()
+        elif self.found[-1] != self.found[0]:
             raise KeyboardInterrupt
         return len(text)
 
 
-def test_watch_prints_changes(cluster, run, monkeypatch):
+@pytest.mark.parametrize("what", ["a pod is deleted", "the device config counts in 10 MiB"])
+def test_watch_prints_changes(cluster, run, monkeypatch, tmp_path, what):
     api, kubeconfig = cluster
-    out = Watched(lambda: api.delete(PODS, "p0000"))
+    config = tmp_path / "device-config.yaml"
+    config.write_text(CONFIG.read_text())
+
+    def act():
+        if what == "a pod is deleted":
+            api.delete(PODS, "p0000")
+        else:
+            config.write_text(CONFIG.read_text().replace("gpuMemoryFactor: 1\n", "gpuMemoryFactor: 10\n"))
+
+    out = Watched(act)
     monkeypatch.setattr(sys, "stdout", out)
-    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "--watch", "-o", "json")
+    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", config, "--watch", "-o", "json")
     assert result.code == 130
-    assert (out.counts[0], out.counts[-1]) == (1100, 1099)
+    (slices, memory), (slices_after, memory_after) = out.found[0], out.found[-1]
+    expected = (1099, memory) if what == "a pod is deleted" else (1100, 10 * memory)
+    assert (slices, (slices_after, memory_after)) == (1100, expected)

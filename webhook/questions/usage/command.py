@@ -6,10 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +19,6 @@ from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_c
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.devices.ledger import BoundPod
-from webhook.devices.nodes import Node, read_node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import UsageReport, report
 from webhook.emit import emit
@@ -30,7 +26,8 @@ from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
 from webhook.questions.usage.text import WAYS, show
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.table import FLEET, NODES, PODS
+from webhook.settings.table import FLEET, PODS
+from webhook.snapshot import Snapshot
 
 WATCH_SECONDS = 2.0  # between two tables
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -166,38 +163,37 @@ class UsageCommand:
         return found
 
     def follow(self, settings: SettingsOptions) -> None:
-        """Follow nodes and pods, and print what they come to whenever it changes."""
+        """Follow nodes, pods and settings, and print what they come to whenever it changes."""
         from webhook.cluster.pods import BOUND  # noqa: PLC0415
         from webhook.cluster.reflector import Access, Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
+        from webhook.cluster.watcher import SettingsWatcher  # noqa: PLC0415
 
-        inputs = settings.read()
-        reader = inputs.snapshot().bound_pods
+        settings.read()  # what cannot be used or read is an error now, and a warning later
         changed = threading.Event()
-        access = Access(settings.client, changed=changed.set)
-        nodes: Reflector[Node] = Reflector(access, "nodes", NODES)
-        pods: Reflector[BoundPod] = Reflector(access, "pods", PODS, BOUND)
-        shown: tuple[int, int] | None = None
-        problem = ""
-        nodes.follow(partial(read_node, config=reader.config))
-        pods.follow(reader.read)
-        try:
-            while True:
-                changed.wait()
-                changed.clear()
-                version = (nodes.version, pods.version)
-                if nodes.settled and pods.settled and version != shown:
-                    shown = version
-                    known = sorted(nodes.objects.copy().values(), key=attrgetter("name"))
-                    self._clear()
-                    self.show(replace(inputs, nodes=known), list(pods.objects.copy().values()))
-                trouble = nodes.problem or pods.problem or ""
-                if trouble and trouble != problem:
-                    report_warning(trouble)
-                problem = trouble
-                time.sleep(WATCH_SECONDS if shown else 0.0)
-        finally:
-            for one in (nodes, pods):
-                one.stop()
+        pods: Reflector[BoundPod] = Reflector(Access(settings.client, changed=changed.set), "pods", PODS, BOUND)
+        shown: tuple[Snapshot, int] | None = None
+        told: set[str | None] = set()
+        with SettingsWatcher(settings.files, settings.cluster, lambda _: changed.set()) as watcher:
+            try:
+                while True:
+                    inputs, snapshot = watcher.current
+                    reader = snapshot.bound_pods
+                    pods.follow(reader.read, reader)
+                    version = snapshot, pods.version
+                    ready = watcher.settled.is_set() and pods.settled and pods.copy.key == reader
+                    if ready and snapshot.knows_nodes and version != shown:
+                        shown = version
+                        self._clear()
+                        self.show(inputs, list(pods.objects.copy().values()))
+                    problems = {pods.problem, *(one.source.problem for one in watcher.statuses())}
+                    for problem in sorted(filter(None, problems - told)):
+                        report_warning(problem)
+                    told = problems
+                    time.sleep(WATCH_SECONDS if shown else 0.0)
+                    changed.wait(WATCH_SECONDS)
+                    changed.clear()
+            finally:
+                pods.stop()
 
     def show(self, inputs: SnapshotInputs, pods: Sequence[BoundPod]) -> None:
         """Print what the pods hold."""
