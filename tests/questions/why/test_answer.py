@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.strategies import ascend_node, gpushare_node, node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.nearest import LowerAmount
 from webhook.devices.nodes import read_node
@@ -628,3 +629,15 @@ def test_the_names_of_another_system_are_read_by_nobody(exists):
     assert "HAMi" in str(raised.value)
     assert "nvidia.com/gpumem" in str(raised.value)
     assert f"{MEMORY}: 3000" in str(raised.value)
+
+
+@pytest.mark.parametrize(("memory", "held", "verdict"), [(0, 0, "fits-now"), (0, 1000, "not-now"), (1, 0, "never")])
+def test_a_pod_is_decided_however_many_kinds_of_nodes_there_are(memory, held, verdict):
+    """Only the last kind has the memory, or no kind has."""
+    most = A100[1] + MAX_SHAPES + 5
+    nodes = [
+        node_json(f"n{size}", register([(A100[0], size)], prefix=f"GPU-{size}")) for size in range(A100[1], most + 1)
+    ]
+    holder = pod("holder", "default", f"n{most}", f"GPU-{most}-0,NVIDIA,{held},0:", number=1, memory=held)
+    found = why(pod(number=1, memory=most + memory), nodes, [holder] if held else ())
+    assert found.verdict == verdict

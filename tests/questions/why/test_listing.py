@@ -1,10 +1,11 @@
 """The list of waiting pods: each has the verdict that it has by itself."""
 
 from tests.questions.why.test_answer import A100, pod, state
+from tests.reviewing import calls_of
 from tests.strategies import node_json, register
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.listing import MAX_LISTED, NOT_EXAMINED, list_waiting
-from webhook.questions.why.node_reasons import WaitVerdict, rank
+from webhook.questions.why.node_reasons import PodAnswer, WaitVerdict, rank
 from webhook.questions.why.waiting import WaitingState, Wanted
 
 BIG, SMALL = {"number": 1, "memory": 90000}, {"number": 1, "memory": 1000}
@@ -34,6 +35,12 @@ def test_each_pod_has_the_verdict_that_it_has_by_itself():
     assert [each.name for each in found] == ["elsewhere", "never", "other-namespace", "gated", "replica", "fits"]
     assert [rank(each.verdict) for each in found] == sorted([rank(each.verdict) for each in found], reverse=True)
     assert [each.name for each in list_waiting(waiting, ["team"]).pods] == ["other-namespace"]
+
+
+def test_nodes_answer_pods_of_all_namespaces_at_once():
+    for count in (1, 5):
+        waiting = WaitingState(*state(NODES, [pod("a", f"team-{at}", **BIG) for at in range(count)]))
+        assert calls_of(PodAnswer.__init__, list_waiting, waiting) == 1
 
 
 def test_the_list_is_bounded_by_number_and_by_time():

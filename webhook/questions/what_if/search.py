@@ -8,6 +8,7 @@ twice: on the emptiest node that takes them, and on the fullest. What starts eit
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
@@ -24,7 +25,7 @@ from webhook.pod.workload_kinds import kind_and_name
 from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.why.gang import WaitingGang
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn
-from webhook.questions.why.subject import WaitingObject
+from webhook.questions.why.subject import WaitingObject, pod_content
 from webhook.questions.why.waiting import WaitingState
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -322,15 +323,17 @@ def _placeable(pod: _Pod, live: LiveCluster, group: PodGroup | None = None, lack
 def displaced(state: WaitingState, after: WaitingState, change: FleetChange) -> Iterator[PodFate]:
     """Running pods that would fit again now, each by itself, but not after the change."""
     bound = {(pod.namespace, pod.name): pod for pod in state.objects.bound if pod.node not in change.drain}
+    both = state.live, after.live
+    read: dict[object, list[PlaceablePod]] = {}
     for key, raw in state.objects.running.items():
         if key not in bound:
             continue
         pod, fates = _Pod(raw), []
-        for live in (state.live, after.live):
-            try:
-                judged = _placeable(pod, live)
-            except Malformed:
-                break
+        content = tuple(pod_content(raw, live.snapshot.target) for live in both)
+        if content not in read:
+            with suppress(Malformed):
+                read[content] = [_placeable(pod, live) for live in both]
+        for judged, live in zip(read.get(content, ()), both, strict=False):
             fates.append(judged.obstacle or judged.fits_again(live.lacking(bound[key]), bound[key].node))
         if len(fates) == 2 and fates[0].fate is Fate.STARTS is not fates[1].fate:
             yield pod.fate(*fates)

@@ -3,7 +3,7 @@
 The engines of the reviews judge the pod twice: by empty nodes, and by what live pods leave of them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from webhook.outcome import Outcome, Violation
 from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.questions.why.placing import obstacles
-from webhook.questions.why.subject import WaitingObject, pods_of, unlike
+from webhook.questions.why.subject import WaitingObject, pod_content, pods_of, unlike
 from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -84,22 +84,29 @@ def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tup
     return answers, [str(error) for error in errors]
 
 
-def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
+def explain_waiting(
+    subject: WaitingObject, live: LiveCluster, by_nodes: dict[Hashable, PodAnswer] | None = None
+) -> WaitAnswer:
     """Explain why an object's pods wait; of a workload without waiting pods, what would become of those of its templates.
+
+    Args:
+        subject: the object.
+        live: the cluster.
+        by_nodes: what the nodes answer to pods that were explained before, by what matters to nodes; others are added.
 
     Raises:
         ConfigError: the nodes are not known, or none of its pods requests a device.
         RequestError: it is no object of Kubernetes.
     """
-    examined = _Examined(subject, live)
+    examined = _Examined(subject, live, {} if by_nodes is None else by_nodes)
     return examined.ended() or examined.refused() or examined.started() or examined.judged()
 
 
 class _Examined:
     """An object as the webhook reviews it, and what may keep its pods waiting, one method each."""
 
-    def __init__(self, subject: WaitingObject, live: LiveCluster) -> None:
-        self._subject, self._live = subject, live
+    def __init__(self, subject: WaitingObject, live: LiveCluster, by_nodes: dict[Hashable, PodAnswer]) -> None:
+        self._subject, self._live, self._by_nodes = subject, live, by_nodes
         exempt = () if subject.exists else names.EXEMPT_NAMESPACES
         try:
             self._reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt)
@@ -169,7 +176,7 @@ class _Examined:
         unoffered = _found_by({NOT_OFFERED}, outcome)
         if not pods and not unoffered:
             raise self._without_devices([pod for _, pod in every_pod], not_judged)
-        answers = [PodAnswer(path, pod, live) for path, pod in pods[:MAX_PODS]]
+        answers = [self._by_node(path, pod) for path, pod in pods[:MAX_PODS]]
         nodes = [reason for answer in answers for reason in answer.reasons]
         gang, together = gang_of(subject, self._reviewed, every_pod, [pod for _, pod in pods], live)
         never_starts = () if self._exists else outcome.never_starts
@@ -187,7 +194,7 @@ class _Examined:
             verdict=verdict,
             summary=_summary(verdict, others, fits, answers, exists=self._exists),
             reasons=tuple(refusing),
-            change=None if elsewhere or verdict is WaitVerdict.FITS_NOW else _nearest(refusing, dict(pods)),
+            change=None if elsewhere or verdict is WaitVerdict.FITS_NOW else _nearest(refusing, answers),
             fits=fits,
             gang=gang,
             group=subject.group,
@@ -195,6 +202,14 @@ class _Examined:
             findings=self._findings(),
             not_judged=not_judged,
         )
+
+    def _by_node(self, path: str, pod: ReviewedPod) -> PodAnswer:
+        """What the nodes answer, which depends on nothing else of the pod's namespace than on a repair."""
+        content = pod_content(pod.view.raw, self._live.snapshot.target)
+        key = path, content, pod.context.effective.repairs_off
+        if key not in self._by_nodes:
+            self._by_nodes[key] = PodAnswer(path, pod, self._live)
+        return self._by_nodes[key]
 
     def _without_devices(self, pods: Sequence[ReviewedPod], not_judged: Sequence[str]) -> ConfigError:
         whose = f"{self._about['kind']} {self._about['name'] or '(no name)'}: its pods request"
@@ -328,7 +343,8 @@ def _summary(
             return "whether it fits now could not be decided"
 
 
-def _nearest(reasons: Iterable[WaitReason], pods: Mapping[str, ReviewedPod]) -> LowerAmount | Removal | None:
+def _nearest(reasons: Iterable[WaitReason], answers: Sequence[PodAnswer]) -> LowerAmount | Removal | None:
     """The change that gives up least."""
+    pods = {answer.path: answer.pod for answer in answers}
     found = [(loss(reason.change, pods[reason.pod]), reason.change) for reason in reasons if reason.change is not None]
     return min(found, key=lambda pair: pair[0], default=(0.0, None))[1]

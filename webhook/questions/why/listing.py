@@ -1,19 +1,18 @@
 """All pods that wait for devices, each with what it waits for: those that never start first, then the oldest."""
 
-import hashlib
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, NamedTuple
 
-from webhook import names
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.errors import ConfigError, RequestError
-from webhook.lenient import obj, objs, text
+from webhook.lenient import obj, text
 from webhook.live.objects import Key, group_of
 from webhook.questions.why.answer import WaitAnswer, explain_waiting
-from webhook.questions.why.node_reasons import NodeHolder, WaitReason, WaitVerdict, rank
+from webhook.questions.why.node_reasons import NodeHolder, PodAnswer, WaitReason, WaitVerdict, rank
+from webhook.questions.why.subject import pod_content
 from webhook.questions.why.waiting import WaitingState, Wanted
 
 MAX_LISTED = 2_000  # waiting pods that are explained, the oldest
@@ -77,12 +76,13 @@ def list_waiting(state: WaitingState, namespaces: Collection[str] = (), seconds:
     waiting, until = state.objects.waiting, time.monotonic() + seconds
     keys = [key for key in state.objects.wait_for_devices if not namespaces or key[0] in namespaces]
     keys.sort(key=lambda key: (text(waiting[key], "metadata", "creationTimestamp"), key))
-    known: dict[bytes, WaitingPod] = {}
+    known: dict[Hashable, WaitingPod] = {}
+    by_nodes: dict[Hashable, PodAnswer] = {}
     pods = []
     for key in keys[:MAX_LISTED]:
         alike, found = _alike(key, state), _read(key, waiting[key])
         if alike not in known and time.monotonic() <= until:
-            known[alike] = _explained(found, state)
+            known[alike] = _explained(found, state, by_nodes)
         pods.append(replace(known.get(alike, found), name=found.name, uid=found.uid, since=found.since))
     pods.sort(key=lambda pod: -rank(pod.verdict))
     return WaitingPods(tuple(pods), max(len(keys) - MAX_LISTED, 0))
@@ -101,9 +101,9 @@ def _read(key: Key, raw: dict[str, Any]) -> WaitingPod:
     )
 
 
-def _explained(pod: WaitingPod, state: WaitingState) -> WaitingPod:
+def _explained(pod: WaitingPod, state: WaitingState, by_nodes: dict[Hashable, PodAnswer]) -> WaitingPod:
     try:
-        answer = explain_waiting(state.subject(Wanted((pod.namespace, pod.name))), state.live)
+        answer = explain_waiting(state.subject(Wanted((pod.namespace, pod.name))), state.live, by_nodes)
     except (ConfigError, RequestError) as error:  # a pod that no review can read
         return replace(pod, summary=str(error))
     pod = replace(pod, verdict=answer.verdict, summary=answer.summary, change=answer.change)
@@ -124,31 +124,13 @@ def _decisive(answer: WaitAnswer) -> WaitReason | None:
     return next(iter(others or found), None)
 
 
-# What differs between replicas, and keeps none of them waiting.
-_OF_ONE_POD = frozenset({"volumes", "hostname", "subdomain"})
-_OF_ONE_CONTAINER = frozenset({"volumeMounts", "env", "command", "args", "image"})
-_READ = names.CHOOSING_ANNOTATIONS | {names.QUEUE_GATE}
-
-
-def _alike(key: Key, state: WaitingState) -> bytes:
+def _alike(key: Key, state: WaitingState) -> Hashable:
     """Equal for pods about which the answer is the same: the replicas of a workload."""
     raw, (namespace, _) = state.objects.waiting[key], key
-    spec, annotations, labels = (obj(raw, *path) for path in _PARTS)
-    containers = [
-        [{field: value for field, value in one.items() if field not in _OF_ONE_CONTAINER} for one in objs(spec, part)]
-        for part in ("containers", "initContainers")
-    ]
     group = state.objects.groups.get((namespace, group_of(raw)))
-    read = (
+    return (
         namespace,
-        containers,
-        {field: value for field, value in spec.items() if field not in _OF_ONE_POD | {"containers", "initContainers"}},
-        {name: annotations.get(name) for name in sorted(_READ)},
-        {name: labels.get(name) for name in sorted(state.live.snapshot.target.rule_labels)},
+        pod_content(raw, state.live.snapshot.target),
         None if group is None else (group.queue, group.name if group.minimum > 1 else ""),
         state.objects.lacks_group(raw),
     )
-    return hashlib.blake2b(repr(read).encode(errors="surrogatepass")).digest()
-
-
-_PARTS = (("spec",), ("metadata", "annotations"), ("metadata", "labels"))

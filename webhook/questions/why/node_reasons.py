@@ -1,7 +1,7 @@
 """What refuses one waiting pod on each kind of node: when it is empty, and with what live pods leave of it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
@@ -16,9 +16,10 @@ from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
-from webhook.devices.shapes import SAMPLE, AnyPart
-from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
-from webhook.live.cluster import LiveCluster
+from webhook.devices.shapes import SAMPLE
+from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
+from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts
+from webhook.questions.why.subject import request_content
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
 
@@ -177,6 +178,10 @@ class _FamilyAnswer:
         self._family = family
         self._live = live
         self._request = pod.placement_request(family.id, path)
+        self._verdicts = [
+            NodeVerdicts(live, family, each, (family.id, number, request_content(pod)))
+            for number, each in enumerate(pod.requests_for(family.id) if self.computes else ())
+        ]
 
     def reasons(self, only: int | None = None) -> Iterator[list[WaitReason]]:
         """For each kind of device a reason for each kind of node, or one for all of them; at least one.
@@ -226,9 +231,12 @@ class _FamilyAnswer:
 
     def _kinds(self, shapes: Sequence[ShapeExplanation]) -> Iterator[WaitReason]:
         share = max(MAX_EXPLAINED // len(shapes), 1)
+        of_shape: dict[int, list[OccupiedNode]] = {}
+        for node in self._nodes():
+            of_shape.setdefault(id(node.shape), []).append(node)
         for empty in shapes:
             about = _kind_of(empty)
-            nodes = [node for node in self._nodes() if node.shape is empty.shape]
+            nodes = of_shape.get(id(empty.shape), [])
             refusal = empty.refusal if empty.placement == "never" else None
             if refusal is not None:
                 more = {
@@ -255,7 +263,7 @@ class _FamilyAnswer:
     def _change(self, nodes: Sequence[OccupiedNode], share: int) -> LowerAmount | Removal | None:
         """The nearest change with which one of some nodes takes the pod now."""
         able = [node for node in nodes if not self._live.obstacle(node.number, self._pod)]
-        if self._live.remaining(self._family, able) is None:
+        if not self.computes:
             return None
         found = self._explained(sorted(able, key=_FREE, reverse=True)[:share])
         return min([each.change for _, each in found], key=lambda one: loss(one, self._pod), default=None)
@@ -268,8 +276,26 @@ class _FamilyAnswer:
         found = self._now(nodes, about, 1)
         if found.verdict is WaitVerdict.FITS_NOW:
             return found
-        message = f"{explained.more} more kinds of nodes are not examined one by one; none of them takes the pod now"
-        return self._reason(WaitVerdict.UNKNOWN, "unknown", message, **about)
+        verdict = self._when_empty(shown) if found.verdict is WaitVerdict.NOT_NOW else found.verdict
+        when = "even when it is empty" if verdict is WaitVerdict.NEVER else "now"
+        message = f"{explained.more} more kinds of nodes are not examined one by one; none of them takes the pod {when}"
+        reason = "unknown" if verdict is WaitVerdict.UNKNOWN else "other kinds"
+        return self._reason(verdict, reason, message, **about)
+
+    def _when_empty(self, shown: Collection[int]) -> WaitVerdict:
+        """Whether a kind of nodes other than some would take this part of the pod if a node of it were empty."""
+        part, members = self._live.fleet.parts[self._family.id], self._pod.members_for(self._family.id)
+        found = WaitVerdict.NEVER
+        for request in self._pod.requests_for(self._family.id):
+            for shape in part.shapes:
+                if id(shape) in shown or not self._family.concerns(request, shape):
+                    continue
+                verdict = self._family.judge(request, self._family.alone(request, part, shape), members)
+                if isinstance(verdict, Fits | FitsTightly):
+                    return WaitVerdict.NOT_NOW
+                if isinstance(verdict, Unknown):
+                    found = WaitVerdict.UNKNOWN
+        return found
 
     def _nodes(self) -> Iterator[OccupiedNode]:
         """The nodes of the family that the pod's selector leaves."""
@@ -293,38 +319,37 @@ class _FamilyAnswer:
             message = f"an empty node of this kind has room, but none takes the pod now: {listed}"
             first = nodes[0].name if nodes else ""
             return self._reason(WaitVerdict.NOT_NOW, "out of service", message, node=first, **about)
-        left = self._live.remaining(self._family, able)
-        if left is None:
+        if not self.computes:
             message = f"an empty node takes the pod; whether it fits now is not computed for {self._family.title}"
             return self._reason(WaitVerdict.UNKNOWN, "unknown", message, node=able[0].name, **about)
-        verdict = self._judge(left)
-        if isinstance(verdict, Fits):
-            return self._fitting(able, about)
+        fitting = next((node for node in able if self.fits_on([node])), None)
+        if fitting is not None:
+            return self._fitting(fitting, about)
         able.sort(key=_FREE, reverse=True)
-        return self._refusing(able[:share], verdict, about)
+        return self._refusing(able[:share], self._judge(able), about)
 
-    def _judge(self, part: AnyPart) -> Verdict:
-        """The verdict of the family's engine on some nodes."""
-        requests, nodes = self._pod.requests_for(self._family.id), self._pod.members_for(self._family.id)
-        verdicts = (self._family.judge(request, part, nodes) for request in requests)
-        return next((verdict for verdict in verdicts if not isinstance(verdict, Fits)), Fits())
+    def _judge(self, nodes: Sequence[OccupiedNode]) -> JudgedState:
+        """Why some nodes do not take this part of the pod: of the first request that none of them takes."""
+        for verdicts in self._verdicts:
+            found = [verdicts.on(node) for node in nodes]
+            if not any(isinstance(each, Fits) for each in found):
+                tight = (each for each in found if isinstance(each, FitsTightly))
+                return next(tight, None) or next((each for each in found if each is not None), None)
+        return None
 
     def fits_on(self, nodes: Sequence[OccupiedNode]) -> bool:
-        """Whether some of the nodes takes this part of the pod now."""
-        part = self._live.remaining(self._family, nodes)
-        return part is not None and isinstance(self._judge(part), Fits)
+        """Whether a node takes this part of the pod now: given as what it has of each kind of device."""
+        return self.computes and all(
+            any(isinstance(verdicts.on(node), Fits) for node in nodes) for verdicts in self._verdicts
+        )
 
-    def _fitting(self, nodes: Sequence[OccupiedNode], about: Mapping[str, Any]) -> WaitReason:
-        """Of nodes of which one takes the pod, the first that does."""
-        while len(nodes) > 1:
-            half = nodes[: len(nodes) // 2]
-            nodes = half if self.fits_on(half) else nodes[len(half) :]
-        explained = self._explained(nodes)[0][1]
+    def _fitting(self, node: OccupiedNode, about: Mapping[str, Any]) -> WaitReason:
+        explained = self._explained([node])[0][1]
         message = _words(explained) or "it fits"
-        more = {"node": nodes[0].name, "drawing": _drawing(explained, nodes[0], self._family)}
+        more = {"node": node.name, "drawing": _drawing(explained, node, self._family)}
         return self._reason(WaitVerdict.FITS_NOW, "fits", message, **about, **more)
 
-    def _refusing(self, nodes: Sequence[OccupiedNode], verdict: Verdict, about: Mapping[str, Any]) -> WaitReason:
+    def _refusing(self, nodes: Sequence[OccupiedNode], verdict: JudgedState, about: Mapping[str, Any]) -> WaitReason:
         """Of nodes that do not take the pod now, the one with the nearest change."""
         node, explained = min(self._explained(nodes), key=lambda pair: loss(pair[1].change, self._pod))
         state, reason, message = WaitVerdict.NOT_NOW, "in use", _words(explained)

@@ -1,5 +1,6 @@
 """The object whose pods wait, and its pods as the scheduler reads them."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,6 +9,7 @@ from webhook import names
 from webhook.document_review import Reviewed
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
+from webhook.lenient import obj, objs
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import PodGroup, key_of
 from webhook.pod.templates import find_templates, read_templates
@@ -15,6 +17,7 @@ from webhook.pod.view import PodView
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.snapshot import Snapshot
+from webhook.volcano.target import Target
 from webhook.wire.models import Request
 
 
@@ -91,6 +94,29 @@ def members(waiting: Iterable[dict[str, Any]], context: Context) -> Iterator[tup
             yield key_of(raw)[1], ReviewedPod(PodView(raw), context)
         except Malformed:
             continue
+
+
+# What differs between replicas, and keeps none of them waiting.
+_OF_ONE_POD = frozenset({"volumes", "hostname", "subdomain", "nodeName"})
+_OF_ONE_CONTAINER = frozenset({"volumeMounts", "env", "command", "args", "image"})
+_READ = names.CHOOSING_ANNOTATIONS | {names.QUEUE_GATE}
+_PARTS = (("spec",), ("metadata", "annotations"), ("metadata", "labels"))
+
+
+def pod_content(raw: Mapping[str, Any], target: Target) -> bytes:
+    """Equal for pods about which each node's answer is the same: the replicas of a workload, in whatever namespace."""
+    spec, annotations, labels = (obj(raw, *path) for path in _PARTS)
+    containers = [
+        [{field: value for field, value in one.items() if field not in _OF_ONE_CONTAINER} for one in objs(spec, part)]
+        for part in ("containers", "initContainers")
+    ]
+    read = (
+        containers,
+        {field: value for field, value in spec.items() if field not in _OF_ONE_POD | {"containers", "initContainers"}},
+        {name: annotations.get(name) for name in sorted(_READ)},
+        {name: labels.get(name) for name in sorted(target.rule_labels)},
+    )
+    return hashlib.blake2b(repr(read).encode(errors="surrogatepass")).digest()
 
 
 def request_content(pod: ReviewedPod) -> object:
