@@ -486,6 +486,11 @@ def test_labels_and_annotations_are_added():
     assert template["annotations"].items() >= {"owner": "infra", "scrape": "no"}.items()
 
 
+def test_metrics_without_a_password_are_open_to_nobody_who_is_not_named():
+    with pytest.raises(helm.HelmError, match="name who may"):
+        objects({"store": {"enabled": True}, "networkPolicy": {"metricsFrom": None}})
+
+
 def test_the_network_policy_can_be_left_out():
     assert not [d for d in objects({"networkPolicy": {"enabled": False}}) if d["kind"] == "NetworkPolicy"]
 
