@@ -25,7 +25,7 @@ DETAIL = (
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for few cores and much memory."""
-    cards = pod.eligible.cards
+    cards = [card for card in pod.eligible.cards if card.geometries is None]  # cores do nothing on a MIG instance
     for request in pod.slices:
         memory, cores = request.memory, request.cores
         if not (memory and cores and 1 <= cores <= MOST):
