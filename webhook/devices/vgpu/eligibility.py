@@ -202,7 +202,8 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     candidates = [_candidate(constraints, remainder, accepted) for remainder in found if remainder is not None]
     # Rich nodes first: a pod that fits at all mostly fits there, and the rest need not be tried.
     candidates.sort(
-        key=lambda one: (len(one.cards), sum(card.memory - card.used[1] for card in one.cards)), reverse=True
+        key=lambda one: (len(one.cards), sum([(card.memory - card.used[1]) * count for card, count in one.kinds])),
+        reverse=True,
     )
     cards = tuple(dict.fromkeys(card for one in candidates for card, _ in one.kinds if card.split > 0))
     capacity = max((card.capacity for card in cards), default=None)
@@ -211,8 +212,13 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
 
 def _candidate(constraints: Constraints, remainder: Remainder, types: AbstractSet[str]) -> Candidate:
     shape, node, positions = remainder
-    kinds = {card for card, _ in shape.kinds if card.type in types and not card.reserved & constraints.rules}
-    cards = [card for at, card in enumerate(shape.devices) if card in kinds and (positions is None or at in positions)]
+    kinds = tuple([kind for kind in shape.kinds if kind[0].type in types and not kind[0].reserved & constraints.rules])
+    if positions is None and len(kinds) in (0, len(shape.kinds)):
+        return Candidate(shape, node, shape.devices if kinds else (), kinds)
+    allowed = {card for card, _ in kinds}
+    cards = [
+        card for at, card in enumerate(shape.devices) if card in allowed and (positions is None or at in positions)
+    ]
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
 
 
