@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.hostile_bodies import MARKS, Body, bodies, containers, pod, review, with_value
+from tests.hostile_bodies import MARKS, Body, bodies, containers, pod, review, template, vcjob, with_value
 from tests.reviewing import snapshot
 from tests.server.conftest import Start
 from tests.server.program import until
@@ -24,7 +24,14 @@ from tests.settings.test_review import config_map
 from tests.timing import within
 from webhook import names
 from webhook.audit.writer import AuditLogWriter
-from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, MAX_WAITING_UNTRUSTED, SETTING_BYTES, Admission
+from webhook.server.admission import (
+    DIRECT_BYTES,
+    DIRECT_TEMPLATES,
+    MAX_WAITING,
+    MAX_WAITING_UNTRUSTED,
+    SETTING_BYTES,
+    Admission,
+)
 from webhook.server.framing import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
@@ -108,14 +115,15 @@ def check_steps(body: bytes) -> None:
 
 
 LARGE = pod(*containers(1000, {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "50"}))
+ROLES = vcjob(template(*containers(1, {names.VGPU_NUMBER: "1"})) for _ in range(DIRECT_TEMPLATES + 1))
 POLICY = config_map("vgpu-webhook/vgpu-webhook-policy", "policy.yaml", "rules: {card-cuont: deny}")
 SETTING = review(POLICY, kind="ConfigMap").replace(b'"uid":"u"', b'"uid":"u","name":"vgpu-webhook-policy"')
 
 
-@pytest.mark.parametrize(("path", "slow"), [("/mutate", LARGE), ("/settings", SETTING)])
+@pytest.mark.parametrize(("path", "slow"), [("/mutate", LARGE), ("/validate", ROLES), ("/settings", SETTING)])
 def test_small_reviews_are_answered_while_a_large_one_or_a_setting_runs(admission: Admission, path: str, slow: bytes):
     small = pod(*containers(1, {names.VGPU_NUMBER: "1"}))
-    assert len(small) < DIRECT_BYTES < len(LARGE)
+    assert max(len(small), len(ROLES)) < DIRECT_BYTES < len(LARGE)
     order: list[str] = []
 
     async def noted(name: str, path: str, body: bytes) -> None:

@@ -28,6 +28,8 @@ Endpoint = Callable[[Request, Snapshot], Outcome]
 Answer = Callable[[int, bytes], None]  # takes the HTTP status and the body of a response
 
 DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
+DIRECT_TEMPLATES = 20  # likewise pod templates of a workload, of which each may take as long as a pod
+_TEMPLATE = b'"containers":'
 SETTING_BYTES = 1 << 20  # a larger body has no text that is read, and is reviewed with large bodies
 MAX_WAITING = 12  # large bodies that are reviewed or wait for it, and as many settings
 MAX_WAITING_UNTRUSTED = 8  # of these, from clients that are neither verified nor have had a review answered
@@ -255,7 +257,7 @@ class Admission:
             raise TooLarge(f"the body has {length} bytes; {MAX_BODY} are the most that is read")
 
     def review(self, path: str, body: bytes, answer: Answer, *, client_verified: bool, trusted: bool) -> None:
-        """Review a complete body: at once, or a large one and a setting in a thread, which does not block the event loop.
+        """Review a complete body: at once; a large one, many templates and a setting in a thread, which blocks no event loop.
 
         The decision is recorded when the answer was sent: the API server does not wait for it.
 
@@ -266,7 +268,7 @@ class Admission:
             client_verified: the client's certificate was verified.
             trusted: it may take the last places among the bodies that wait.
         """
-        if path == SETTINGS_PATH or len(body) > DIRECT_BYTES:
+        if path == SETTINGS_PATH or len(body) > DIRECT_BYTES or body.count(_TEMPLATE) > DIRECT_TEMPLATES:
             self._review_in_thread(path, body, answer, client_verified, trusted)
             return
         status, response, decision = self._decide(path, body, client_verified)
