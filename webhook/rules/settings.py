@@ -209,11 +209,17 @@ class Range(PolicySection):
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
-        if (self.least or 0) > (self.most or MAX_QUANTITY):
+        if (self.least or 0) > (MAX_QUANTITY if self.most is None else self.most):
             raise ValueError(
                 f"min {self.least} is above max {self.most}, so every container would be refused; swap them"
             )
         return self
+
+
+class NumberRange(Range):
+    """The least and the most of devices; at most 0 forbids them."""
+
+    most: Annotated[int, Field(strict=True, ge=0, le=MAX_QUANTITY)] | None = Field(None, alias="max")
 
 
 class LimitsEntry(PolicySection):
@@ -229,12 +235,18 @@ class LimitsEntry(PolicySection):
         description="Per cent of each card; no cores means 0 for min, 100 for max.",
         examples=[{"max": 50}],
     )
-    number: Range | None = Field(None, description="Cards, slices or NPUs.", examples=[{"max": 2}])
+    number: NumberRange | None = Field(
+        None, description="Cards, slices or NPUs; a max of 0 forbids devices.", examples=[{"max": 2}]
+    )
 
     @cached_property
     def by_role(self) -> Limits:
         """The least and the most of each amount that is limited."""
-        return {Role(name): (limit.least or 0, limit.most or MAX_QUANTITY) for name, limit in self if limit is not None}
+        return {
+            Role(name): (limit.least or 0, MAX_QUANTITY if limit.most is None else limit.most)
+            for name, limit in self
+            if limit is not None
+        }
 
 
 _STEP = r"(\*|[A-Za-z_][A-Za-z0-9_]*(\[\*\])?)"

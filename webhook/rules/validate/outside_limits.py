@@ -28,6 +28,10 @@ from webhook.rules.api import (
 
 DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"
 NONE = "no smaller amount of {resource} is served, so ask an administrator for a higher limit"
+FORBIDDEN = (
+    "{who} requests {resource}, but the policy allows no devices in namespace {namespace}; remove it, or use a namespace that "
+    "may have devices"
+)
 
 
 @Validation(
@@ -36,7 +40,14 @@ NONE = "no smaller amount of {resource} is served, so ask an administrator for a
     knows={ClusterFact.LIMITS},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
-    """Compare each amount with the limits."""
+    """Compare each amount with the limits; where no device is allowed, name one of each container."""
+    if context.effective.limits.get(Role.NUMBER, (0, MAX_QUANTITY))[1] == 0:
+        first = {amount.container.where: amount for amount in reversed(pod.amounts) if amount.value != 0}
+        for amount in reversed(first.values()):
+            yield wording.find_resource(
+                FORBIDDEN, amount.container, amount.resource, namespace=context.request.namespace
+            )
+        return
     for amount in (*_written(pod), *_left_out(pod, context)):
         least, most = context.effective.limits.get(amount.role, (0, MAX_QUANTITY))
         factor = _factor(amount, context)
