@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook import names
+from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import ANNOTATIONS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
 from webhook.devices.families import Family, PodFact, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
@@ -328,7 +329,7 @@ class _Reader:
         if Role.MEMORY in wanted:
             wanted.pop(Role.PERCENTAGE, None)
             if wanted[Role.MEMORY] > MAX_MEMORY:
-                raise _Untranslatable(_bytes_meant(asked, self._dialect))
+                raise _Untranslatable(_unit_meant(asked, self._dialect, config))
             wanted[Role.MEMORY] /= config.memory_factor
         if 0 < wanted.get(Role.NUMBER, 1) < 1:
             raise _Untranslatable(self._part_of_card(wanted))
@@ -485,10 +486,16 @@ def _exact(word: Word, raw: Any, dialect: Dialect) -> Fraction:
     return amount
 
 
-def _bytes_meant(asked: Asked, dialect: Dialect) -> str:
-    """Why the memory of a card is more than any card has, such as `8Gi` where 8192 is meant."""
+def _unit_meant(asked: Asked, dialect: Dialect, config: VgpuConfig) -> str:
+    """Why the memory of a card is more than any card has, such as `8Gi` where 8192 is meant, or MiB where GiB are counted."""
     word, raw = next((word, raw) for word, raw in asked.items() if word.role is Role.MEMORY)
-    meant = int(int(quantity.parse(raw)) // 2**20 // word.unit)
+    amount = int(quantity.parse(raw))
+    if word.note and amount <= MAX_MEMORY:
+        here = f"{config.memory_name}: {amount // config.memory_factor}"
+        return (
+            f"{word.name} is {wording.quoted(raw)}, which no card has in {_unit(word)}; if it is in MiB, write {here}"
+        )
+    meant = int(amount // 2**20 // word.unit)
     advice = f"write {meant}" if 0 < meant * word.unit <= MAX_MEMORY else "write a smaller number"
     return f"{word.name} is {wording.quoted(raw)}, but {dialect.title} counts {_unit(word)}, not bytes; {advice}"
 
