@@ -1,5 +1,6 @@
 """Gangs, compared with a naive search that tries every order of the pods and every choice of cards."""
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
@@ -233,6 +234,21 @@ def test_roles_are_searched_where_nodes_with_mig_take_one_of_them_at_most(memori
     roles = [role([Need(1, memory, cores)], 1) for memory in memories]
     kinds = [([mig], 1), *([([T4], 1)] if memories[0] > 12 else [])]
     assert verdict_of(roles, 2, kinds) == verdict
+
+
+def test_more_pods_than_the_budget_covers_take_no_memory():
+    """A device plugin may cut a card into very many slices."""
+    kinds = [([replace(T4, split=1_000_000)] * 8, 1)]
+    gang = GangRequest((role([Need(1, 1, 0)], 2**31 - 1),), 2**31 - 1, by_index=False)
+    fleet = fleet_of(*kinds)
+    tracemalloc.start()
+    try:
+        verdict = judge_gang(gang, fleet, SearchBudget(WORK_LIMIT))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert verdict == Starts()
+    assert peak < 4 << 20
 
 
 def test_without_budget_a_gang_starts():

@@ -214,6 +214,9 @@ def _largest(limit: int, holds: Callable[[int], bool]) -> int:
 
 def _places(candidate: Candidate, role: RoleRequest, pods: int, budget: SearchBudget) -> Placement:
     """Place several pods of one role on one empty node: to the cards, they are one pod with all containers in a row."""
+    if budget.left * 16 < len(role.request.needs) * pods:
+        budget.left = -1  # as `place` would find, once millions of containers stand in a row
+        return Placement.UNKNOWN
     return place(candidate.cards, candidate.kinds, role.request.needs * pods, budget, role.request.policies)
 
 
