@@ -23,6 +23,7 @@ from webhook.questions import QUESTIONS
 from webhook.rules.choices import Level
 from webhook.rules.registry import VALIDATIONS
 from webhook.server import metrics
+from webhook.settings.table import DEVICE_CONFIG
 from webhook.suites.rulebook import ENGINE_FINDINGS, rows
 from webhook.texts import markdown_cell
 
@@ -37,6 +38,7 @@ def parts() -> dict[str, str]:
     return {
         **_rules(),
         "isolation": _table(("rule", "by default", "finds"), _isolation()),
+        "mig": _table(("card", "instance", "write"), _instances()),
         "settings": _table(("key", "default", "what"), _settings()),
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),
@@ -99,6 +101,15 @@ def _isolation() -> Iterator[tuple[str, str, str]]:
     isolating = (rule for rule in VALIDATIONS if rule.isolates)
     for rule in sorted(isolating, key=lambda rule: rule.level is not Level.DENY):
         yield f"[`{rule.id}`](rules.md#{rule.id})", rule.level, markdown_cell(rule.summary)
+
+
+def _instances() -> Iterator[tuple[str, str, str]]:
+    """What to write for each MIG instance of the cards that Volcano's device config has by default."""
+    config = DEVICE_CONFIG.load(ROOT / "webhook" / "samples" / "device-config.yaml").vgpu
+    for models in config.mig_models:
+        sizes = {one.name: one.memory for geometry in models.geometries for one in geometry.instances}
+        for name, memory in sizes.items():
+            yield ", ".join(dict.fromkeys(models.models)), f"`{name}`", f"`{config.memory_name}: {memory}`"
 
 
 def _settings() -> Iterator[tuple[str, str, str]]:

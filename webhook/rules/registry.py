@@ -77,6 +77,7 @@ _VALIDATIONS = (
     "fits-tightly",
     "bound-without-cards",
     "mig-instance-larger",
+    "mig-mode-cores",
     "gputype-unknown",
     "node-selector-unmatched",
     "gang-never-complete",

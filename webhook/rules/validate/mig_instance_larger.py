@@ -1,17 +1,25 @@
 """In MIG mode a slice is a whole instance, and a little too much memory takes a far larger one.
 
 Reads:    the vGPU memory of the regular containers; the fleet's eligible cards; knownMigGeometries
-Finds:    memory for which each eligible card gives an instance with half more or above, though it has smaller ones
+Finds:    memory for which each eligible card in MIG mode gives an instance with half more or above, though it has smaller ones
 Why:      half of a card of 81,920 MiB is more than its 3g.40gb has: the scheduler gives the whole card, and reports nothing.
+
+Where a card that is not in MIG mode can have the slice, too, only an instance that is all of its card is found: a pod without a
+mode is not about MIG, and an instance that is somewhat larger does it no harm. The mode hami-core keeps it on such cards.
 """
 
-from webhook.devices.vgpu.fleet import memory_of
+from collections.abc import Iterable
+
+from webhook import names
+from webhook.devices.config import Instance
+from webhook.devices.vgpu.eligibility import Candidate
+from webhook.devices.vgpu.fleet import Card, memory_of
 from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, Level, ReviewedPod, Role, Validation, wording
 
-DETAIL = (
-    "{who} requests {resource} {memory}, for which {card} gives its MIG instance {given} with {size}; request {most} or "
-    "less for {smaller}"
-)
+GIVES = "{who} requests {resource} {memory}, for which {card} gives its MIG instance {given} with {size}{all}; "
+REQUEST = "request {most} or less for {smaller}"
+ONLY = GIVES + REQUEST
+MIXED = f"{GIVES}write {names.VGPU_MODE}: {names.MODE_HAMI_CORE} to keep the pod off cards in MIG mode, or {REQUEST}"
 
 
 @Validation(
@@ -24,27 +32,40 @@ DETAIL = (
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare what is requested with the instance that it takes."""
-    cards = pod.eligible.cards
-    for card in cards:
-        if card.geometries is None:
-            return  # a card that is not in MIG mode may take the pod
+    if all(card.geometries is None for card in pod.eligible.cards):
+        return
     for request in pod.slices:
         memory = request.memory or 0
-        able = [(card, given) for card in cards if memory and (given := card.instance(memory)) is not None]
-        if not able:
+        able = [
+            one for one in pod.eligible.candidates if memory and (one.slice_memory(request.number or 0) or -1) >= memory
+        ]
+        found = _smallest(memory, able)
+        if found is None:
             continue
-        card, given = min(able, key=lambda one: one[1].memory)
+        card, given = found
         others = [card.instance(one.memory) for open_to in card.geometries or () for one in open_to.instances]
         smaller = max([one for one in others if one is not None and one.memory < memory], key=memory_of, default=None)
-        if smaller is not None and 2 * given.memory >= 3 * memory:
+        whole, mixed = (
+            given.memory == card.capacity,
+            any(kind.geometries is None for one in able for kind, _ in one.kinds),
+        )
+        if smaller is not None and 2 * given.memory >= 3 * memory and (whole or not mixed):
             yield wording.find_resource(
-                DETAIL,
+                MIXED if mixed else ONLY,
                 request.container,
                 request.config.memory_name,
                 memory=memory,
                 card=card.product,
                 given=given.name,
                 size=given.memory,
+                all=", all of the card" if whole else "",
                 most=smaller.memory,
                 smaller=smaller.name,
             )
+
+
+def _smallest(memory: int, candidates: Iterable[Candidate]) -> tuple[Card, Instance] | None:
+    """The smallest instance that so much memory takes, and its card."""
+    cards = [card for one in candidates for card, _ in one.kinds if card.geometries is not None]
+    found = [(card, given) for card in cards if (given := card.instance(memory)) is not None]
+    return min(found, key=lambda one: one[1].memory, default=None)

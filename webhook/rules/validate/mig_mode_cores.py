@@ -1,0 +1,29 @@
+"""In MIG mode an instance has its own cores, and requested ones limit nothing.
+
+Reads:    the vGPU cores of the regular containers; the annotation volcano.sh/vgpu-mode
+Finds:    cores beside the mode mig
+Why:      the device plugin hands over the instance and nothing else, but the scheduler counts the cores of its card.
+"""
+
+from webhook import names
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+
+DETAIL = (
+    f"{{who}} requests {{resource}} {{cores}} with {names.VGPU_MODE}: {names.MODE_MIG}, where the instance has cores of its "
+    "own: they limit nothing, and keep other slices off the card; leave {resource} out"
+)
+
+
+@Validation(
+    Level.WARN,
+    "vGPU cores in a pod for MIG: the instance has its own, and these only keep other slices off its card",
+    families=VGPU_ONLY,
+    fields={"annotations"},
+)
+def check(pod: ReviewedPod, _context: Context) -> Findings:
+    """Find cores in MIG mode."""
+    if pod.view.annotation(names.VGPU_MODE) != names.MODE_MIG:
+        return
+    for request in pod.slices:
+        if request.cores and not request.config.default_cores:  # what the cluster adds, its user cannot leave out
+            yield wording.find_resource(DETAIL, request.container, request.config.cores_name, cores=request.cores)
