@@ -145,6 +145,7 @@ def assert_described(cluster: Cluster) -> None:
         "left-0": r"Warning +VGPUAssignmentLeftBehind .*, and the next pod .* gets those assigned to it, .* delete the pod now",
         "never-0": r"Warning +VGPUNeverFits .* vgpu-webhook +container \"main\" requests volcano.sh/vgpu-memory 90000, but",
         "waits-0": r"Normal +VGPUWaits .* vgpu-webhook +once team-[ab]/holds-[01] has ended it fits on gpu-a; with .*41920",
+        "waits-10": r"Normal +VGPUWaits .* once a pod of another namespace has ended it fits on gpu-a; with .*41920",
         "gated-0": r"VGPUWaits .* no scheduler looks at the pod before its scheduling gates are removed: example.com/budget",
     }
     for name, text in texts.items():

@@ -47,7 +47,7 @@ def test_its_pod_is_a_console_on_loopback_that_writes_events(found: list[Json]):
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     options = parsed(console.command, container["args"][1:])
-    assert (options.events, options.bind) == (True, console.DEFAULT_BIND)
+    assert (options.events, options.bind) == ("plain", console.DEFAULT_BIND)
     assert "ports" not in container
     webhook = one(found, "Deployment")["spec"]["template"]["spec"]
     assert container["args"][1:4] == webhook["containers"][0]["args"][1:4], "the same cluster and policy"
@@ -58,3 +58,8 @@ def test_its_pod_is_a_console_on_loopback_that_writes_events(found: list[Json]):
 def test_high_availability_adds_a_replica_that_takes_over(available: bool, replicas: int):
     made = objects({"events": True, "highAvailability": available})
     assert one(made, "Deployment", NAME)["spec"]["replicas"] == replicas
+
+
+def test_the_chart_names_the_pods_of_other_namespaces_only_if_asked():
+    made = one(objects({"events": "full"}), "Deployment", NAME)
+    assert parsed(console.command, made["spec"]["template"]["spec"]["containers"][0]["args"][1:]).events == "full"

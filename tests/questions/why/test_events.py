@@ -30,7 +30,7 @@ POD = WaitingPod(
 
 
 def event(pod):
-    return event_of(pod, "console-0", NOW)
+    return event_of(pod, "console-0", NOW, names_others=True)
 
 
 def name(pod):
@@ -58,6 +58,19 @@ def test_an_event_is_about_the_pod_by_its_uid_and_within_the_limits_of_the_api_s
     assert len(found["note"].encode()) <= 1024
     assert "\n" not in found["note"]
     assert event(POD)["note"] == "gpu-a is held by team-a/train-0: 4000 MiB on 1 card"
+
+
+@pytest.mark.parametrize(
+    ("state", "note"),
+    [
+        ({}, "gpu-a is held by a pod of another namespace"),
+        ({"ends": "team-a/train-0"}, "once a pod of another namespace has ended it fits on gpu-a"),
+        ({"ends": "team/train-0"}, "once team/train-0 has ended it fits on gpu-a"),
+        ({"holder": replace(HOLDER, namespace="team")}, "gpu-a is held by team/train-0: 4000 MiB on 1 card"),
+    ],
+)
+def test_a_pod_of_another_namespace_is_not_named(state, note):
+    assert event_of(replace(POD, **state), "console-0", NOW, names_others=False)["note"] == note
 
 
 def test_a_pod_whose_assignment_another_one_gets_has_an_event():

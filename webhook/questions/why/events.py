@@ -74,8 +74,11 @@ class TokenBucket:
 class WaitingEvents:
     """Writes the Events in a thread, while this replica holds the lease."""
 
-    def __init__(self, connect: "Callable[[], Client]", lease: "Lease", source: WaitingSource) -> None:
-        """Take how to make a client, the lease of the writer, and the waiting pods."""
+    def __init__(
+        self, connect: "Callable[[], Client]", lease: "Lease", source: WaitingSource, *, names_others: bool
+    ) -> None:
+        """Take how to make a client, the lease of the writer, the waiting pods, and whether to name other namespaces' pods."""
+        self._names_others = names_others
         self._connect = connect
         self._lease = lease
         self._source = source
@@ -139,7 +142,7 @@ class WaitingEvents:
         for pod in pods:
             now = datetime.now(UTC)
             if pod.verdict in REASONS and is_settled(pod, now):
-                yield event_of(pod, identity, now)
+                yield event_of(pod, identity, now, names_others=self._names_others)
 
     def _create(self, client: "Client", event: dict[str, Any]) -> None:
         written = True
@@ -175,13 +178,14 @@ def is_settled(pod: WaitingPod, now: datetime) -> bool:
         return False
 
 
-def event_of(pod: WaitingPod, instance: str, now: datetime) -> dict[str, Any]:
+def event_of(pod: WaitingPod, instance: str, now: datetime, *, names_others: bool) -> dict[str, Any]:
     """The Event about a pod; its name is another one only for another pod, or another verdict.
 
     What others hold of the nodes changes all the time. It is not part of the name, but a gate, a queue or a gang is.
     """
     known = pod.verdict, "" if pod.node else pod.reason
-    return _event(pod, REASONS[pod.verdict], known, waiting_words(pod), (instance, now))
+    words = waiting_words(pod, names_others=names_others)
+    return _event(pod, REASONS[pod.verdict], known, words, (instance, now))
 
 
 def assignment_event(pod: BoundPod, finding: LedgerFinding, instance: str, now: datetime) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def follow(sources: Sources) -> WaitingSource | None:
         from webhook.cluster.lease import Lease  # noqa: PLC0415
 
         namespace = Credentials(sources.cluster.kubeconfig, sources.cluster.context).webhook_namespace
-        WaitingEvents(sources.connect, Lease(namespace, names.EVENTS_LEASE), source).start()
+        lease, full = Lease(namespace, names.EVENTS_LEASE), sources.given["events"] == FULL
+        WaitingEvents(sources.connect, lease, source, names_others=full).start()
     return source
 
 
@@ -105,10 +106,14 @@ def check(given: Mapping[str, Any], follows_pods: bool) -> None:
         raise bad_usage("--events is about the pods of a cluster: add --cluster, and leave out --pods")
 
 
+PLAIN, FULL = "plain", "full"
 EVENTS = click.option(
     "--events",
-    is_flag=True,
-    help="Write an Event about each waiting pod when its verdict changes; with --cluster, and the right to create Events.",
+    is_flag=False,
+    flag_value=PLAIN,
+    type=click.Choice([PLAIN, FULL]),
+    help="Write an Event about each waiting pod when its verdict changes; with --cluster, and the right to create Events. "
+    "--events=full also names the pods of other namespaces that hold what a pod waits for.",
 )
 SECTION = Section("Why pods wait", options=[EVENTS], check=check, follow=follow)
 

@@ -128,14 +128,25 @@ def hints(reason: WaitReason) -> list[str]:
     return ends + ([f"{change_words(change)} it fits on {reason.node} now"] if change is not None else [])
 
 
-def waiting_words(pod: WaitingPod) -> str:
-    """What a pod waits for, as a sentence without its end: what would let it start, or else what refuses it."""
+ANOTHER = "a pod of another namespace"  # instead of its name
+
+
+def waiting_words(pod: WaitingPod, *, names_others: bool = True) -> str:
+    """What a pod waits for, as a sentence without its end: what would let it start, or else what refuses it.
+
+    With `names_others` off, it neither names the pods of other namespaces nor says what they hold.
+    """
     if not pod.node:
         return pod.summary
+    ends = pod.ends if names_others or pod.ends.startswith(f"{pod.namespace}/") else ANOTHER
+    holder = pod.holder
+    held = (
+        "" if holder is None else holder_words(holder) if names_others or holder.namespace == pod.namespace else ANOTHER
+    )
     found = [
-        f"once {pod.ends} has ended it fits on {pod.node}" if pod.ends else "",
+        f"once {ends} has ended it fits on {pod.node}" if pod.ends else "",
         f"{change_words(pod.change)} it fits now" if pod.change is not None else "",
-        "" if pod.ends or pod.holder is None else f"{pod.node} is held by {holder_words(pod.holder)}",
+        "" if pod.ends or not held else f"{pod.node} is held by {held}",
     ]
     return "; ".join(filter(None, found)) or pod.summary
 
