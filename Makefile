@@ -8,7 +8,7 @@ RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench manifests parts e2e fuzz releases proof cluster cluster-test life storm screenshots lock image-lock clean
+.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench manifests parts e2e fuzz releases proof cluster cluster-test life storm screenshots evidence lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -99,6 +99,9 @@ storm: $(READY) ## create 1,000 pods on that cluster while the webhook and what 
 
 screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots
+
+evidence: $(READY) ## the tests that docs/security.md names and that need no cluster: a few minutes
+	@$(BIN)/pytest -n auto $(shell grep -o 'tests/[a-z_/]*\.py' docs/security.md | grep -v '^tests/e2e/' | sort -u)
 
 lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
 	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fuzz]'

@@ -61,6 +61,16 @@ def test_make_targets_of_the_workflows_exist():
     assert [t for t in targets if t != ".venv/.ready" and not re.search(rf"(?m)^{re.escape(t)}:", makefile)] == []
 
 
+def test_make_evidence_runs_what_security_md_names():
+    text = (ROOT / "docs" / "security.md").read_text()
+    named = {file for file in re.findall(r"`(tests/\S+\.py)`", text) if not file.startswith("tests/e2e/")}
+    ready = str(ROOT / "Makefile")
+    plan = ["make", "-n", "evidence", f"READY={ready}", "-o", ready, "-C", str(ROOT)]
+    printed = subprocess.run(plan, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"tests/\S+\.py", printed)) == named
+    assert all((ROOT / file).is_file() for file in named)
+
+
 @pytest.mark.parametrize("target, installed", [("run", "'.'"), ("check", "'.[dev]'")])
 def test_make_run_installs_only_what_it_needs(target: str, installed: str, tmp_path: Path):
     plan = ["make", "-n", target, f"VENV={tmp_path}", "-C", str(ROOT)]
