@@ -9,6 +9,10 @@ from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, 
 
 DETAIL = "{who} is privileged and so sees every card of the node, not its slice; remove privileged: true"
 
+# Of zero-to-jupyterhub-k8s: an init container that the chart adds by default; source: jupyterhub/files/hub/jupyterhub_config.py
+OF_JUPYTERHUB = "block-cloud-metadata"
+IN_CHART = f"{DETAIL}: in JupyterHub's chart, write singleuser.cloudMetadata.blockWithIptables: false"
+
 
 @Validation(
     Level.DENY,
@@ -22,4 +26,5 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find privileged containers."""
     for container in pod.judged:
         if "securityContext" in container.raw and container.security_context().get("privileged") is True:
-            yield wording.find_in_container(DETAIL, container, "securityContext.privileged")
+            detail = IN_CHART if container.name == OF_JUPYTERHUB else DETAIL
+            yield wording.find_in_container(detail, container, "securityContext.privileged")
