@@ -1,12 +1,18 @@
 """The list of waiting pods: each has the verdict that it has by itself."""
 
-from tests.questions.why.test_answer import A100, pod, state
+import json
+
+from tests.questions.why.test_answer import A100, CONFIG, pod, state
 from tests.reviewing import calls_of
 from tests.strategies import node_json, register
+from webhook.devices.nodes import read_node
+from webhook.live.objects import LiveObjects
+from webhook.policy.policy import default_policy
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.listing import MAX_LISTED, NOT_EXAMINED, list_waiting
 from webhook.questions.why.node_reasons import PodAnswer, WaitVerdict, rank
-from webhook.questions.why.waiting import WaitingState, Wanted
+from webhook.questions.why.waiting import FileSource, WaitingState, Wanted
+from webhook.settings.snapshot import SnapshotInputs
 
 BIG, SMALL = {"number": 1, "memory": 90000}, {"number": 1, "memory": 1000}
 NODES = [node_json("gpu-0", register([A100, A100]))]
@@ -50,3 +56,17 @@ def test_the_list_is_bounded_by_number_and_by_time():
     assert {each.verdict for each in found.pods} == {WaitVerdict.FITS_NOW}
     late = list_waiting(waiting, seconds=-1.0).pods
     assert {(each.verdict, each.summary) for each in late} == {(WaitVerdict.UNKNOWN, NOT_EXAMINED)}
+
+
+def test_files_are_read_again_once_they_have_changed(tmp_path):
+    file = tmp_path / "pods.json"
+    live, _ = state(NODES)
+    inputs = SnapshotInputs(CONFIG, default_policy(), [read_node(raw, CONFIG) for raw in NODES])
+    source = FileSource([file], lambda: (inputs, live.snapshot), lambda: NODES, print)
+    for names in (["a", "b"], ["c"]):
+        file.write_text(json.dumps({"kind": "List", "items": [pod(name, **BIG) for name in names]}))
+        assert [each.name for each in list_waiting(source.waiting()).pods] == names
+        assert calls_of(LiveObjects.add, source.waiting) == 0
+        assert calls_of(LiveObjects.add, source.read, Wanted(("default", names[0]))) == 0
+    assert calls_of(LiveObjects.add, source.read, Wanted(("default", "a"))) == 1
+    assert calls_of(LiveObjects.add, source.whole) == 1

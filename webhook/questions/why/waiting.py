@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from webhook import names
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
+from webhook.inputs.files import STANDARD_INPUT
 from webhook.inputs.objects import ObjectFiles
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import (
@@ -89,6 +90,10 @@ class WaitingState(NamedTuple):
     live: LiveCluster
     objects: LiveObjects
 
+    def has(self, wanted: Wanted) -> bool:
+        """Whether the object is a pod that waits."""
+        return wanted.kind is POD and wanted.key in self.objects.waiting
+
     def subject(self, wanted: Wanted) -> WaitingObject:
         """The object to explain, with the pods that start together with it.
 
@@ -143,6 +148,24 @@ class WaitingSource(Protocol):
         """
 
 
+class _Kept(NamedTuple):
+    """What files had, how they were then, the settings, and until when the statuses of the nodes count."""
+
+    files: Sequence[object]
+    snapshot: Snapshot
+    state: WaitingState
+    until: float
+
+
+def _signature(paths: Sequence[str]) -> Sequence[object]:
+    """Changes when one of the files does; empty where that cannot be known."""
+    try:
+        found = [Path(path).stat() for path in paths if path != STANDARD_INPUT]
+    except OSError:
+        return ()
+    return [(one.st_mtime_ns, one.st_size, one.st_ino) for one in found] if len(found) == len(paths) else ()
+
+
 class FileSource:
     """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them."""
 
@@ -155,6 +178,7 @@ class FileSource:
         self._settings = settings
         self._nodes = nodes
         self._source: ObjectFiles | None = None
+        self._kept: _Kept | None = None
 
     def share(self) -> float | None:
         """How much of the files has been read, from 0 to 1; None if that is not known."""
@@ -167,11 +191,29 @@ class FileSource:
     def read(
         self, wanted: Wanted | None, step: Callable[[], None] = lambda: None, *, keeps_running: bool = False
     ) -> WaitingState:
-        """The cluster of the files; `step` is called for each object."""
+        """The cluster of the files, which are read again only once they have changed; `step` is called for each object."""
         inputs, snapshot = self._settings()
+        files = _signature(self._paths)
+        kept = self._still_kept(files, snapshot)
+        if kept is not None and not keeps_running and (wanted is None or kept.has(wanted)):
+            return kept
         objects = self._objects(snapshot, wanted, step, keeps_running=keeps_running)
         live = LiveCluster(inputs, snapshot, objects.bound)
-        return WaitingState(live.with_statuses(statuses(self._nodes())), objects)
+        state = WaitingState(live.with_statuses(statuses(self._nodes())), objects)
+        if files and wanted is None and not keeps_running:
+            self._kept = _Kept(files, snapshot, state, time.monotonic() + KEEP_SECONDS)
+        return state
+
+    def _still_kept(self, files: Sequence[object], snapshot: Snapshot) -> WaitingState | None:
+        """What was read of the same files under the same settings, with statuses of the nodes of the last seconds."""
+        kept = self._kept
+        if kept is None or kept.files != files or kept.snapshot is not snapshot:
+            return None
+        if kept.until < time.monotonic():
+            live = kept.state.live.with_statuses(statuses(self._nodes()))
+            state = kept.state._replace(live=live)
+            self._kept = kept = kept._replace(state=state, until=time.monotonic() + KEEP_SECONDS)
+        return kept.state
 
     def whole(self) -> WaitingState:
         """The cluster of the files."""
