@@ -229,7 +229,8 @@ class ApiServer:
                 for name in page
             ]
             kind = next((obj["kind"] for obj in objects.values()), "Object")
-            return {"apiVersion": "v1", "kind": f"{kind}List", "metadata": metadata, "items": items}
+            version = next((obj.get("apiVersion", "v1") for obj in objects.values()), "v1")
+            return {"apiVersion": version, "kind": f"{kind}List", "metadata": metadata, "items": items}
 
     def get(self, path: str) -> Object | None:
         """The object at a path, None if it does not exist."""

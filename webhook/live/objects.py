@@ -12,7 +12,7 @@ from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.existing import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
-from webhook.pod.gangs import TOGETHER, Gang, GangRole
+from webhook.pod.gangs import TOGETHER, Gang, GangRole, is_parallel
 from webhook.pod.tolerations import LIFECYCLE, tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
@@ -197,6 +197,7 @@ class LiveObjects:
         knows_groups: whether these are all PodGroups of the namespaces of the pods.
         started: how many pods of each PodGroup have a node and stay, by their task.
         started_by: the same of each controller.
+        arrays: the Jobs, of those that are known, whose pods need not run at the same time.
     """
 
     snapshot: Snapshot
@@ -210,6 +211,7 @@ class LiveObjects:
     knows_groups: bool = False
     started: defaultdict[Key, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     started_by: Counter[ObjectKey] = field(default_factory=Counter)
+    arrays: set[ObjectKey] = field(default_factory=set)
 
     def add(self, raw: Any) -> None:
         """Take an object; those of other kinds are passed over."""
@@ -224,6 +226,13 @@ class LiveObjects:
             self._add_pod(raw, key_of(raw))
         elif (owner := controller_key(raw)) is not None:
             self.owners[whole] = owner
+        if (group, kind) == JOB and not is_parallel(obj(raw, "spec")):
+            self.arrays.add(whole)
+
+    def work_of(self, raw: Mapping[str, Any]) -> tuple[str, ...]:
+        """What a pod has in common with those that must all run with it; empty if it has nothing."""
+        found = _work_of(raw)
+        return () if found in self.arrays else found
 
     def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
         spec, status = obj(raw, "spec"), obj(raw, "status")
@@ -340,7 +349,7 @@ def task_of(raw: Mapping[str, Any]) -> str:
     return _annotation(raw, names.TASK)
 
 
-def work_of(raw: Mapping[str, Any]) -> tuple[str, ...]:
+def _work_of(raw: Mapping[str, Any]) -> tuple[str, ...]:
     """What pods have in common that must all run, as `webhook.pod.gangs.read_group` reads workloads; empty of other pods.
 
     Those are the pods of a JobSet, of a replica of a LeaderWorkerSet, of a distributed job, a Ray cluster and an indexed Job.

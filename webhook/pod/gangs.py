@@ -218,7 +218,7 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
     if group == _JOBSET:  # Jobs that are alike, each with its pods
         name, jobs, pods = text(around, "name"), _count(around.get("replicas"), 1), _parallel_pods(holder)
         pods = None if jobs is None or pods is None else jobs * pods
-        minimum = pods if _is_parallel(holder) else jobs
+        minimum = pods if is_parallel(holder) else jobs
     elif group == _LEADER_WORKER_SET:  # the size counts the leader
         size = _count(holder.get("size"), 1)
         name = last.removesuffix("Template")
@@ -228,7 +228,7 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
         pods, minimum = (1, 1) if above[-1] == "headGroupSpec" else _ray_workers(holder, around)
     elif group == JOB[0]:
         pods = _parallel_pods(holder)
-        minimum = pods if _is_parallel(holder) else 1
+        minimum = pods if is_parallel(holder) else 1
     else:
         pods = _count(holder.get("replicas"), 1)
     if pods is None:
@@ -316,7 +316,7 @@ def group_min_member(raw: Mapping[str, Any]) -> int:
     return found if len(text) < 12 and (found := int(text)) <= _MAX_INT32 else 1
 
 
-def _is_parallel(spec: Mapping[str, Any]) -> bool:
+def is_parallel(spec: Mapping[str, Any]) -> bool:
     """Whether a batch Job runs all its pods at a time; else some run after others."""
     return _count(spec.get("completions"), 0) in (0, _parallel_pods(spec))
 

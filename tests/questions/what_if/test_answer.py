@@ -198,6 +198,12 @@ def test_the_pods_of_a_distributed_job_work_together_or_hold_cards_idly(kind, gr
     assert {one.before for one in enough.waiting} == {Fate.IDLES, Fate.WAITS}
 
 
+@pytest.mark.parametrize("completions, expected", [(2, ["idles", "waits"]), (3, ["starts", "waits"])])
+def test_an_indexed_job_whose_pods_take_turns_is_no_group(completions, expected):
+    job = WORKS["Job"] | {"spec": {**WORKS["Job"]["spec"], "completions": completions}}
+    assert sorted(fates(look([gpu_node("a", cards=1)], [job, *created(WORKS["Job"])], split=10)).values()) == expected
+
+
 def test_pods_that_run_count_for_those_that_work_with_them():
     pods = [*created(WORKS["TFJob"])]
     running = [raw for raw in pods if takes_card(raw)]

@@ -18,7 +18,7 @@ from webhook.errors import Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs, text
 from webhook.live.cluster import LiveCluster
-from webhook.live.objects import Key, LiveObjects, PodGroup, group_of, work_of
+from webhook.live.objects import Key, LiveObjects, PodGroup, group_of
 from webhook.pod.gangs import Gang
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import kind_and_name
@@ -87,9 +87,9 @@ def search(state: WaitingState, after: WaitingState, drained: Sequence[str]) -> 
         after: the same with the change.
         drained: the nodes that go.
     """
-    moved = [_Pod(raw) for raw in state.objects.running.values() if _leaves(raw, drained)]
+    moved = [_Pod(raw, state.objects) for raw in state.objects.running.values() if _leaves(raw, drained)]
     units, more = _units(state.objects, moved, state.live.snapshot)
-    run = Counter(map(work_of, state.objects.running.values()))
+    run = Counter(map(state.objects.work_of, state.objects.running.values()))
     now = _Outcome(state.live, [unit.without_moved() for unit in units], run)
     then = _Outcome(after.live, units, run - Counter(pod.work for pod in moved))
     fates = [
@@ -108,14 +108,14 @@ def search(state: WaitingState, after: WaitingState, drained: Sequence[str]) -> 
 class _Pod(QueuedPod):
     """A pod that waits, or that is created again."""
 
-    def __init__(self, raw: dict[str, Any]) -> None:
+    def __init__(self, raw: dict[str, Any], objects: LiveObjects) -> None:
         super().__init__(raw)
         controllers = [owner for owner in objs(raw, "metadata", "ownerReferences") if owner.get("controller") is True]
         self.held = text(raw, "spec", "nodeName")
         owner = controllers[0] if controllers else {}
         self.owner = kind_and_name(*[text(owner, key) for key in ("apiVersion", "kind", "name")]) if owner else ""
         self.created = YOUNGEST if self.held else self.created
-        self.work = work_of(raw)
+        self.work = objects.work_of(raw)
 
     def fate(self, before: Trial, after: Trial) -> PodFate:
         namespace, name = self.key
@@ -178,7 +178,8 @@ def _units(objects: LiveObjects, moved: Sequence[_Pod], snapshot: Snapshot) -> t
     left: dict[tuple[Key, bool], Counter[str]] = {}
     for pod in moved:
         left.setdefault(_unit_of(pod), Counter())[pod.task] += 1
-    for pod in (*map(_Pod, objects.waiting.values()), *(pod for pod in moved if pod.owner)):
+    waiting = [_Pod(raw, objects) for raw in objects.waiting.values()]
+    for pod in (*waiting, *(pod for pod in moved if pod.owner)):
         found.setdefault(_unit_of(pod), []).append(pod)
     conf = snapshot.target.scheduler
     units = []
@@ -328,7 +329,7 @@ def displaced(state: WaitingState, after: WaitingState, change: FleetChange) -> 
     for key, raw in state.objects.running.items():
         if key not in bound:
             continue
-        pod, fates = _Pod(raw), []
+        pod, fates = _Pod(raw, state.objects), []
         content = tuple(pod_content(raw, live.snapshot.target) for live in both)
         if content not in read:
             with suppress(Malformed):

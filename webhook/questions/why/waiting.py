@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -33,6 +34,7 @@ from webhook.snapshot import Snapshot
 if TYPE_CHECKING:
     from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
 
+JOBS = "/apis/batch/v1/jobs"
 ALL_PODGROUPS = f"/apis/{names.QUEUE_API}/podgroups"
 PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
 PODS_OF = "/api/v1/namespaces/{}/pods"
@@ -284,6 +286,10 @@ class ClusterSource:
         for raw in client.list(PODS, limit=PAGE):
             objects.add(raw)
         self._add_pod_groups(client, objects)
+        if any(
+            work[:2] == JOB for work in map(objects.work_of, chain(objects.waiting.values(), objects.running.values()))
+        ):
+            self._add_jobs(client, objects)
         return self._state(client, live.with_bound(objects.bound), objects)
 
     def _state(self, client: "Client", live: LiveCluster, objects: LiveObjects) -> WaitingState:
@@ -340,6 +346,16 @@ class ClusterSource:
                 raise
         else:
             objects.knows_groups = True
+
+    def _add_jobs(self, client: "Client", objects: LiveObjects) -> None:
+        """Read the Jobs: their pods do not show whether all of them run at the same time."""
+        try:
+            for raw in client.list(JOBS, limit=PAGE):
+                objects.add(raw)
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            self._warn("Jobs may not be listed, so the pods of each indexed Job count as a group that works together")
 
     def _add_pod_group(self, client: "Client", objects: LiveObjects, key: Key) -> None:
         """Read the PodGroup that a pod names, if there is one of this name."""
