@@ -164,8 +164,8 @@ ENGINE_FINDINGS = (
         Level.DENY,
         f"a pod with more than {MAX_CONTAINERS:,} containers, {MAX_ENTRIES:,} variables, mounts, volumes, resources, "
         f"annotations and the like, or {MAX_STRUCTURAL_CHARS:,} commas, colons and brackets of JSON",
-        "Reviewing it would take too long, and what is not reviewed could go around a rule. Make several pods of it. "
-        "Of an update, only what it changes counts.",
+        "Reviewing it takes too long, and what is not reviewed could break a rule. Make several pods of it. "
+        "An update counts what it changes.",
     ),
     EngineFinding(
         NOT_REVIEWED,
