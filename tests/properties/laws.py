@@ -380,6 +380,69 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
     assert not {place for place in new if place[1] in paths}, (said, new)
 
 
+# --- advice to workloads ---------------------------------------------------------------------------------------------
+
+
+def workload_advice_works(scenario: Scenario, chance: random.Random) -> None:
+    """Who writes the number of pods that a finding says, or the strategy, does not read the same finding again."""
+    raw = _workload(scenario, chance)
+    before = _reviewed(scenario, raw)
+    for rule, message in before.items():
+        changed = deepcopy(raw)
+        if _follow(changed, rule, message):
+            after = _reviewed(scenario, changed)
+            assert rule not in after, (raw["spec"], message, after[rule])
+
+
+def _reviewed(scenario: Scenario, raw: dict[str, Any]) -> dict[str, str]:
+    """The messages by rule."""
+    outcome = review_document(Document("workload.yaml", raw), scenario.snapshot).outcome
+    return {violation.rule: violation.message for violation in outcome.violations}
+
+
+def _workload(scenario: Scenario, chance: random.Random) -> dict[str, Any]:
+    """A Volcano Job of one task, a Deployment or a StatefulSet of the scenario's pod; some start several pods together."""
+    pod, minimum, replicas = deepcopy(scenario.pod), chance.choice([None, 1, 2, 3, 9]), chance.choice([1, 2, 3, 5, 9])
+    pod["spec"]["containers"] = pod["spec"]["containers"][:1]
+    metadata: dict[str, Any] = {"name": "w", "namespace": "team-a", "annotations": {}}
+    if chance.random() < 0.4:
+        job = {"tasks": [{"name": "a", "replicas": replicas, "template": pod}]} | (
+            {"minAvailable": minimum} if minimum else {}
+        )
+        return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": job}
+    if minimum:
+        metadata["annotations"][names.GROUP_MIN_MEMBER] = str(minimum)
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": pod}
+    kind = chance.choice(["Deployment", "StatefulSet"])
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _follow(raw: dict[str, Any], rule: str, message: str) -> bool:
+    """Change a workload as a finding says; False if it says nothing about numbers of pods and strategies."""
+    spec = raw["spec"]
+    if rule in ("gang-too-large", "gang-never-complete") and (
+        told := re.search(r"set (?:minAvailable|group-min-member|it) to (\d+)", message)
+    ):
+        if raw["kind"] == "Job":
+            spec["minAvailable"] = int(told[1])
+        else:
+            raw["metadata"]["annotations"][names.GROUP_MIN_MEMBER] = told[1]
+    elif rule == "rollout-needs-room" and (told := re.search(r"holds at most (\d+); request fewer", message)):
+        spec["replicas"] = int(told[1])
+        if "Recreate" in message or "maxUnavailable" in message:
+            wider = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
+            spec["strategy"] = {"type": "Recreate"} if "Recreate" in message else wider
+    elif rule == "rollout-needs-room" and "maxUnavailable be 1" in message:
+        spec["strategy"] = {"rollingUpdate": {"maxUnavailable": 1}}
+    elif rule in ("rollout-needs-room", "gang-never-complete") and "strategy Recreate" in message:
+        spec["strategy"] = {"type": "Recreate"}
+    elif message.endswith("; use Parallel"):
+        spec["podManagementPolicy"] = "Parallel"
+    else:
+        return False
+    return True
+
+
 LAWS: dict[str, Law] = {
     law.__name__: law
     for law in (
@@ -398,5 +461,6 @@ LAWS: dict[str, Law] = {
         a_rule_without_what_it_needs_finds_nothing,
         every_entry_answers_alike,
         advice_works,
+        workload_advice_works,
     )
 }

@@ -62,10 +62,11 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
             "time; use Parallel"
         )
     if minimum > gang.replicas:
-        return (
-            f"group-min-member is {minimum}, but {workload.who} runs {counted(gang.replicas, 'pod')} at a time; set it to "
-            f"{gang.replicas} or less"
-        )
+        advice = f"set it to {gang.replicas} or less"
+        if workload.kind == "Deployment" and (first := first_of_rollout(spec, gang.replicas)) < gang.replicas:
+            recreated = f"{gang.replicas} or less with strategy Recreate"
+            advice = f"set it to {first} or less, or to {recreated}" if first else f"set it to {recreated}"
+        return f"group-min-member is {minimum}, but {workload.who} runs {counted(gang.replicas, 'pod')} at a time; {advice}"
     if workload.kind == "Deployment" and (surge := first_of_rollout(spec, gang.replicas)) < minimum:
         rollout = read_rollout(spec, gang.replicas)
         both = gang.replicas + minimum - (rollout.unavailable if rollout else 0)

@@ -12,7 +12,9 @@ from webhook.pod.rollout import read_rollout
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
 from webhook.texts import counted
 
-REPLICAS = "{who} has {replicas}, but the empty fleet {held}; request fewer, or fewer vGPUs per pod"
+REPLICAS = "{who} has {replicas}, but the empty fleet {held}; request fewer{beside}, or fewer vGPUs per pod"
+# Otherwise an update of as many as the fleet holds has no room; the second is for gangs.
+BESIDE = (" and let maxUnavailable be 1", " and use strategy Recreate")
 UPDATE = (
     "an update of {who} starts a pod beside its {replicas} before it ends one, but the empty fleet has no room for it; let "
     "maxUnavailable be 1, or use strategy Recreate"
@@ -46,7 +48,9 @@ def check(workload: Workload, _context: Context) -> Findings:
     verdict = workload.judge_replicas(pods) if pods > 1 else None
     if isinstance(verdict, NeverStarts):
         held = "has no room for them together" if verdict.most is None else f"holds at most {verdict.most}"
-        yield Finding("spec.replicas", REPLICAS.format(who=workload.who, replicas=replicas, held=held))
+        left = read_rollout(workload.raw["spec"], verdict.most) if rollout is not None and verdict.most else None
+        beside = BESIDE[minimum > 1] if left is not None and left.unavailable < minimum else ""
+        yield Finding("spec.replicas", REPLICAS.format(who=workload.who, replicas=replicas, held=held, beside=beside))
     else:
         detail = UPDATE.format(who=workload.who, replicas=replicas)
         if minimum > 1:
