@@ -1,8 +1,9 @@
 """`make bench`: engine, throughput and latency against a minimal server, growth with the fleet, memory, start, a live cluster.
 
-Every ratio compares figures of the same run, measured in turn, so that it does not depend on the machine. Three parts run
+Every ratio compares figures of the same run, measured in turn, so that it does not depend on the machine. Four parts run
 only on request: `--only memory` (memory after many connections, and stalled clients) and `--only decisions` (a million
-decisions in the store of the console) take minutes; `--only fallback` needs an API server.
+decisions in the store of the console) take minutes; `--only fallback` needs an API server, and
+`--only growth` puts questions about clusters of three sizes, in two minutes.
 """
 
 import argparse
@@ -11,8 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import conditions, decisions, engine, fallback, hostile, live, memory, peers, siege, throughput
+from tests.bench import conditions, decisions, engine, fallback, growth, hostile, live, memory, peers, siege, throughput
 from tests.ledger import record
+
+ON_REQUEST = {"decisions": decisions.report, "growth": growth.report}
 
 
 def main() -> int:
@@ -24,7 +27,18 @@ def main() -> int:
     )
     parser.add_argument(
         "--only",
-        choices=("engine", "hostile", "server", "peers", "live", "memory", "decisions", "conditions", "fallback"),
+        choices=(
+            "engine",
+            "hostile",
+            "server",
+            "peers",
+            "live",
+            "memory",
+            "decisions",
+            "conditions",
+            "fallback",
+            "growth",
+        ),
         help="one part alone",
     )
     chosen = parser.parse_args()
@@ -46,8 +60,8 @@ def main() -> int:
         if chosen.only == "memory":
             missing = siege.report(Path(directory)) | memory.report(Path(directory))
             record("siege", "NOT within its bounds" if missing else "within its bounds")
-        if chosen.only == "decisions":
-            decisions.report(Path(directory))
+        if chosen.only in ON_REQUEST:
+            ON_REQUEST[chosen.only](Path(directory))
         if chosen.only == "fallback":
             missing = fallback.report(Path(directory))
     return missing
