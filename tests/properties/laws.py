@@ -142,7 +142,7 @@ def no_order_counts(scenario: Scenario, chance: random.Random) -> None:
 
 
 def one_more_node_refuses_nothing(scenario: Scenario, chance: random.Random) -> None:
-    """But `percentage.mixedCards: deny`; and kubelets that write units, of nodes that can get the pod."""
+    """But `percentage.mixedCards: deny` and `limits.cards`; and kubelets that write units, of nodes that can get the pod."""
     if not scenario.nodes or len(scenario.nodes) < 2:
         return
     fewer = scenario.but(nodes=scenario.nodes[:-1])
@@ -152,6 +152,8 @@ def one_more_node_refuses_nothing(scenario: Scenario, chance: random.Random) -> 
     left = refused(more)
     if scenario.snapshot.policy.percentage.mixed_cards == "deny":
         left.pop("percentage-unresolved", None)
+    if "which the policy does not allow" in str(left.get("outside-limits")):
+        return  # the new node may give it another card
     if "status of a pod" in str(left) or "kubelet writes" in str(left):
         alone = scenario.but(nodes=[_with_kubelet(scenario.nodes[-1], "v1.35.0")])
         if alone.but(pod=repaired(fewer).pod).validate().allowed:

@@ -114,6 +114,10 @@ def policy(chance: random.Random) -> dict[str, Any]:
         found["dialects"] = {chance.choice(["hami", "kai", "aliyun"]): "translate"}
     if chance.random() < 0.2:
         found["limits"] = {"memory": {"max": chance.choice([500, 3000, 5000, 30000])}}
+        if chance.random() < 0.4:
+            found["limits"]["cards"] = chance.choice(
+                [{"deny": [{"type": "T4"}]}, {"allow": [{"type": "A100", "count": 2}]}]
+            )
         found["namespaces"] = [{"match": ["team-*"], "limits": found.pop("limits")}]
     fleet: dict[str, Any] = {}
     if chance.random() < 0.1:

@@ -80,7 +80,7 @@ class Effective(EffectiveSettings):
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            known = cluster | {ClusterFact.LIMITS} if self.limits else cluster
+            known = cluster | {ClusterFact.LIMITS} if self.limits or self.cards else cluster
             off = ("", *self.repairs_off)
             self._known[key] = found = tuple(
                 [

@@ -206,7 +206,7 @@ class Policy(Settings):
             levels.update(dict.fromkeys(softened, Level.WARN))
         limits = (self.namespaces[winner].limits if winner is not None else None) or LimitsEntry()
         idle = {rule for rule, level in levels.items() if level is Level.OFF}
-        idle |= set() if limits.by_role else {outside_limits.check.id}
+        idle |= set() if limits.by_role or limits.cards else {outside_limits.check.id}
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if rule.id not in idle)
         exempt = winner is not None and self.namespaces[winner].exempt
         off = frozenset(rule for rule, switched in self.switched(winner).items() if not switched.value)
@@ -219,6 +219,7 @@ class Policy(Settings):
             repairs_off=off,
             dialects=dialects,
             limits=limits.by_role,
+            cards=limits.cards,
         )
 
 

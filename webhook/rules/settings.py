@@ -24,7 +24,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook import names
 from webhook.devices.dialects import DIALECTS
-from webhook.devices.families import Role
+from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_QUANTITY
 from webhook.pod.tolerations import tolerates
 from webhook.pod.workload_kinds import MAX_LISTS, WORKLOAD_KINDS, WorkloadKinds, with_kinds, workload_kind
@@ -222,6 +222,39 @@ class NumberRange(Range):
     most: Annotated[int, Field(strict=True, ge=0, le=MAX_QUANTITY)] | None = Field(None, alias="max")
 
 
+class CardMatch(PolicySection):
+    """Some cards: part of their type, whose they are, and how many of one container: at most in `allow`, at least in `deny`."""
+
+    type: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    family: Family | None = None
+    count: Positive | None = None
+
+    @model_validator(mode="after")
+    def _names_cards(self) -> Self:
+        if self.type is None and self.family is None:
+            raise ValueError("it names no cards; write a type or a family")
+        return self
+
+    def matches(self, family: str, card_type: str) -> bool:
+        """Whether a card is one of them, whatever their number; a type that is not known is empty, and matches none."""
+        known = self.type is None or self.type.upper() in card_type.upper()
+        return known and self.family in (None, family)
+
+
+class CardLimits(PolicySection):
+    """Which cards a pod may get."""
+
+    allow: Annotated[tuple[CardMatch, ...], Field(min_length=1, max_length=100)] | None = None
+    deny: Annotated[tuple[CardMatch, ...], Field(max_length=100)] = ()
+
+    def allows(self, family: str, card_type: str, number: int) -> bool:
+        """Whether a container may get so many cards of a type."""
+        allowed = self.allow is None or any(
+            one.matches(family, card_type) and number <= (one.count or number) for one in self.allow
+        )
+        return allowed and not any(one.matches(family, card_type) and number >= (one.count or 0) for one in self.deny)
+
+
 class LimitsEntry(PolicySection):
     """What one container may request."""
 
@@ -238,6 +271,12 @@ class LimitsEntry(PolicySection):
     number: NumberRange | None = Field(
         None, description="Cards, slices or NPUs; a max of 0 forbids devices.", examples=[{"max": 2}]
     )
+    cards: CardLimits | None = Field(
+        None,
+        description="Which cards its pods may get, by type, family and count: `allow: [{type: T4}]`, `deny: [{family: "
+        "gpushare}]`; null: any.",
+        examples=[{"allow": [{"type": "T4"}, {"type": "A100", "count": 2}], "deny": [{"family": "gpushare"}]}],
+    )
 
     @cached_property
     def by_role(self) -> Limits:
@@ -245,7 +284,7 @@ class LimitsEntry(PolicySection):
         return {
             Role(name): (limit.least or 0, MAX_QUANTITY if limit.most is None else limit.most)
             for name, limit in self
-            if limit is not None
+            if isinstance(limit, Range)
         }
 
 
@@ -465,9 +504,11 @@ class EffectiveSettings:
         repairs_off: ids of the repairs that are switched off.
         dialects: what happens with the names of each other system; those that are left out are off.
         limits: the least and most of a role that one container may request: MiB, per cent, or devices.
+        cards: which cards a pod may get; None: any.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
     repairs_off: frozenset[str] = frozenset()
     dialects: Mapping[str, DialectUse] = field(default_factory=dict)
     limits: Limits = field(default_factory=dict)
+    cards: CardLimits | None = None

@@ -28,12 +28,15 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 
 # Errors that a schema cannot express, because one value depends on another.
 NOT_IN_SCHEMA = (
+    "fleet.declared.0: 2048 cards on one node",
     "the policy: schedulerName",
     "toleration: a toleration with operator Exists",
     "workloadKinds.0.templates.0: 'spec.in.",
     "workloadKinds.0.templates.0: 'spec.a[*].b[*].*.c'",
     "exceptions.0.until: '2026-02-30'",
     "namespaces.0.limits.memory: min 2 is above max 1",
+    "namespaces.0.limits.number: min 1 is above max 0",
+    "namespaces.0.limits.cards.allow.0: it names no cards",
 )
 
 

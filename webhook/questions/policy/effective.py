@@ -58,7 +58,7 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
             comments[f"repairs.{rule}"] = _comment(switched, True, winner)
     if namespace is None and "namespaces" in entries:
         document["namespaces"] = entries["namespaces"]
-    elif winner is not None and (holds.limits or holds.exempt):
+    elif winner is not None and (holds.limits or holds.cards or holds.exempt):
         said = {"exempt": True} if holds.exempt else {"limits": entries["namespaces"][winner]["limits"]}
         document["namespaces"] = [{"match": [namespace], **said}]
     target = policy.target.facts()

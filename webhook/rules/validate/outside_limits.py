@@ -1,18 +1,23 @@
-"""A container requests more or less than the policy allows in its namespace.
+"""A container requests more or less than the policy allows in its namespace, or may get a card that it does not allow.
 
-Reads:    the number, memory and cores of each container, after all repairs; the policy's limits of its namespace; the nodes
-Refuses:  an amount outside them, and no amount where all of a device is above them
+Reads:    the devices of each container, after all repairs; the policy's limits of its namespace; the nodes
+Refuses:  an amount outside them, no amount where all of a device is above them, a card that the pod may get but not have
 Why:      a namespace gets a share of the cards, and Volcano's queues limit all pods together, but not one of them.
 
 Memory is in MiB of one card or NPU, and cores are per cent of it. So the memory of gpushare, whose unit depends on its device
 plugin, and AI cores are not compared. A container without memory gets all of a device: an NPU, or the largest card that the
 pod may get; while the nodes are unknown, that is a doubt. A container without cores reserves none, and may use all.
+
+Every card that has the memory and that the pod's annotations leave has to be allowed, since the scheduler takes any of them.
+The cards of gpushare have no type. While the nodes are unknown, so are the types of vGPU cards, and that is a doubt, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from webhook import names
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
+from webhook.pod.view import Container
 from webhook.rules.api import (
     ClusterFact,
     Context,
@@ -25,6 +30,8 @@ from webhook.rules.api import (
     Validation,
     wording,
 )
+from webhook.rules.settings import CardLimits
+from webhook.texts import and_more
 
 DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"
 NONE = "no smaller amount of {resource} is served, so ask an administrator for a higher limit"
@@ -32,6 +39,9 @@ FORBIDDEN = (
     "{who} requests {resource}, but the policy allows no devices in namespace {namespace}; remove it, or use a namespace that "
     "may have devices"
 )
+CARD = "{who} may get {card}, which the policy does not allow in namespace {namespace}; {advice}"
+MAX_TYPES = 5  # of cards in a message
+_TYPELESS = {Family.GPUSHARE: "a card of gpushare", Family.VGPU: "any vGPU card of a fleet that is unknown now"}
 
 
 @Validation(
@@ -48,6 +58,8 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
                 FORBIDDEN, amount.container, amount.resource, namespace=context.request.namespace
             )
         return
+    if context.effective.cards is not None:
+        yield from _cards(pod, context.effective.cards, context)
     for amount in (*_written(pod), *_left_out(pod, context)):
         least, most = context.effective.limits.get(amount.role, (0, MAX_QUANTITY))
         factor = _factor(amount, context)
@@ -60,6 +72,52 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             yield _finding(
                 amount, context, f"at least {least}", f"write {amount.resource} {-(-least // factor)} or more"
             )
+
+
+def _cards(pod: ReviewedPod, limits: CardLimits, context: Context) -> Findings:
+    """Find the containers that may get a card that is not allowed."""
+    for container, family, types, number in _choices(pod, context):
+        refused = [each for each in types if not limits.allows(family, each, number)]
+        if refused:
+            card = wording.quoted(refused[0]) if refused[0] else _TYPELESS.get(family, f"a device of {family}")
+            detail = CARD.format(
+                who=wording.container(container),
+                card=f"{number} × {card}" if number > 1 else card,
+                namespace=context.request.namespace,
+                advice=_instead(limits, family, number, context),
+            )
+            unknown = family == Family.VGPU and not context.cluster.knows_nodes
+            yield Finding(f"{container.where}.resources", detail, doubtful=unknown)
+
+
+def _choices(pod: ReviewedPod, context: Context) -> Iterator[tuple[Container, Family, Iterable[str], int]]:
+    """What each container may get: the family, the types of cards, and how many; an unknown type is empty."""
+    for request in pod.slices:
+        fitting = [card.type for card in pod.eligible.cards if card.capacity >= (request.memory or 0)]
+        types = dict.fromkeys(fitting) if context.cluster.knows_nodes else [""]
+        yield request.container, Family.VGPU, types, request.number or 1
+    for npu in pod.npus:
+        yield npu.container, Family.ASCEND, [npu.chip.word], npu.number
+    for family in (Family.GPUSHARE, Family.MINDCLUSTER):
+        for container in pod.requested.get(family, ()):
+            numbers = [
+                each.value or 1 for each in pod.amounts if (each.container, each.role) == (container, Role.NUMBER)
+            ]
+            yield container, family, [""], max(numbers, default=1)
+
+
+def _instead(limits: CardLimits, family: Family, number: int, context: Context) -> str:
+    """Which cards are allowed, and how to choose them."""
+    fleet = context.cluster.known_fleet
+    kinds = [card for shape in (fleet.by_family[family] if fleet is not None else ()) for card, _ in shape.kinds]
+    for most in dict.fromkeys((number, 1)):
+        types = sorted({card.type for card in kinds if card.type and limits.allows(family, card.type, most)})
+        if types:
+            allowed = f"allowed are {and_more(types, MAX_TYPES)}{', one card of them' if most < number else ''}"
+            chosen = f'; choose with the annotation {names.USE_GPUTYPE}: "{",".join(types[:MAX_TYPES])}"'
+            return allowed + (chosen if family == Family.VGPU else "")
+    words = [str(each.type or each.family) for each in limits.allow or ()]
+    return f"allowed are {and_more(words, MAX_TYPES)}" if words else "request another kind of device"
 
 
 def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
