@@ -422,6 +422,8 @@ def _workload(scenario: Scenario, chance: random.Random) -> dict[str, Any]:
 def _follow(raw: dict[str, Any], rule: str, message: str) -> bool:
     """Change a workload as a finding says; False if it says nothing about numbers of pods and strategies."""
     spec = raw["spec"]
+    if parallel := "; use Parallel" in message:
+        spec["podManagementPolicy"] = "Parallel"
     if rule in ("gang-too-large", "gang-never-complete") and (
         told := re.search(r"set (?:minAvailable|group-min-member|it) to (\d+)", message)
     ):
@@ -438,10 +440,8 @@ def _follow(raw: dict[str, Any], rule: str, message: str) -> bool:
         spec["strategy"] = {"rollingUpdate": {"maxUnavailable": 1}}
     elif rule in ("rollout-needs-room", "gang-never-complete") and "strategy Recreate" in message:
         spec["strategy"] = {"type": "Recreate"}
-    elif message.endswith("; use Parallel"):
-        spec["podManagementPolicy"] = "Parallel"
     else:
-        return False
+        return parallel
     return True
 
 

@@ -57,9 +57,10 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
     spec: Mapping[str, Any] = workload.raw["spec"]
     minimum = gang.minimum
     if workload.kind == "StatefulSet" and spec.get("podManagementPolicy") != "Parallel":
+        fewer = f", and set it to {gang.replicas} or less" if minimum > gang.replicas else ""
         return (
             f"group-min-member is {minimum}, but a StatefulSet with podManagementPolicy OrderedReady starts one pod at a "
-            "time; use Parallel"
+            f"time; use Parallel{fewer}"
         )
     if minimum > gang.replicas:
         advice = f"set it to {gang.replicas} or less"
