@@ -6,7 +6,7 @@ Why:      the device plugin hands over the instance and nothing else, but the sc
 """
 
 from webhook import names
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
     f"{{who}} requests {{resource}} {{cores}} with {names.VGPU_MODE}: {names.MODE_MIG}, where the instance has cores of its "
@@ -18,7 +18,7 @@ DETAIL = (
     Level.WARN,
     "vGPU cores in a pod for MIG: the instance has its own, and these only keep other slices off its card",
     families=VGPU_ONLY,
-    needs={Role.CORES},
+    needs={"annotations"},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find cores in MIG mode."""
