@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from webhook import names
+from webhook.devices.config import Instance
 from webhook.devices.shapes import count_kinds
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.pod.view import PodView
@@ -148,6 +149,14 @@ class Candidate:
         return found[number - 1] if 0 < number <= len(found) else None
 
 
+class TakenInstance(NamedTuple):
+    """An instance that a slice takes, its card, and whether a card that is not in MIG mode can have the slice, too."""
+
+    card: Card
+    instance: Instance
+    mixed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Eligible:
     """What some constraints leave of the fleet.
@@ -166,6 +175,7 @@ class Eligible:
     capacity: int | None
     complete: bool
     _largest: dict[int, tuple[int, Candidate] | None] = field(default_factory=dict, compare=False, repr=False)
+    _instances: dict[tuple[int, int], TakenInstance | None] = field(default_factory=dict, compare=False, repr=False)
 
     def largest(self, number: int) -> tuple[int, Candidate] | None:
         """The most memory that each of so many cards of one node gives, and such a node; None if no node has so many."""
@@ -175,6 +185,19 @@ class Eligible:
             self._largest.clear()
         slices = [(memory, one) for one in self.candidates if (memory := one.slice_memory(number)) is not None]
         found = self._largest[number] = max(slices, key=itemgetter(0), default=None)
+        return found
+
+    def instance(self, number: int, memory: int) -> TakenInstance | None:
+        """The smallest MIG instance that so much memory takes on so many cards of one node; None if it takes none."""
+        key = (number, memory)
+        if key in self._instances:
+            return self._instances[key]
+        if len(self._instances) >= MAX_REMEMBERED:
+            self._instances.clear()
+        kinds = [card for one in self.candidates if (one.slice_memory(number) or -1) >= memory for card, _ in one.kinds]
+        mixed = any(card.geometries is None for card in kinds)
+        taken = [TakenInstance(card, given, mixed) for card in kinds if (given := card.instance(memory)) is not None]
+        found = self._instances[key] = min(taken, key=lambda one: one.instance.memory, default=None)
         return found
 
 

@@ -8,12 +8,8 @@ Where a card that is not in MIG mode can have the slice, too, only an instance t
 mode is not about MIG, and an instance that is somewhat larger does it no harm. The mode hami-core keeps it on such cards.
 """
 
-from collections.abc import Iterable
-
 from webhook import names
-from webhook.devices.config import Instance
-from webhook.devices.vgpu.eligibility import Candidate
-from webhook.devices.vgpu.fleet import Card, memory_of
+from webhook.devices.vgpu.fleet import memory_of
 from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, Level, ReviewedPod, Role, Validation, wording
 
 GIVES = "{who} requests {resource} {memory}, for which {card} gives its MIG instance {given} with {size}{all}; "
@@ -35,21 +31,17 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     if all(card.geometries is None for card in pod.eligible.cards):
         return
     for request in pod.slices:
-        memory = request.memory or 0
-        able = [
-            one for one in pod.eligible.candidates if memory and (one.slice_memory(request.number or 0) or -1) >= memory
-        ]
-        found = _smallest(memory, able)
-        if found is None:
+        memory = request.memory
+        found = pod.eligible.instance(request.number or 0, memory) if memory else None
+        if found is None or not memory:
             continue
-        card, given = found
+        card, given, mixed = found
+        whole = given.memory == card.capacity
+        if 2 * given.memory < 3 * memory or (mixed and not whole):
+            continue
         others = [card.instance(one.memory) for open_to in card.geometries or () for one in open_to.instances]
         smaller = max([one for one in others if one is not None and one.memory < memory], key=memory_of, default=None)
-        whole, mixed = (
-            given.memory == card.capacity,
-            any(kind.geometries is None for one in able for kind, _ in one.kinds),
-        )
-        if smaller is not None and 2 * given.memory >= 3 * memory and (whole or not mixed):
+        if smaller is not None:
             yield wording.find_resource(
                 MIXED if mixed else ONLY,
                 request.container,
@@ -62,10 +54,3 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
                 most=smaller.memory,
                 smaller=smaller.name,
             )
-
-
-def _smallest(memory: int, candidates: Iterable[Candidate]) -> tuple[Card, Instance] | None:
-    """The smallest instance that so much memory takes, and its card."""
-    cards = [card for one in candidates for card, _ in one.kinds if card.geometries is not None]
-    found = [(card, given) for card in cards if (given := card.instance(memory)) is not None]
-    return min(found, key=lambda one: one[1].memory, default=None)
