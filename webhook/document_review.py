@@ -1,24 +1,27 @@
 """Reviews a document as the webhook would."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from webhook import names
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document, shown_name, to_review
 from webhook.lenient import at
 from webhook.outcome import Outcome, Violation
+from webhook.pod import quantity
 from webhook.pod.templates import Template, find_templates, holds_pods, named_at, read_templates
-from webhook.pod.view import PodView
+from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.review.endpoints import review
 from webhook.rules import wording
 from webhook.rules.choices import ENFORCE, Level, WorkloadUse
+from webhook.rules.context import Finding
 from webhook.rules.misplaced import MAX_FOUND, misplaced
-from webhook.rules.refused_anyway import refused_amounts, unknown_fields
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.snapshot import Snapshot
+from webhook.texts import shorten
 from webhook.wire.models import SETTINGS, Request
 
 _WITHOUT_PODS = (
@@ -32,6 +35,20 @@ MISPLACED = "device-misplaced"
 PATCH = "looks-like-patch"
 REFUSED_ANYWAY = "api-server-refuses"
 _RULES_ABOUT_AMOUNTS = ("quantity-invalid", "requests-differ", "limits-missing")  # that the API server refuses, too
+_OBJECT_FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")  # of a pod, and of a workload of Kubernetes
+
+NO_LIMIT = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
+UNEQUAL = (
+    "{who} has {resource} {requested} in requests and {limit} in limits, and the API server refuses devices where they "
+    "differ; write the same amount in both"
+)
+_FRACTION = (
+    "{who} requests {resource} {amount}, and the API server refuses what is not a whole number; write a whole number"
+)
+_FIELD = (
+    "{field} is no field at this level: the API server refuses it from kubectl, and drops it from other clients; move it to "
+    "where it belongs, of a pod below spec, or remove it"
+)
 RENDER = "render it first: `kustomize build . | vgpu-webhook review -`"
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
@@ -235,18 +252,57 @@ def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
     told = {violation.path for violation in outcome.violations if violation.rule in _RULES_ABOUT_AMOUNTS}
     of_kubernetes = request.group in KUBERNETES_GROUPS
     found = (
-        [(one.path, one.detail) for one in unknown_fields(request.object or {})]
+        [(one.path, one.detail) for one in _unknown_fields(request.object or {})]
         if of_kubernetes and outcome.pods
         else []
     )
     for each in outcome.pods:
         repaired = outcome.enforcement is ENFORCE and not (of_kubernetes and each.template is not None)
         field = each.template.field if each.template is not None else str
-        amounts = refused_amounts(each.pod.view if repaired else each.received)
+        amounts = _refused_amounts(each.pod.view if repaired else each.received)
         found += [(field(one.path), one.detail) for one in amounts]
     for path, detail in found:
         if path not in told:
             yield Violation(REFUSED_ANYWAY, Level.WARN, path, detail)
+
+
+def _unknown_fields(raw: Mapping[str, Any]) -> Iterator[Finding]:
+    """The fields beside `spec` that no pod and no workload of Kubernetes has."""
+    for field in raw:
+        if field not in _OBJECT_FIELDS:
+            yield Finding(shorten(str(field), 253), _FIELD.format(field=wording.quoted(field)))
+
+
+def _refused_amounts(pod: PodView) -> Iterator[Finding]:
+    """The extended resources of which a container requests what the API server never takes.
+
+    Source: kubernetes `pkg/apis/core/validation/validation.go` (validateContainerResourceRequirements,
+    ValidateResourceQuantityValue) and `pkg/apis/core/v1/helper/helpers.go` of v1.37.2 (IsExtendedResourceName,
+    IsOvercommitAllowed).
+    """
+    for container in pod.every_container():
+        if container.limits or container.requests:
+            for resource in {**container.limits, **container.requests}:
+                if _is_extended(resource):
+                    yield from _refused_amount(container, resource)
+
+
+def _is_extended(resource: str) -> bool:
+    """Whether a resource is one of a device plugin: Kubernetes' own have no domain, or kubernetes.io."""
+    return "/" in resource and "kubernetes.io/" not in resource
+
+
+def _refused_amount(container: Container, resource: str) -> Iterator[Finding]:
+    limit, requested = container.limits.get(resource), container.requests.get(resource)
+    for raw in (limit, requested):
+        if raw is not None and quantity.whole(raw) is None:
+            yield wording.find_resource(_FRACTION, container, resource, amount=wording.quoted(raw))
+            return
+    if limit is None:
+        yield wording.find_resource(wording.NO_LIMIT, container, resource)
+    elif requested is not None and quantity.whole(requested) != quantity.whole(limit):
+        written = {"requested": wording.quoted(requested), "limit": wording.quoted(limit)}
+        yield wording.find_resource(wording.UNEQUAL, container, resource, **written)
 
 
 def _left_out(request: Request, snapshot: Snapshot) -> Iterator[Violation]:

@@ -45,6 +45,13 @@ PARTS = ("limits", "requests")
 VOLCANO_REFUSES = " (Volcano's webhook, where installed, refuses such a Job)"
 
 
+NO_LIMIT = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
+UNEQUAL = (
+    "{who} has {resource} {requested} in requests and {limit} in limits, and the API server refuses devices where they "
+    "differ; write the same amount in both"
+)
+
+
 def set_amount(container: Container, resource: str, amount: int) -> Iterator[Edit]:
     """Set a resource in limits and requests: the API server refuses extended resources where they differ."""
     for part in PARTS:

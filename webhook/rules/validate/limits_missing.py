@@ -6,7 +6,7 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 """
 
 from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation, wording
-from webhook.rules.refused_anyway import NO_LIMIT
+from webhook.rules.wording import NO_LIMIT
 
 
 @Validation(

@@ -7,7 +7,7 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 
 from webhook.pod import quantity
 from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation, wording
-from webhook.rules.refused_anyway import UNEQUAL
+from webhook.rules.wording import UNEQUAL
 
 
 @Validation(
