@@ -94,6 +94,7 @@ GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, no
 QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
+KSERVE_GPU_TYPES = "serving.kserve.io/gpu-resource-types"  # of an InferenceService: the names of GPUs that it allows
 GROUP_LIMITS = (
     "volcano.sh/nodegroup-resource-limits"  # of a queue: what its pods may have on the nodes of each node group
 )

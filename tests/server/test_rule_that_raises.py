@@ -35,7 +35,7 @@ def fail(*_):
 def broken():
     """A snapshot in which one repair and one check of every pod raise."""
     repair = replace(next(rule for rule in MUTATIONS if rule.id == "scheduler-name"), propose=fail)
-    check = replace(next(rule for rule in VALIDATIONS if rule.id == "quantity-invalid"), check=fail)
+    check = replace(next(rule for rule in VALIDATIONS if not rule.needs and not rule.knows), check=fail)
 
     class BrokenPolicy(Policy):
         def of(self, namespace):

@@ -21,12 +21,18 @@ MAX_TEXT = 1024  # characters of an annotation
 _LABELS = names.MINDCLUSTER_LABELS
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
-_WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME, *sorted(names.CHOOSING_ANNOTATIONS))
+_WORKLOAD_ANNOTATIONS = (
+    names.GROUP_MIN_MEMBER,
+    names.QUEUE_NAME,
+    names.KSERVE_GPU_TYPES,
+    *sorted(names.CHOOSING_ANNOTATIONS),
+)
 _WORKLOAD_FIELDS = frozenset(  # that say how many pods run at a time, and how they are replaced
     {
         *("replicas", "minReplicas", "maxReplicas", "numOfHosts", "size", "enableInTreeAutoscaling", "suspend"),
         *("parallelism", "completions", "completionMode", "minAvailable", "elasticPolicy", "schedulingPolicy"),
         *("tasks", "name", "groupName", "dependsOn", "status", "partitionPolicy", "minPartitions", "partitionSize"),
+        *("numProcPerNode", "rayStartParams", "num-gpus"),
         *("strategy", "type", "maxSurge", "maxUnavailable", "podManagementPolicy", "leaderTemplate", "queue"),
     }
 )
@@ -121,8 +127,11 @@ def _above(value: Any, path: str, marked: Mapping[str, bool], depth: int = 0, *,
     """Of a part of a workload, the fields that rules read, with their places; nothing of its pod templates."""
     if not isinstance(value, dict | list):
         return _scalar(value) if read else None
-    if depth > _MAX_DEPTH or "containers" in value or (depth and marked.get(path)):
+    if depth > _MAX_DEPTH:
         return {}
+    if "containers" in value or (depth and marked.get(path)):  # a template, which may hold another one
+        held = {key: f"{path}.{key}" for key in value if f"{path}.{key}" in marked}
+        return {key: _above(value[key], inner, marked, depth + 1, read=False) for key, inner in held.items()}
     if isinstance(value, list):
         return [_above(each, f"{path}[{at}]", marked, depth + 1, read=read) for at, each in enumerate(value)]
     kept = {

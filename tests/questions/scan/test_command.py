@@ -442,7 +442,7 @@ def test_objects_of_a_partly_reviewed_kind_are_scanned_too(run, api, cluster):
             "spec": spec,
         }
 
-    trainer = {"resourcesPerNode": {"limits": vgpus(1, 1000, 150)}}
+    trainer = {"numProcPerNode": 1, "resourcesPerNode": {"limits": vgpus(1, 1000, 150)}}
     train_job = made("trainer.kubeflow.org/v1alpha1", "TrainJob", {"trainer": trainer})
     spec = {"replicatedJobs": [{"name": "node", "template": {"spec": template}}]}
     job_set = made("jobset.x-k8s.io/v1alpha2", "JobSet", spec, train_job)

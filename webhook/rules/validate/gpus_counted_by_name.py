@@ -13,11 +13,11 @@ where there is a workerSpec).
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from webhook import names
 from webhook.lenient import at, obj
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 
 GPU = "gpu"
-KSERVE_NAMES = "serving.kserve.io/gpu-resource-types"
 TRAINER = (
     '{who} has no numProcPerNode: Kubeflow\'s trainer takes the amount of any resource with "gpu" in its name, also {others}; '
     "set spec.trainer.numProcPerNode: {number}"
@@ -77,9 +77,11 @@ def _kserve(workload: Workload, path: str, pod: ReviewedPod, _number: int) -> It
     if (
         worker is not None
         and path.startswith("spec.predictor")
-        and name not in str(workload.annotations.get(KSERVE_NAMES))
+        and name not in str(workload.annotations.get(names.KSERVE_GPU_TYPES))
     ):
-        yield Finding(wording.annotation_path(KSERVE_NAMES), KSERVE.format(key=KSERVE_NAMES, resource=name))
+        yield Finding(
+            wording.annotation_path(names.KSERVE_GPU_TYPES), KSERVE.format(key=names.KSERVE_GPU_TYPES, resource=name)
+        )
 
 
 # By the API groups of the workloads; a pod with vGPUs, its template's path, and their number.
