@@ -84,9 +84,11 @@ def _privileged_device(_scope: Scope) -> str:
     privileged = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.privileged) && c.raw.securityContext.privileged"
     )
-    return (
-        f"variables.judged.filter(c, {privileged}).map(c, {_message_of(privileged_device, privileged_device.DETAIL)})"
+    of_chart = f"has(c.raw.name) && c.raw.name == {text(privileged_device.OF_JUPYTERHUB)}"
+    in_chart, elsewhere = (
+        _message_of(privileged_device, detail) for detail in (privileged_device.IN_CHART, privileged_device.DETAIL)
     )
+    return f"variables.judged.filter(c, {privileged}).map(c, {of_chart} ? {in_chart} : {elsewhere})"
 
 
 def _isolation_env(scope: Scope) -> str:
