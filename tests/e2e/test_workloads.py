@@ -7,6 +7,7 @@ import pytest
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import custom_resource, device_pod
 from tests.workloads import KINDS, workload
+from webhook import names
 from webhook.pod.templates import read_templates
 
 pytestmark = pytest.mark.usefixtures("webhook")
@@ -85,8 +86,10 @@ CUSTOM = [kind for kind in KINDS if "." in kind.group and kind.key != ("batch.vo
 def test_every_kind_is_stored_with_a_warning(cluster: Cluster, namespace: str):
     cluster.apply(*[custom_resource(kind.group, kind.versions[0], kind.kind) for kind in CUSTOM])
 
+    metadata = {"namespace": namespace, "annotations": {names.KSERVE_GPU_TYPES: f'["{names.VGPU_NUMBER}"]'}}
+
     def apply(number: int) -> tuple[int, str]:
-        items = [workload(kind, [template(number)], namespace=namespace) for kind in CUSTOM]
+        items = [workload(kind, [template(number)], **metadata) for kind in CUSTOM]
         result = cluster.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
         return result.returncode, result.stderr
 
