@@ -121,7 +121,9 @@ def what_is_unrelated_changes_nothing(scenario: Scenario, chance: random.Random)
 
 
 def no_order_counts(scenario: Scenario, chance: random.Random) -> None:
-    """Not that of nodes, nor of containers, but where the words of a rule say so: `fits-tightly`, and KAI's first container."""
+    """Not that of nodes, nor of containers, but where the words of a rule say so: `fits-tightly`, KAI's and MindCluster's first
+    container.
+    """
     before = scenario.review()
     nodes = chance.sample(scenario.nodes, len(scenario.nodes)) if scenario.nodes else None
     after = scenario.but(nodes=nodes).review()
@@ -131,7 +133,8 @@ def no_order_counts(scenario: Scenario, chance: random.Random) -> None:
         {(v.rule, v.level) for v in after.violations if v.rule not in ignored - {"memory-above-card"}}
     )
     assert before.object == after.object
-    if "gpu-fraction" not in scenario.pod["metadata"]["annotations"]:
+    first = {"gpu-fraction" in scenario.pod["metadata"]["annotations"], names.NPU_CORE in str(scenario.pod["spec"])}
+    if not any(first):
         pod = deepcopy(scenario.pod)
         chance.shuffle(pod["spec"]["containers"])
         after = scenario.but(pod=pod).review()
