@@ -122,7 +122,7 @@ def requesting(config: DeviceConfig, family: str) -> str:
         return f"variables.devices.exists(d, d.amounts.exists(a, a.is.family == {text(family)} && a.value != 0))"
     exact = list_of(name for name, (owner, _) in config.roles.items() if owner == family)
     of_regular = f"[c.limits, c.requests].exists(amounts, amounts.exists(name, name in {exact}))"
-    of_init = f"d.amounts.exists(a, a.is.family == {text(family)})"
+    of_init = f"d.amounts.exists(a, a.is.family == {text(family)} && {_NONZERO})"
     return (
         f'variables.containers.exists(c, c.kind != "initContainers" && {of_regular}) ||\n'
         f"variables.devices.exists(d, !({_REGULAR}) && {of_init})"
