@@ -121,11 +121,11 @@ def nothing(_: Any) -> None:
 
 
 def fleet_age(seconds: float) -> Scene:
-    return always(lambda metrics: setattr(metrics, "fleet_age", lambda: seconds))
+    return always(lambda metrics: metrics.fleet_age(seconds))
 
 
 def not_ready(*reasons: str) -> Scene:
-    return always(lambda metrics: setattr(metrics, "obstacles", lambda: reasons))
+    return always(lambda metrics: metrics.ready(reasons))
 
 
 def ship_lag(seconds: float) -> Scene:
@@ -232,7 +232,7 @@ QUIET: dict[str, list[tuple[str, Scene]]] = {
 def healthy(metrics: Metrics, _: float) -> None:
     metrics.certificate(END + 60 * 86400)
     metrics.fleet(NODES)
-    metrics.fleet_age = lambda: 10.0
+    metrics.fleet_age(10.0)
 
 
 def case(alert: str, what: str, scene: Scene, *, fires: bool) -> dict[str, Any]:

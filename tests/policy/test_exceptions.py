@@ -117,9 +117,9 @@ def test_the_server_records_and_counts_each_use_and_knows_the_day(days, allowed)
     until = str(datetime.now(UTC).date() + timedelta(days))
     metrics, log = Metrics(), AuditLog()
     state = ServerState(settings(exception(until=until)))
-    metrics.exceptions = lambda: state.snapshot.policy.exceptions
     body = json.dumps(admission_review(object=pod(name="train-1"), namespace="default")).encode()
     Admission(state, [log], metrics).answer("/validate", body, client_verified=True)
+    metrics.in_use(state)
     line = json.loads(log.lines[0])
     used = {"rule": "card-count", "until": until, "reason": "GPU-123", "owner": "gpu-team"}
     assert (line["allowed"], line.get("exceptions")) == (allowed, [used] if allowed else None)

@@ -16,7 +16,7 @@ from tests.server.conftest import Start
 from tests.server.program import Authority, Program, free_port, until
 from tests.server.reviews import GOOD, admission_response, review
 from webhook.server.gunicorn import FINISH_SECONDS, FLUSH_SECONDS, Server
-from webhook.server.wiring import Options, build_service
+from webhook.server.wiring import Options, Service
 
 StartServer = Callable[..., Program]
 
@@ -147,7 +147,7 @@ def test_clients_that_send_without_pause_see_no_reset(start_server: StartServer)
 def test_the_master_waits_longer_than_the_worker_needs(seconds: float, tmp_path: Path):
     authority = Authority(tmp_path)
     options = Options(authority.certificate, authority.key, {}, audit_logs=(), drain_seconds=seconds)
-    patience = Server(build_service(options), f"127.0.0.1:{free_port()}").cfg.graceful_timeout
+    patience = Server(Service(options), f"127.0.0.1:{free_port()}").cfg.graceful_timeout
     assert patience > seconds + FINISH_SECONDS + FLUSH_SECONDS
 
 

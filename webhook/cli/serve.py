@@ -18,7 +18,7 @@ from webhook.errors import ConfigError
 from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
 from webhook.server.logs import FORMATS, LEVELS, configure_logging
-from webhook.server.wiring import Options, build_service
+from webhook.server.wiring import Options, Service
 from webhook.settings.files import or_samples
 
 DEFAULT_PORT = 8443
@@ -130,7 +130,7 @@ def command(
 
 
 def _serve(options: Options, bind: str, *, standalone: bool) -> None:
-    service = build_service(options)
+    service = Service(options)
     bound_open_files()
     server = Server(service, bind)
     log = logging.getLogger("vgpu-webhook")

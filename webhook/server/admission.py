@@ -311,6 +311,7 @@ class Admission:
         if path == "/metrics":
             self.record()
             with self._recording:
+                self._metrics.in_use(self._state)
                 return 200, METRICS_TYPE, self._metrics.exposition()
         if path == "/healthz":
             return 200, TEXT_TYPE, b"ok\n"

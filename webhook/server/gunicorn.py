@@ -112,7 +112,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         service.start()
         # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
         deadline = time.monotonic() + CATCH_UP_SECONDS
-        while not service.is_settled() and time.monotonic() < deadline:  # noqa: ASYNC110  # threads change it
+        while not service.is_settled and time.monotonic() < deadline:  # noqa: ASYNC110  # threads change it
             await asyncio.sleep(0.02)
         for obstacle in service.state.obstacles.values():
             log.warning("not ready: %s", obstacle)

@@ -1,12 +1,12 @@
 """The Prometheus metrics. No label value comes from a pod, so each label has few values.
 
 Reviews are counted in dictionaries, which costs less than metric objects with locks, and become metrics at each scrape.
-The callers must not count or scrape reviews at the same time; what is in use may change, and be read again, at any time.
+The callers must not count or scrape reviews at the same time.
 """
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from platform import python_version
@@ -22,6 +22,7 @@ from webhook.devices import registry
 from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
 from webhook.policy.schema import PolicyException
+from webhook.server.state import ServerState
 from webhook.wire.models import Request
 
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
@@ -56,13 +57,7 @@ GAUGES = {
 
 
 class Metrics(Collector):
-    """The metrics of one serving process.
-
-    Attributes:
-        fleet_age: called at each scrape; returns None where nodes have no age.
-        exceptions: likewise; those of the policy in use.
-        obstacles: likewise; why the server is not ready, by reason.
-    """
+    """The metrics of one serving process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
@@ -74,9 +69,8 @@ class Metrics(Collector):
         self._latencies: dict[str, tuple[list[int], list[int]]] = {}  # endpoint: count per bucket, [sum in ns]
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
         self._gauges["build_info"][version("volcano-vgpu-webhook"), python_version()] = 1
-        self.fleet_age: Callable[[], float | None] = lambda: None
-        self.exceptions: Callable[[], Iterable[PolicyException]] = tuple
-        self.obstacles: Callable[[], Iterable[str]] = tuple
+        self.ready(())
+        self.exceptions(())
         self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
@@ -111,6 +105,30 @@ class Metrics(Collector):
         """Count a lost audit line."""
         self._counts["audit_write_failures"][()] += 1
 
+    def in_use(self, state: ServerState) -> None:
+        """Set what the server has at the moment."""
+        snapshot, sources = state.snapshot, state.sources
+        self.ready(state.obstacles)
+        self.exceptions(snapshot.policy.exceptions if snapshot is not None else ())
+        self.fleet(snapshot.fleet if snapshot is not None else None)
+        if sources is not None:
+            self.fleet_age(sources.settings.age())
+            self.certificate(sources.tls.expires.timestamp())
+
+    def ready(self, obstacles: Iterable[str]) -> None:
+        """Set why no requests are to be sent here; nothing if they are."""
+        self._gauges["ready"] = {(reason,): 0 for reason in obstacles} or {("",): 1}
+
+    def exceptions(self, exceptions: Iterable[PolicyException]) -> None:
+        """Set how many exceptions the policy has."""
+        today = datetime.now(UTC).date()
+        ended = [each.until < today for each in exceptions]
+        self._gauges["policy_exceptions"] = {("active",): ended.count(False), ("expired",): ended.count(True)}
+
+    def fleet_age(self, seconds: float | None) -> None:
+        """Set since when the nodes were not confirmed; None where they have no age."""
+        self._gauges["fleet_age_seconds"] = {} if seconds is None else {(): seconds}
+
     def certificate(self, expires: float) -> None:
         """Set when the served certificate expires, in seconds since 1970."""
         self._gauges["certificate_expiry_timestamp_seconds"][()] = expires
@@ -140,12 +158,6 @@ class Metrics(Collector):
         for endpoint, (buckets, total) in self._latencies.items():
             latency.add_metric((endpoint,), _cumulative(buckets), total[0] / 1e9)
         yield latency
-        self._gauges["ready"] = {(reason,): 0 for reason in self.obstacles()} or {("",): 1}
-        today = datetime.now(UTC).date()
-        ended = [each.until < today for each in self.exceptions()]
-        self._gauges["policy_exceptions"] = {("active",): ended.count(False), ("expired",): ended.count(True)}
-        age = self.fleet_age()
-        self._gauges["fleet_age_seconds"] = {} if age is None else {(): age}
         for name, (text, labels) in GAUGES.items():
             gauge = GaugeMetricFamily(PREFIX + name, text, labels=labels)
             for values, value in list(self._gauges[name].items()):

@@ -1,12 +1,24 @@
 """The state that the endpoints of the server read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import NamedTuple
 
+from webhook.cluster.file_watcher import FileWatcher
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.outcome import Outcome
 from webhook.rules.validate import foreign_dialect
+from webhook.server.tls import ServingTls
 from webhook.snapshot import Snapshot
 from webhook.texts import visible
+
+
+class Sources(NamedTuple):
+    """What keeps the settings and the certificate up to date."""
+
+    settings: SettingsWatcher
+    tls: ServingTls
+    tls_files: FileWatcher
 
 
 class ServerState:
@@ -15,21 +27,15 @@ class ServerState:
     Attributes:
         snapshot: replaced as a whole; a review keeps the one it started with. None before policy and device config are known:
             then no review is answered, and the failurePolicy decides.
+        sources: from which it is replaced; None if it stays as it is.
         draining: the server received a SIGTERM and answers only the remaining requests.
-        unknown: by option, why the policy or the device config is not known.
-        problems: by source, why the newest version of a file is not in use; empty if all are.
-        certificate_expires: when the served certificate stops being valid.
-        sources: where the settings come from, for people.
         untranslated: the last pod that the policy translates was not sent to be translated.
     """
 
-    def __init__(self, snapshot: Snapshot | None) -> None:
+    def __init__(self, snapshot: Snapshot | None, sources: Sources | None = None) -> None:
         self.snapshot = snapshot
+        self.sources = sources
         self.draining = False
-        self.unknown: Callable[[], Mapping[str, str]] = dict
-        self.problems: Callable[[], Mapping[str, str]] = dict
-        self.certificate_expires: Callable[[], datetime | None] = lambda: None
-        self.sources: Callable[[], Iterable[str]] = tuple
         self.untranslated = False
 
     def reviewed(self, outcome: Outcome) -> None:
@@ -46,8 +52,9 @@ class ServerState:
             return {"shutdown": "shutting down"}
         if self.snapshot is not None:
             return {}
-        found = {option: f"{option}: {why}" for option, why in self.unknown().items()}
-        return found or {"settings": "the settings are not in use yet"}
+        unknown = self.sources.settings.unknown if self.sources is not None else {}
+        reasons = {option: f"{option}: {why}" for option, why in unknown.items()}
+        return reasons or {"settings": "the settings are not in use yet"}
 
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the details for people.
@@ -64,17 +71,16 @@ class ServerState:
         else:
             kinds = ", ".join(f"{family} {len(shapes)}" for family, shapes in fleet.by_family.items() if shapes)
             lines.append(f"fleet: {fleet.nodes} nodes with devices (kinds: {kinds or 'none'}), digest {fleet.digest}")
-        lines += self.sources()
-        expires = self.certificate_expires()
-        if expires is not None:
-            left = expires - datetime.now(UTC)
-            when = f"{expires:%Y-%m-%d %H:%M} UTC"
-            lines.append(
-                f"certificate: expires {when}, in {left.days} days"
-                if left.days >= 0
-                else f"certificate: EXPIRED {when}"
-            )
+        if self.sources is not None:
+            lines += [*self.sources.settings.lines(), _certificate_line(self.sources.tls.expires)]
         if self.untranslated:
             lines.append(f"dialects: {foreign_dialect.NOT_SENT}")
-        lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems().items()]
+        if self.sources is not None:
+            problems = self.sources.tls_files.problems | self.sources.settings.problems
+            lines += [f"{source}: {problem}; the last good one is in use" for source, problem in problems.items()]
         return not obstacles, "".join([f"{visible(line)}\n" for line in lines])
+
+
+def _certificate_line(expires: datetime) -> str:
+    left, when = expires - datetime.now(UTC), f"{expires:%Y-%m-%d %H:%M} UTC"
+    return f"certificate: expires {when}, in {left.days} days" if left.days >= 0 else f"certificate: EXPIRED {when}"

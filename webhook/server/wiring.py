@@ -1,7 +1,5 @@
 """Puts the serving process together: from options to a service."""
 
-import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +10,12 @@ from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
-from webhook.server.state import ServerState
+from webhook.server.state import ServerState, Sources
 from webhook.server.tls import ServingTls
 from webhook.settings.files import Paths
 from webhook.settings.sources import ClusterOptions
 from webhook.snapshot import Snapshot
 from webhook.worker import Worker
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,87 +42,63 @@ class Options:
     drain_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class Service:
     """The parts of the server: created before gunicorn forks, run in its worker.
 
     Attributes:
-        start: starts the threads that follow files and cluster.
-        is_settled: whether the cluster's settings are in use, or a request for them failed.
-        stop: stops the threads; returns at once.
+        admission: answers reviews.
+        state: what it reviews with.
+        tls: of new connections.
+        drain_seconds: how long to accept connections after a SIGTERM, while unready.
     """
 
-    admission: Admission
-    state: ServerState
-    tls: ServingTls
-    start: Callable[[], None]
-    is_settled: Callable[[], bool]
-    stop: Callable[[], None]
-    drain_seconds: float
+    def __init__(self, options: Options) -> None:
+        """Read the files.
 
+        Raises:
+            ConfigError: a file cannot be used, or there are no credentials for the API server.
+        """
+        pair, client_ca = (options.certificate, options.key), tuple(filter(None, [options.client_ca]))
+        seen = signature(pair), signature(client_ca)  # before they are read: a change during that counts as a change
+        metrics = Metrics()
+        self.drain_seconds = options.drain_seconds
+        self.tls = ServingTls(options.certificate, options.key, options.client_ca)
+        audit_logs = tuple(_audit_log(name, options, metrics) for name in options.audit_logs)
+        self._settings = SettingsWatcher(options.files, options.cluster, self._use, metrics.reloaded)
+        watched = [
+            WatchedFiles("certificate", pair, self.tls.load_pair, seen[0]),
+            WatchedFiles("client-ca", client_ca, self.tls.load_client_ca, seen[1]),
+        ]
+        self._tls_files = FileWatcher(watched, metrics.reloaded)
+        self._tls_worker = Worker("certificates", self._look)
+        self.state = ServerState(
+            None if self._settings.unknown else self._settings.snapshot,
+            Sources(self._settings, self.tls, self._tls_files),
+        )
+        self.admission = Admission(self.state, audit_logs, metrics, verified_only=options.client_ca is not None)
 
-def build_service(options: Options) -> Service:
-    """Make the service.
+    def start(self) -> None:
+        """Start the threads that follow files and cluster."""
+        self._tls_worker.start()
+        self._settings.start()
 
-    Raises:
-        ConfigError: a file cannot be used, or there are no credentials for the API server.
-    """
-    pair, client_ca = (options.certificate, options.key), tuple(filter(None, [options.client_ca]))
-    seen = signature(pair), signature(client_ca)  # before they are read: a change during that counts as a change
-    metrics = Metrics()
-    tls = ServingTls(options.certificate, options.key, options.client_ca)
-    audit_logs = tuple(_audit_log(name, options, metrics) for name in options.audit_logs)
+    def stop(self) -> None:
+        """Stop the threads; returns at once."""
+        self._tls_worker.stop()
+        self._settings.stop()
 
-    def use(snapshot: Snapshot) -> None:
-        if not settings.unknown:
-            state.snapshot = snapshot
-            metrics.fleet(snapshot.fleet)
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cluster's settings are in use, or a request for them failed."""
+        return self._settings.settled.is_set()
 
-    def renewed(source: str, succeeded: bool) -> None:
-        metrics.reloaded(source, succeeded)
-        metrics.certificate(tls.expires.timestamp())
+    def _use(self, snapshot: Snapshot) -> None:
+        if not self._settings.unknown:
+            self.state.snapshot = snapshot
 
-    settings = SettingsWatcher(options.files, options.cluster, use, metrics.reloaded)
-    tls_files = FileWatcher(
-        [
-            WatchedFiles("certificate", pair, tls.load_pair, seen[0]),
-            WatchedFiles("client-ca", client_ca, tls.load_client_ca, seen[1]),
-        ],
-        renewed,
-    )
-
-    def look() -> float:
-        tls_files.look()
+    def _look(self) -> float:
+        self._tls_files.look()
         return PACE.files
-
-    tls_worker = Worker("certificates", look)
-
-    def start() -> None:
-        tls_worker.start()
-        settings.start()
-
-    def stop() -> None:
-        tls_worker.stop()
-        settings.stop()
-
-    state = ServerState(None if settings.unknown else settings.snapshot)
-    state.certificate_expires = lambda: tls.expires
-    state.sources, state.problems = settings.lines, lambda: tls_files.problems | settings.problems
-    state.unknown = lambda: settings.unknown
-    metrics.certificate(tls.expires.timestamp())
-    metrics.fleet(state.snapshot.fleet if state.snapshot else None)
-    metrics.fleet_age = settings.age
-    metrics.exceptions = lambda: state.snapshot.policy.exceptions if state.snapshot else ()
-    metrics.obstacles = lambda: state.obstacles
-    return Service(
-        admission=Admission(state, audit_logs, metrics, verified_only=options.client_ca is not None),
-        state=state,
-        tls=tls,
-        start=start,
-        is_settled=settings.settled.is_set,
-        stop=stop,
-        drain_seconds=options.drain_seconds,
-    )
 
 
 def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLogWriter:
