@@ -41,6 +41,7 @@ class BoundPod:
         rejected: the kubelet did not admit it (`UnexpectedAdmissionError`).
         untaken: it runs or has ended, and the device plugin has not given it what the scheduler assigned.
         refilled_by: the kind of its controller, if that makes another pod whenever this one ends.
+        group: the name of its PodGroup; empty if it has none.
         annotations: those in which the scheduler records devices and the node.
         labels: those by which the scheduler's rules reserve cards.
         totals: what it requests in total as the ordinary node fit counts it, by resource name.
@@ -57,6 +58,7 @@ class BoundPod:
     rejected: bool = False
     untaken: bool = False
     refilled_by: str = ""
+    group: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     totals: Mapping[str, int] = field(default_factory=dict)

@@ -88,6 +88,7 @@ class BoundPodReader:
             rejected=rejected,
             untaken=untaken,
             refilled_by=_refilled_by(metadata),
+            group=sys.intern(text(metadata, "annotations", names.GROUP_NAME)),
             annotations=annotations,
             labels=self._labels(metadata) if self.rule_labels else _NO_LABELS,
             totals=totals,

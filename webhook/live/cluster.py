@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -27,7 +27,8 @@ from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
 from webhook.durations import format_age
 from webhook.errors import ConfigError
 from webhook.inputs.objects import ObjectFiles
-from webhook.live.objects import FREE, LiveObjects, NodeStatus
+from webhook.live.objects import FREE, Key, LiveObjects, NodeStatus, group_of, key_of
+from webhook.pod.view import PodView
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
@@ -118,7 +119,7 @@ class LiveCluster:
 
     def with_bound(self, bound: Iterable[BoundPod]) -> "LiveCluster":
         """The same nodes with these pods."""
-        return self._copy("occupancy", "occupied", "_places", "_orders", _pods=_by_node(bound))
+        return self._copy("occupancy", "occupied", "groups", "_places", "_orders", _pods=_by_node(bound))
 
     def _copy(self, *computed: str, **changes: Any) -> "LiveCluster":
         """The same with some changes, and without what was computed of what changed."""
@@ -252,7 +253,22 @@ class LiveCluster:
                 for ranked in _ranked(nodes, emptiest=emptiest):
                     insort(order, ranked)
             places[family] = {**places[family], number: nodes}
-        return self._copy("occupancy", "occupied", _pods={**self._pods, name: pods}, _places=places, _orders=orders)
+        return self._copy(
+            "occupancy", "occupied", "groups", _pods={**self._pods, name: pods}, _places=places, _orders=orders
+        )
+
+    @cached_property
+    def groups(self) -> Mapping[Key, frozenset[str]]:
+        """The pods of each PodGroup that hold devices and stay, as NAMESPACE/NAME."""
+        found: dict[Key, set[str]] = {}
+        for pod in chain.from_iterable(self._pods.values()):
+            if pod.group and not pod.terminating:
+                found.setdefault((pod.namespace, pod.group), set()).add(pod.key)
+        return {key: frozenset(pods) for key, pods in found.items()}
+
+    def siblings(self, pod: PodView) -> frozenset[str]:
+        """The pods of its PodGroup that hold devices and stay, as NAMESPACE/NAME."""
+        return self.groups.get((key_of(pod.raw)[0], group_of(pod.raw)), frozenset())
 
     def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""

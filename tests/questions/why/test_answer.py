@@ -124,6 +124,26 @@ def test_the_end_of_a_pod_that_is_made_anew_makes_no_room(owner, terminating, en
 
 
 @pytest.mark.parametrize(
+    ("mine", "its", "terminating", "ends"),
+    [
+        ("g", "g", False, ""),
+        ("g", "g", True, "default/old"),
+        ("g", "h", False, "default/old"),
+        ("", "", False, "default/old"),
+    ],
+)
+def test_the_end_of_a_pod_of_the_same_group_is_never_advised(mine, its, terminating, ends):
+    held = pod("old", node="gpu-a", ids=BOTH, group=its, number=2, memory=60000)
+    held["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
+    live, _ = state([gpu_node("gpu-a")], [held], policy=parse_policy({"target": {"volcano": "1.14.4"}}, "test"))
+    known = {}
+    for group in ("", mine):
+        raw = pod(number=1, memory=30000, group=group)
+        (reason,) = explain_waiting(WaitingObject(Document("a pod", raw), exists=True), live, known).reasons
+    assert reason.ends == ends
+
+
+@pytest.mark.parametrize(
     "limits, split, reason",
     [
         ({"number": 1, "memory": 1, "cores": 51}, 10, "cores"),

@@ -204,9 +204,9 @@ class _Examined:
         )
 
     def _by_node(self, path: str, pod: ReviewedPod) -> PodAnswer:
-        """What the nodes answer, which depends on nothing else of the pod's namespace than on a repair."""
+        """What the nodes answer, which depends on nothing else of the pod's namespace than on a repair and its group."""
         content = pod_content(pod.view.raw, self._live.snapshot.target)
-        key = path, content, pod.context.effective.repairs_off
+        key = path, content, pod.context.effective.repairs_off, self._live.siblings(pod.view)
         if key not in self._by_nodes:
             self._by_nodes[key] = PodAnswer(path, pod, self._live)
         return self._by_nodes[key]

@@ -71,6 +71,11 @@ class NodeHolder:
     family: str = Family.VGPU.value
     core_unit: str = PERCENT
 
+    @property
+    def key(self) -> str:
+        """Namespace and name, for people."""
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitReason:
@@ -384,12 +389,15 @@ class _FamilyAnswer:
         return list(reversed(unlike.values()))
 
     def _ending(self, node: OccupiedNode, holders: Sequence[NodeHolder]) -> str:
-        """The pod whose end makes room: one that is ending already, or else one that holds little and is not made anew."""
-        ending = [holder for holder in holders[:MAX_ENDINGS] if not holder.refilled_by]
+        """The pod whose end makes room: one that is ending already, or else one that holds little and is not made anew.
+
+        Not one of the pod's own group, which waits for this pod.
+        """
+        siblings = self._live.siblings(self._pod.view)
+        ending = [holder for holder in holders[:MAX_ENDINGS] if not holder.refilled_by and holder.key not in siblings]
         for holder in sorted(ending, key=lambda one: (not one.terminating, one.memory, one.cores)):
-            key = f"{holder.namespace}/{holder.name}"
-            if self.fits_on([self._live.without(node, key)]):
-                return key
+            if self.fits_on([self._live.without(node, holder.key)]):
+                return holder.key
         return ""
 
 

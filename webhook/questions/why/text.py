@@ -180,4 +180,4 @@ def holder_words(holder: NodeHolder) -> str:
     if holder.refilled_by:
         leaving = f"; its {holder.refilled_by} makes it anew"
     held = " ".join(filter(None, [what, devices]))
-    return f"{holder.namespace}/{holder.name}: {held}{f', since {holder.since}' if holder.since else ''}{leaving}"
+    return f"{holder.key}: {held}{f', since {holder.since}' if holder.since else ''}{leaving}"
