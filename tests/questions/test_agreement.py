@@ -89,7 +89,16 @@ def task(name, count, memory, **more):
     return [member(f"{name}-{at}", task=name, number=1, memory=memory, **more) for at in range(count)]
 
 
+def with_another(raw, part="containers"):
+    """A pod with the same container once more."""
+    spec = raw["spec"]
+    return raw | {"spec": spec | {part: [*spec.get(part, ()), spec["containers"][0] | {"name": "b"}]}}
+
+
 CASES = {
+    "gpushare in two containers": ([gpushare_node("s", 2, 32000)], [with_another(pod("a", gpu_memory=100))], "never"),
+    "vGPUs in two containers": ([TWO], [with_another(pod("a", number=1, memory=100))], "never"),
+    "vGPUs in an init container": ([TWO], [with_another(pod("a", number=1), "initContainers")], "never"),
     "a role of the gang that never fits": (
         [ONE],
         [group("g", 3), member("master", number=1, memory=1000), *task("w", 2, ALMOST)],

@@ -199,7 +199,7 @@ class _Examined:
             gang=gang,
             group=subject.group,
             scheduler=_condition(self._status) if subject.exists else "",
-            findings=self._findings(),
+            findings=self._findings({reason.reason for reason in others}),
             not_judged=not_judged,
         )
 
@@ -223,12 +223,14 @@ class _Examined:
             "wrote"
         )
 
-    def _findings(self) -> tuple[Violation, ...]:
-        """What the rules find, without findings about nodes and about what the scheduler wrote."""
+    def _findings(self, told: Collection[str] = ()) -> tuple[Violation, ...]:
+        """What the rules find, without what some say already, findings about nodes and about what the scheduler wrote."""
         subject, outcome = self._subject, self._outcome
         judged = judge_object(subject.document.value, self._live.snapshot) if subject.exists else None
         found = judged.findings if judged is not None else outcome.violations
-        reasons = _ABOUT_NODES.union(outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ())
+        reasons = _ABOUT_NODES.union(
+            told, outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ()
+        )
         return tuple(one for one in found if one.rule not in reasons and one.level is not Level.AUDIT)
 
     def _is_bound_unseen(self) -> bool:

@@ -25,6 +25,7 @@ from webhook.pod.gangs import Gang
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject, request_content
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.validate import init_container_device, several_device_containers
 from webhook.texts import shorten
 from webhook.volcano.queues import Queues
 from webhook.volcano.scheduler import DEVICESHARE
@@ -300,6 +301,7 @@ def obstacles(
     """
     yield from _scheduler_reasons(subject, pods, exemption)
     yield from _switch_reasons(pods, live)
+    yield from _plugin_reasons(pods)
     yield from _gate_reasons(subject)
     if subject.lacks_group:
         message = (
@@ -334,6 +336,16 @@ def _switch_reasons(pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[
             message = f"the scheduler's configuration does not have {listed} on, so it never assigns {family.devices}"
             advice = f"set {family.switches[0]}: true in the arguments of {DEVICESHARE}"
             yield WaitReason(reason="scheduler", message=f"{message}; {advice}", verdict=WaitVerdict.NEVER)
+
+
+def _plugin_reasons(pods: Sequence[ReviewedPod]) -> Iterator[WaitReason]:
+    """What the device plugin does not serve, whatever the policy says: the scheduler may bind the pod, and it never runs."""
+    for pod in pods:
+        for rule in (init_container_device.check, several_device_containers.check):
+            for finding in rule.check(pod, pod.context):
+                if not finding.doubtful:
+                    yield WaitReason(reason=rule.id, message=finding.detail, verdict=WaitVerdict.NEVER)
+                    return
 
 
 def _gate_reasons(subject: WaitingObject) -> Iterator[WaitReason]:
