@@ -89,7 +89,7 @@ class LiveCluster:
 
     Attributes:
         snapshot: the settings of reviews, with the empty nodes.
-        statuses: what keeps pods off nodes, by the node's name; a node without a status takes pods.
+        statuses: what keeps pods off nodes, by the names of all nodes; empty if that is not known, so that they take pods.
         occupied: the nodes with devices of each family, by the family's id.
         memo: what is known of the states of nodes; copies share it.
     """

@@ -195,10 +195,12 @@ def test_a_locked_node_takes_no_pod_for_five_minutes(minutes, locks, verdict):
     assert ("locked for at most" in str(found.reasons)) is (verdict is WaitVerdict.NOT_NOW)
 
 
-def test_a_bound_pod_does_not_wait():
-    explanation = why(HELD, [gpu_node("gpu-a")], [HELD])
+@pytest.mark.parametrize(("node", "gone"), [("gpu-a", False), ("gpu-b", True)])
+def test_a_bound_pod_does_not_wait(node, gone):
+    explanation = why(HELD, [gpu_node(node)], [HELD])
     assert (explanation.verdict, explanation.reasons) == (WaitVerdict.BOUND, ())
-    assert "gpu-a" in explanation.summary
+    assert "bound to node gpu-a" in explanation.summary
+    assert ("which is not among the nodes: if it was deleted" in explanation.summary) is gone
 
 
 def test_a_manifest_that_the_webhook_refuses_never_fits():

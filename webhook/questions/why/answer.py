@@ -125,7 +125,7 @@ class _Examined:
     def ended(self) -> WaitAnswer | None:
         """If a pod has a node, or it has ended: why, if it never gets to run there."""
         subject, status = self._subject, self._status
-        settled = _settled(subject.document.value, status) if self._is_pod else "" if self._exists else _ended(status)
+        settled = self._settled() if self._is_pod else "" if self._exists else _ended(status)
         if not subject.exists or not settled:
             return None
         stays = status.get("phase") == "Pending"
@@ -140,6 +140,18 @@ class _Examined:
         )
         reason = WaitReason(reason=stuck.rule, message=stuck.message, verdict=WaitVerdict.NEVER)
         return WaitAnswer(**self._about, verdict=WaitVerdict.NEVER, summary=summary, reasons=(reason,))
+
+    def _settled(self) -> str:
+        """Why a pod does not wait, or no longer; empty if it does."""
+        raw, status, nodes = self._subject.document.value, self._status, self._live.statuses
+        phase, node = status.get("phase"), text(raw, "spec", "nodeName")
+        if phase in ("Succeeded", "Failed"):
+            reason = text(status, "reason")
+            return f"the pod does not wait: it has ended as {phase}{f' ({reason})' if reason else ''}"
+        if not node:
+            return ""
+        settled = f"the pod does not wait for devices: it is bound to node {node}"
+        return f"{settled}, {_GONE}" if nodes and node not in nodes else settled
 
     def refused(self) -> WaitAnswer | None:
         """If the webhook refuses the object, or its pods."""
@@ -252,15 +264,11 @@ class _Examined:
 
 
 _NOT_ADMITTED = "UnexpectedAdmissionError"
-
-
-def _settled(raw: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    """Why a pod does not wait, or no longer; empty if it does."""
-    phase, node = status.get("phase"), at(raw, "spec", "nodeName")
-    if phase in ("Succeeded", "Failed"):
-        reason = text(status, "reason")
-        return f"the pod does not wait: it has ended as {phase}{f' ({reason})' if reason else ''}"
-    return f"the pod does not wait for devices: it is bound to node {node}" if node else ""
+# Source: kubernetes `pkg/controller/podgc/gc_controller.go` (gcOrphaned, quarantineTime).
+_GONE = (
+    "which is not among the nodes: if it was deleted, Kubernetes deletes the pod after about a minute, and its controller "
+    "makes another one; without a controller, create it again"
+)
 
 
 def _ended(status: Mapping[str, Any]) -> str:

@@ -384,12 +384,7 @@ def _first(client: "Client", paths: Iterable[str]) -> dict[str, Any] | None:
 
 
 def statuses(nodes: Iterable[Any]) -> dict[str, NodeStatus]:
-    """The nodes that take no pods, or not all of them, whatever their devices are."""
-    return dict(_statuses(nodes))
-
-
-def _statuses(nodes: Iterable[Any]) -> Iterator[tuple[str, NodeStatus]]:
-    for raw in nodes:
-        status = read_node_status(raw)
-        if status != NodeStatus():
-            yield key_of(raw)[1], status
+    """What may keep pods off each node, whatever its devices are; equal ones are one object."""
+    known: dict[NodeStatus, NodeStatus] = {}
+    found = ((key_of(raw)[1], read_node_status(raw)) for raw in nodes)
+    return {name: known.setdefault(status, status) for name, status in found}
