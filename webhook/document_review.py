@@ -146,6 +146,11 @@ class LocatedFinding(Violation):
     line: int | None
     column: int | None
 
+    @property
+    def place(self) -> str:
+        """The file, the line and the column, as editors and terminals open it; empty if the file is not known."""
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+
 
 def locate(document: Document, found: Violation) -> LocatedFinding:
     """Where a finding is in its document."""

@@ -1,4 +1,4 @@
-"""Findings of reviews and scans as CI systems read them: SARIF, JUnit XML, and the workflow commands of GitHub Actions."""
+"""Findings of reviews and scans as CI systems and editors read them: SARIF, JUnit XML, GitHub's workflow commands, lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -260,6 +260,28 @@ class GitHub:
         """Write a command: `error`, `warning` or `notice`, with a place and a title; a message may have several lines."""
         spelled = ",".join([f"{key}={_escape(value, _GITHUB_VALUE)}" for key, value in values.items()])
         print(f"::{name} {spelled}::{_escape(message, _GITHUB_TEXT)}", file=self._stream)
+
+
+class Concise:
+    """Writes a line for each finding, which begins with file, line and column as compilers write it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+
+    def add(self, one: Reported) -> None:
+        """Write the findings of one object, or why it was not reviewed."""
+        if one.skipped:
+            self._write(one.place or one.name, f"skipped {one.name}: {one.skipped}")
+        for row, finding in one.findings:
+            pods = f"{counted(row.pods, 'pod')}, such as {row.example}: " if row.pods else ""
+            self._write(finding.place or one.name, f"{finding.level} {finding.rule}: {pods}{finding.message}")
+
+    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        """Write nothing: standard error has what could not be read."""
+
+    def _write(self, place: str, text: str) -> None:
+        print(visible(f"{place}: {text}"), file=self._stream)
 
 
 def _escape(text: str, escapes: dict[str, str]) -> str:

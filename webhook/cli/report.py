@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, TextIO
 
-from webhook.cli.ci import TOOL, GitHub, JUnit, Reported, Sarif, Writer, rule_page, unread_texts
+from webhook.cli.ci import TOOL, Concise, GitHub, JUnit, Reported, Sarif, Writer, rule_page, unread_texts
 from webhook.cli.terminal import LEVEL_STYLES
 from webhook.product import product_version
 from webhook.texts import counted, visible
@@ -132,6 +132,7 @@ def _text(text: str) -> str:
 
 
 WRITERS: Mapping[str, Callable[[TextIO], Writer]] = {
+    "concise": Concise,
     "sarif": Sarif,
     "junit": JUnit,
     "github": GitHub,

@@ -185,6 +185,17 @@ def test_junit_has_a_case_for_each_object_with_pods():
     assert "host-access" in cases["team/Deployment/web%"].find("system-out").text
 
 
+def test_a_concise_line_begins_with_its_place():
+    lines = render("concise").splitlines()
+    beginnings = [
+        'my pods.yaml:18:15: deny cores-range: spec.template: container "a,b:\\u202e" requests volcano.sh/vgpu-cores 300',
+        "my pods.yaml:12:7: warn host-access: spec.template: hostPID: true ",
+        "my pods.yaml:9:1: warn looks-like-patch: it has no selector",
+        "my pods.yaml: document 3: skipped kube-system/Pod/system: namespace kube-system is exempt",
+    ]
+    assert [line[: len(begins)] for line, begins in zip(lines, beginnings, strict=True)] == beginnings
+
+
 def test_a_text_cannot_end_a_github_command():
     lines = render("github").splitlines()
     assert lines[0].startswith("::error file=my pods.yaml,line=18,col=15,title=cores-range in team/Deployment/web%25::")

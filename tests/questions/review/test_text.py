@@ -62,11 +62,17 @@ def test_a_refused_pod_word_for_word(run, write):
         f"""REFUSED  Pod train in default  ({path})
   found
     deny  card-count: container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards; request 8 or fewer
-          at spec.containers[0].resources.limits[volcano.sh/vgpu-number]
+          at {path}:1:179 spec.containers[0].resources.limits[volcano.sh/vgpu-number]
   next  correct what is marked deny; `vgpu-webhook rules card-count` explains it
         add --explain to see why each kind of node can or cannot take it
 """
     )
+
+
+def test_what_only_the_audit_log_gets_is_read_before_the_pod_is_applied(run, write):
+    path = write("pod.yaml", pod(limits=vgpus(1, 1000), hostPID=True))
+    result = run("review", "--policy", write("policy.yaml", {"rules": {"host-access": "audit"}}), path)
+    assert "next  read the findings marked audit; then apply it unchanged" in result.out
 
 
 def test_a_summary_of_several(run, write, tmp_path):
@@ -110,10 +116,10 @@ def test_a_terminal_gets_colour_and_wrapped_lines(environment, coloured, run, wr
     for name, value in ({"COLUMNS": "60", "TERM": "xterm"} | environment).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", terminal := TerminalStream())
-    run("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
+    run("review", path := write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
     out = terminal.getvalue()
     assert ("\x1b" in out) is coloured
-    message = out[out.index("cores-range") : out.index("at spec")]
+    message = out[out.index("cores-range") : out.index(f"at {path}:1:")]
     assert message.count("\n") > 1
     assert all(len(line) <= 60 for line in message.splitlines()[1:])
 

@@ -23,7 +23,7 @@ from webhook.outcome import OutcomeWord
 from webhook.questions.review import explanation
 from webhook.questions.review.explanation import ObjectExplanation, gang_value, to_value
 from webhook.review.too_large import POD_TOO_LARGE
-from webhook.rules.choices import Enforcement
+from webhook.rules.choices import Enforcement, Level
 from webhook.rules.registry import VALIDATIONS
 from webhook.settings.review import BAD_POLICY
 from webhook.snapshot import Snapshot
@@ -164,7 +164,9 @@ class TextReport:
                 label = "refuses its pods" if violation.rule in outcome.pods_refused else "never starts"
             head = ((style, f"{label:<5} "), (Style.BOLD, violation.rule), ": ")
             self.terminal.paragraph(INDENT * 2, head, violation.message)
-            self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {violation.path}"))
+            place = locate(reviewed.document, violation).place
+            at = f"{place} {violation.path}" if place else violation.path
+            self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {at}"))
         for rule, sentence in outcome.notices:
             self.terminal.paragraph(INDENT * 2, ((Style.WARNING, "warn  "), (Style.BOLD, rule), ": "), sentence)
 
@@ -244,7 +246,10 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
 
 def _before(reviewed: Reviewed) -> str:
     """What to do before the object is applied."""
-    read = [name for name, some in (("warnings", reviewed.outcome.warnings), ("notes", reviewed.not_judged)) if some]
+    outcome = reviewed.outcome
+    audited = any(found.level is Level.AUDIT for found in outcome.violations)
+    parts = ("warnings", outcome.warnings), ("notes", reviewed.not_judged), ("findings marked audit", audited)
+    read = [name for name, some in parts if some]
     return f"read the {' and '.join(read)}; then " if read else ""
 
 
