@@ -16,7 +16,10 @@ CARDS = re.compile(
 MORE_CARDS = re.compile(
     r"(?<!\S)(?:--pipeline[-_]parallel[-_]size|-pp|--pp(?:-size)?|--data[-_]parallel[-_]size|-dp|--dp(?:-size)?)[= ]"
 )
-_EITHER = re.compile(f"{CARDS.pattern}|{MORE_CARDS.pattern}")
+SEVERAL_NODES = re.compile(
+    r"(?<!\S)(?:--nnodes[= ]+(?!1(?!\S))[^\s=]\S*|--distributed[-_]executor[-_]backend[= ]+ray(?!\S))"
+)  # tensor parallelism may then span the pods of a group
+_ANY = re.compile("|".join(each.pattern for each in (CARDS, MORE_CARDS, SEVERAL_NODES)))
 
 
 def parallel_options(container: Mapping[str, Any], part: str) -> list[str]:
@@ -25,4 +28,4 @@ def parallel_options(container: Mapping[str, Any], part: str) -> list[str]:
     if not isinstance(words, list):
         return []
     text = " ".join(map(str, words[:MAX_WORDS]))[:MAX_TEXT]
-    return [found[0] for found in _EITHER.finditer(text)]
+    return [found[0] for found in _ANY.finditer(text)]

@@ -6,16 +6,18 @@ Finds:    `--tensor-parallel-size 4` of vLLM, `--tp-size` of SGLang, `--nproc-pe
 Why:      with too few cards the program ends in an error of CUDA or NCCL; cards that are too many are held and not used.
 
 With pipeline or data parallelism beside it, a program uses more cards than the option says, so only too few are found then.
+Where `--nnodes` or Ray lets vLLM or SGLang divide its tensors among several pods, too few are none. Too many are audited: a
+process may use several cards by other means.
 """
 
 from webhook.devices.requests import DeviceRequest
-from webhook.pod.parallelism import CARDS, MORE_CARDS, parallel_options
+from webhook.pod.parallelism import CARDS, MORE_CARDS, SEVERAL_NODES, parallel_options
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.texts import counted
 
 
 @Validation(
-    Level.AUDIT,
+    Level.WARN,
     "a program that divides its work among another number of cards than its container gets",
     families=VGPU_ONLY,
     needs={"args", "command"},
@@ -33,9 +35,11 @@ def _compared(request: DeviceRequest, part: str) -> Findings:
     if found is None or not request.number:
         return
     option, wanted, number = found[1], int(found[2]), request.number
-    if wanted > number or (wanted < number and not MORE_CARDS.search(text)):
+    spans_pods = option.startswith(("-t", "--t")) and SEVERAL_NODES.search(text)
+    if (wanted > number and not spans_pods) or (wanted < number and not MORE_CARDS.search(text)):
         yield Finding(
             f"{request.container.where}.{part}",
             f"{wording.container(request.container)} has {option} {wanted}, but requests {counted(number, 'vGPU')}; let "
             f"{request.config.number_name} be {wanted}, or change {option}",
+            ceiling=Level.WARN if wanted > number else Level.AUDIT,
         )
