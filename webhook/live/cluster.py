@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
@@ -312,28 +313,67 @@ class StateMemo:
 
 
 class NodeVerdicts:
-    """The verdicts of a family's engine on one request, computed once for nodes with equal states."""
+    """The verdicts of a family's engine on what a pod requests of it, each computed once for nodes with equal states.
 
-    def __init__(self, live: LiveCluster, family: AnyFamily, request: Any, content: Hashable) -> None:
-        """Take the cluster, a family that judges nodes in use, one of its requests, and what is equal for equal requests."""
+    Attributes:
+        requests: what the scheduler serves, each kind of device by itself; none if a quantity cannot be used.
+    """
+
+    def __init__(self, live: LiveCluster, family: AnyFamily, pod: ReviewedPod) -> None:
+        """Take the cluster, or an earlier or later state of it; a family that judges nodes in use; and a pod."""
         self._memo, self._fleet = live.memo, live.fleet.parts[family.id]
         self._family = family
-        self._request = request
-        self._known = self._memo.verdicts(content)
-        self._names_devices = family.names_devices(request)
+        usable, content = pod.placement_request(family.id).usable, request_content(pod)
+        self.requests = [each for each in pod.requests_for(family.id) if usable and family.is_served(each)]
+        self._known = [
+            (each, self._memo.verdicts((family.id, number, content))) for number, each in enumerate(self.requests)
+        ]
 
-    def on(self, node: OccupiedNode) -> JudgedState:
-        """The verdict on one node, whatever its labels are; None if the node refuses the request."""
-        key = (node.left, node.name) if self._names_devices else node.left
-        if key not in self._known:
+    def on(self, nodes: Sequence[OccupiedNode]) -> JudgedState:
+        """The verdict on one node, whatever its labels are, given as what it has of each kind of device.
+
+        That on the first request which does not fit there; None if it is refused. Of several nodes, on the first request which
+        none of them takes.
+        """
+        for request, known in self._known:
+            found = [self._on(request, known, node) for node in nodes]
+            if not any(isinstance(each, Fits) for each in found):
+                tight = (each for each in found if isinstance(each, FitsTightly))
+                return next(tight, None) or next((each for each in found if each is not None), None)
+        return Fits()
+
+    def assignment(self, nodes: Sequence[OccupiedNode]) -> dict[str, str]:
+        """The annotations that the scheduler would write when it binds the pod to a node that takes it."""
+        written = {self._family.node_annotation: nodes[0].name}
+        for request, known in self._known:
+            node = next(node for node in nodes if isinstance(self._on(request, known, node), Fits))
+            part = self._family.remaining(self._fleet, [node])
+            taken, _ = self._family.taken(request, self._family.alone(request, part, part.shapes[0]))
+            written |= self._family.assignment(taken, node)
+        return written
+
+    def _on(self, request: Any, known: dict[Hashable, JudgedState], node: OccupiedNode) -> JudgedState:
+        if node.family != self._family.id:
+            return None
+        named = self._family.names_devices(request)
+        key = (node.left, node.name) if named else node.left
+        if key not in known:
             part = (
                 self._family.remaining(self._fleet, [node])
-                if self._names_devices
+                if named
                 else self._memo.part(self._family, self._fleet, node)
             )
-            verdict = self._family.judge(self._request, part, None)
-            self._known[key] = None if isinstance(verdict, Never) else verdict
-        return self._known[key]
+            verdict = self._family.judge(request, part, None)
+            known[key] = None if isinstance(verdict, Never) else verdict
+        return known[key]
+
+
+def request_content(pod: ReviewedPod) -> object:
+    """Equal for pods that get the same verdict from every engine."""
+    amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
+    author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
+    rules = pod.context.cluster.target.rules_of(pod.view.labels)
+    return amounts, author, tuple(pod.others), pod.view.selector, repr(pod.view.spec.get("tolerations")), rules
 
 
 class LiveSource:

@@ -17,12 +17,12 @@ from webhook.devices.vgpu.gang import GangVerdict, NeverStarts, StartsTightly, j
 from webhook.document_review import Reviewed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj
-from webhook.live.cluster import LiveCluster
+from webhook.live.cluster import LiveCluster, request_content
 from webhook.live.objects import task_of
 from webhook.pod.gangs import Gang, read_gang, read_groups, read_roles
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn
-from webhook.questions.why.subject import WaitingObject, members, request_content, scheduler_context
+from webhook.questions.why.subject import WaitingObject, members, scheduler_context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 

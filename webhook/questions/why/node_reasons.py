@@ -19,7 +19,6 @@ from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
 from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts
-from webhook.questions.why.subject import request_content
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
 
@@ -183,10 +182,7 @@ class _FamilyAnswer:
         self._family = family
         self._live = live
         self._request = pod.placement_request(family.id, path)
-        self._verdicts = [
-            NodeVerdicts(live, family, each, (family.id, number, request_content(pod)))
-            for number, each in enumerate(pod.requests_for(family.id) if self.computes else ())
-        ]
+        self._verdicts = NodeVerdicts(live, family, pod)
 
     def reasons(self, only: int | None = None) -> Iterator[list[WaitReason]]:
         """For each kind of device a reason for each kind of node, or one for all of them; at least one.
@@ -331,22 +327,11 @@ class _FamilyAnswer:
         if fitting is not None:
             return self._fitting(fitting, about)
         able.sort(key=_FREE, reverse=True)
-        return self._refusing(able[:share], self._judge(able), about)
-
-    def _judge(self, nodes: Sequence[OccupiedNode]) -> JudgedState:
-        """Why some nodes do not take this part of the pod: of the first request that none of them takes."""
-        for verdicts in self._verdicts:
-            found = [verdicts.on(node) for node in nodes]
-            if not any(isinstance(each, Fits) for each in found):
-                tight = (each for each in found if isinstance(each, FitsTightly))
-                return next(tight, None) or next((each for each in found if each is not None), None)
-        return None
+        return self._refusing(able[:share], self._verdicts.on(able), about)
 
     def fits_on(self, nodes: Sequence[OccupiedNode]) -> bool:
         """Whether a node takes this part of the pod now: given as what it has of each kind of device."""
-        return self.computes and all(
-            any(isinstance(verdicts.on(node), Fits) for node in nodes) for verdicts in self._verdicts
-        )
+        return self.computes and isinstance(self._verdicts.on(nodes), Fits)
 
     def _fitting(self, node: OccupiedNode, about: Mapping[str, Any]) -> WaitReason:
         explained = self._explained([node])[0][1]

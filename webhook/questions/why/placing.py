@@ -6,24 +6,23 @@ that takes them, or on the fullest.
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import total
 from webhook.devices.verdict import Fits, Unknown
 from webhook.lenient import obj, objs, text
-from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts
+from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts, request_content
 from webhook.live.objects import Key, key_of, task_of
 from webhook.pod.gangs import Gang
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
-from webhook.questions.why.subject import WaitingObject, request_content
+from webhook.questions.why.subject import WaitingObject
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.validate import init_container_device, several_device_containers
 from webhook.texts import shorten
@@ -109,25 +108,15 @@ class PlaceablePod:
         snapshot, group = live.snapshot, subject.group
         self.pod = pod
         self.families = [family for family in snapshot.families.values() if pod.requests_family(family.id)]
-        self._requests = {
-            family.id: [each for each in pod.requests_for(family.id) if family.is_served(each)]
-            for family in self.families
-            if pod.placement_request(family.id).usable
-        }
+        self._verdicts = [NodeVerdicts(live, family, pod) for family in self.families]
         found = (
             Trial(_FATES[reason.verdict], reason=reason.message)
             for reason in obstacles(subject, [pod], live)
             if reason.verdict in _FATES
         )
         self.obstacle = next(self._obstacles(), None) or next(found, None)
-        content = request_content(pod)
-        self.alike = content, group is not None and group.queue
+        self.alike = request_content(pod), group is not None and group.queue
         self._ids = [family.id for family in self.families]
-        self._contents: list[tuple[AnyFamily, Any, Hashable]] = [
-            (family, each, (family.id, number, content))
-            for family in self.families
-            for number, each in enumerate(self._requests.get(family.id, ()))
-        ]
         self.unserved = next(self._unserved(live), None)
 
     def _unserved(self, live: LiveCluster) -> Iterator[Trial]:
@@ -148,11 +137,11 @@ class PlaceablePod:
     @property
     def is_plain(self) -> bool:
         """Whether each node takes a fixed number of such pods: they request one kind of device."""
-        return len(self.families) == 1 and len(self._requests.get(self.families[0].id, ())) == 1
+        return [len(verdicts.requests) for verdicts in self._verdicts] == [1]
 
     def _obstacles(self) -> Iterator[Trial]:
-        for family in self.families:
-            if not self._requests.get(family.id):
+        for family, verdicts in zip(self.families, self._verdicts, strict=True):
+            if not verdicts.requests:
                 yield Trial(Fate.NEVER, reason="the scheduler cannot use its quantities")
             elif not self.pod.matches(family.id):
                 yield Trial(Fate.NEVER, reason=f"no node with {family.devices} has the labels that it demands")
@@ -177,14 +166,13 @@ class PlaceablePod:
         self, live: LiveCluster, candidates: Iterable[Sequence[OccupiedNode]]
     ) -> tuple[Sequence[OccupiedNode], Trial]:
         """The first of some nodes, each with what it has of every family, that takes the pod; none if none does."""
-        verdicts = [(family.id, NodeVerdicts(live, family, each, content)) for family, each, content in self._contents]
         members = [found for family in self._ids if (found := self.pod.members_for(family)) is not None]
         otherwise = FULL
         for nodes in candidates:
             number = nodes[0].number
             if not all([bits >> number & 1 for bits in members]):
                 continue
-            verdict = _on_one_node(verdicts, nodes)
+            verdict = self._on(nodes)
             if verdict is None or live.obstacle(number, self.pod):
                 continue
             if isinstance(verdict, Fits):
@@ -195,12 +183,9 @@ class PlaceablePod:
 
     def _bound(self, raw: Mapping[str, Any], live: LiveCluster, nodes: Sequence[OccupiedNode]) -> BoundPod | None:
         """The pod with the assignment that the scheduler would write."""
-        written: dict[str, str] = {}
-        for family in self.families:
-            written[family.node_annotation] = nodes[0].name
-            for each in self._requests[family.id]:
-                written |= next(self._assignments(live, family, each, nodes), {})
-        annotations = {**obj(raw, "metadata", "annotations"), **written}
+        annotations = dict(obj(raw, "metadata", "annotations"))
+        for verdicts in self._verdicts:
+            annotations |= verdicts.assignment(nodes)
         placed = {
             **raw,
             "metadata": {**obj(raw, "metadata"), "annotations": annotations},
@@ -208,27 +193,10 @@ class PlaceablePod:
         }
         return live.snapshot.bound_pods.read(placed)
 
-    def _assignments(
-        self, live: LiveCluster, family: AnyFamily, request: Any, nodes: Sequence[OccupiedNode]
-    ) -> Iterator[Mapping[str, str]]:
-        for node in nodes:
-            part = live.remaining(family, [node]) if node.family == family.id else None
-            if part is None or not family.concerns(request, part.shapes[0]):
-                continue
-            if isinstance(family.judge(request, part, self.pod.members_for(family.id)), Fits):
-                taken, _ = family.taken(request, family.alone(request, part, part.shapes[0]))
-                yield family.assignment(taken, node)
-
-
-def _on_one_node(verdicts: Sequence[tuple[str, NodeVerdicts]], nodes: Sequence[OccupiedNode]) -> JudgedState:
-    """The verdict on a node with what it has of each family: that on the first request that does not fit there."""
-    for family, judged in verdicts:
-        found = [judged.on(node) for node in nodes if node.family == family]
-        verdict: JudgedState = next((one for one in found if isinstance(one, Fits)), None)
-        verdict = verdict or next((one for one in found if one is not None), None)
-        if not isinstance(verdict, Fits):
-            return verdict
-    return Fits()
+    def _on(self, nodes: Sequence[OccupiedNode]) -> JudgedState:
+        """The verdict on a node with what it has of each family: that on the first request that does not fit there."""
+        found = (verdicts.on(nodes) for verdicts in self._verdicts)
+        return next((each for each in found if not isinstance(each, Fits)), Fits())
 
 
 class Turn(NamedTuple):

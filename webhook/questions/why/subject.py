@@ -10,7 +10,7 @@ from webhook.document_review import Reviewed
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs
-from webhook.live.cluster import LiveCluster
+from webhook.live.cluster import LiveCluster, request_content
 from webhook.live.objects import PodGroup, key_of
 from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
@@ -117,11 +117,3 @@ def pod_content(raw: Mapping[str, Any], target: Target) -> bytes:
         {name: labels.get(name) for name in sorted(target.rule_labels)},
     )
     return hashlib.blake2b(repr(read).encode(errors="surrogatepass")).digest()
-
-
-def request_content(pod: ReviewedPod) -> object:
-    """Equal for pods that get the same verdict from every engine."""
-    amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
-    author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
-    rules = pod.context.cluster.target.rules_of(pod.view.labels)
-    return amounts, author, tuple(pod.others), pod.view.selector, repr(pod.view.spec.get("tolerations")), rules
