@@ -10,11 +10,11 @@ from webhook import names
 from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.budget import SearchBudget
 from webhook.devices.explanation import PlacementRequest
-from webhook.devices.families import Family, PodFact
+from webhook.devices.families import Family, PodFact, Role
 from webhook.devices.family import Refusal
 from webhook.devices.fleet import Fleet
 from webhook.devices.model import CARD_CORES
-from webhook.devices.requests import MAX_STATUS_UNITS, DevicePod, DeviceRequest
+from webhook.devices.requests import MAX_STATUS_UNITS, Amount, DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
@@ -186,6 +186,16 @@ class ReviewedPod(DevicePod):
             return ChosenQueue(name, wording.annotation_path(names.QUEUE_NAME), queues)
         of_job = self.view.annotation(names.JOB_QUEUE_NAME) if names.JOB_NAME in self.view.annotations else None
         return ChosenQueue(of_job, wording.annotation_path(names.JOB_QUEUE_NAME), queues) if of_job else None
+
+    @computed_once
+    def _by_percentage(self) -> frozenset[Container]:
+        """The containers that request a percentage of a card."""
+        return frozenset([request.container for request in self.slices if request.percentage in PERCENTAGES])
+
+    def is_replaced(self, amount: Amount) -> bool:
+        """Whether an amount is vGPU memory beside a percentage, which wins: the scheduler does not read the memory."""
+        of_vgpu = (amount.family, amount.role) == (Family.VGPU, Role.MEMORY)
+        return of_vgpu and amount.container in self._by_percentage
 
     @computed_once
     def card_sizes(self) -> list[int]:

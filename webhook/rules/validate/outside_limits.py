@@ -137,10 +137,9 @@ def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
 def _written(pod: ReviewedPod) -> Iterator[Amount]:
     """The amounts in comparable units; other rules report what is 0 or not usable, and memory that a percentage replaces."""
     shared = any(npu.hami_core for npu in pod.npus)
-    replaced = {request.container.where for request in pod.slices if request.percentage}
     for amount in pod.amounts:
         _, _, family, role, _, value = amount
-        if role is Role.MEMORY and family == Family.VGPU and amount.container.where in replaced:
+        if pod.is_replaced(amount):
             continue
         comparable = role is Role.NUMBER or family == Family.VGPU
         if value and (comparable or (family == Family.ASCEND and (role is Role.MEMORY or shared))):

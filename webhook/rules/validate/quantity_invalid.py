@@ -36,9 +36,9 @@ _MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "
     needs={PodFact.UNUSABLE},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
-    """Find unusable quantities, each resource of a container once."""
+    """Find unusable quantities, each resource of a container once; not memory that a percentage replaces."""
     for amount in pod.amounts:
-        if amount.value is None:
+        if amount.value is None and not pod.is_replaced(amount):
             written, problem = wording.quoted(amount.raw), _problem(amount, context.cluster.config.vgpu)
             yield wording.find_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
 
