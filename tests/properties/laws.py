@@ -144,19 +144,29 @@ def no_order_counts(scenario: Scenario, chance: random.Random) -> None:
 # --- fleets ---------------------------------------------------------------------------------------------------------
 
 
+def _left_by(outcome: Outcome, scenario: Scenario) -> dict[str, list[str]]:
+    """The rules that refuse with more nodes, but those whose words say that they may.
+
+    A percentage may become ambiguous. Of limits only amounts that the author wrote: new nodes may give the pod another card,
+    and a whole device, a percentage or a translated request then has another size.
+    """
+    left, written = refused(outcome), str(scenario.pod["spec"])
+    if scenario.snapshot.policy.percentage.mixed_cards == "deny":
+        left.pop("percentage-unresolved", None)
+    amounts = [re.search(r"requests (\S+) (\d+)\b", message) for message in left.get("outside-limits", ())]
+    if not any([amount is not None and f"'{amount[1]}': '{amount[2]}'" in written for amount in amounts]):
+        left.pop("outside-limits", None)
+    return left
+
+
 def one_more_node_refuses_nothing(scenario: Scenario, chance: random.Random) -> None:
-    """But `percentage.mixedCards: deny` and `limits.cards`; and kubelets that write units, of nodes that can get the pod."""
+    """But kubelets that write units, of nodes that can get the pod."""
     if not scenario.nodes or len(scenario.nodes) < 2:
         return
     fewer = scenario.but(nodes=scenario.nodes[:-1])
     if not fewer.review().allowed or not _selects(fewer):
         return
-    more = scenario.review()
-    left = refused(more)
-    if scenario.snapshot.policy.percentage.mixed_cards == "deny":
-        left.pop("percentage-unresolved", None)
-    if "which the policy does not allow" in str(left.get("outside-limits")):
-        return  # the new node may give it another card
+    left = _left_by(scenario.review(), scenario)
     if "status of a pod" in str(left) or "kubelet writes" in str(left):
         alone = scenario.but(nodes=[_with_kubelet(scenario.nodes[-1], "v1.35.0")])
         if alone.but(pod=repaired(fewer).pod).validate().allowed:
@@ -175,13 +185,11 @@ def _with_kubelet(node: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def declared_nodes_refuse_nothing(scenario: Scenario, _chance: random.Random) -> None:
-    """Nodes of `fleet.declared` only make room, but for a percentage that they make ambiguous."""
+    """Nodes of `fleet.declared` only make room."""
     fleet = {**scenario.policy.get("fleet", {}), "declared": []}
     if scenario.nodes is None or not scenario.with_policy(fleet=fleet).review().allowed:
         return
-    left = refused(scenario.review())
-    if scenario.snapshot.policy.percentage.mixed_cards == "deny":
-        left.pop("percentage-unresolved", None)
+    left = _left_by(scenario.review(), scenario)
     assert not left, left
 
 
