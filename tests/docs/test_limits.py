@@ -5,7 +5,7 @@ import pytest
 from tests.docs.generated import DOCS
 from webhook.audit import writer
 from webhook.manifests.configurations import TIMEOUT_SECONDS
-from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_LOOKS, MAX_TEMPLATES
 from webhook.server.admission import MAX_WAITING, MAX_WAITING_UNTRUSTED
 from webhook.server.budget import LIMIT_BYTES
 from webhook.server.framing import HEAD_BYTES, MAX_BODY
@@ -22,6 +22,7 @@ STATED = [
     ("operations", f"| environment variables, mounts and similar entries of a pod | {MAX_ENTRIES:,} |"),
     ("operations", f"| commas, colons and brackets of a pod, without `managedFields` | {MAX_STRUCTURAL_CHARS:,} |"),
     ("operations", f"| pod templates of a workload | {MAX_TEMPLATES} |"),
+    ("operations", f"times the kinds of vGPU nodes | {MAX_LOOKS:,} |"),
     (
         "operations",
         f"| large bodies that wait for a review | {MAX_WAITING}, at most {MAX_WAITING_UNTRUSTED} of them on connections",

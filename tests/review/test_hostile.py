@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,16 +14,17 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.hostile_bodies import hard_template
 from tests.review.test_review import SNAPSHOTS, USUAL
-from tests.reviewing import RECORDED, request, snapshot
+from tests.reviewing import CONFIG, RECORDED, calls_of, request, snapshot
 from tests.timing import within
 from tests.workloads import workload
 from webhook import names
 from webhook.audit.writer import Exchange, line
 from webhook.devices.budget import WORK_LIMIT, SearchBudget
+from webhook.devices.vgpu.eligibility import Constraints
 from webhook.errors import Malformed, RequestError
 from webhook.outcome import MAX_FINDINGS, MAX_SHOWN, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit
-from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_LOOKS, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, review, validate
@@ -30,7 +32,7 @@ from webhook.review.repair import describe
 from webhook.review.workloads import validate_workload
 from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION, MAX_STRUCTURAL_CHARS, decode, encode
 
@@ -282,6 +284,40 @@ def test_templates_before_a_large_one_are_reviewed():
     assert outcome.warnings[0] == (
         "not-reviewed: spec.tasks[1].template is not reviewed now, but when the pods are created: 1001 containers are too "
         "many, at most 1000 are reviewed"
+    )
+
+
+def unlike(node: str) -> dict[str, Any]:
+    """An affinity to all nodes but one."""
+    term = {"matchExpressions": [{"key": "name", "operator": "NotIn", "values": [node]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [
+        lambda number: {"metadata": {"annotations": {names.NOUSE_GPUTYPE: f"K{number:04}"}}},
+        lambda number: {"spec": {**pod_of(1, **ONE)["spec"], "affinity": unlike(f"n{number}")}},
+    ],
+)
+def test_templates_that_choose_in_too_many_ways_are_not_reviewed(choose: Callable[[int], Any]):
+    """Each way to choose cards or nodes looks at every kind of node."""
+    kinds, most = 1000, MAX_LOOKS // 1000
+    types = [f"NVIDIA-K{number:04}" for number in range(kinds)]
+    nodes = [strategies.node_json(f"n{at}", strategies.register([(each, 20_000)])) for at, each in enumerate(types)]
+    for node in nodes:
+        node["metadata"]["labels"] = {"name": node["metadata"]["name"]}
+    inputs = SnapshotInputs(CONFIG, parse_policy({}, "the policy"), read_nodes(nodes, CONFIG))
+    job = vcjob(*[pod_of(1, **ONE) | choose(number) for number in range(most + 9)])
+    outcomes: list[Outcome] = []
+    looks = calls_of(Constraints.accepts_type, lambda: outcomes.append(validate(job, inputs.snapshot())))
+    assert kinds * (most - 1) <= looks <= MAX_LOOKS
+    assert len(outcomes[0].pods) == most
+    ((rule, notice),) = outcomes[0].notices
+    assert rule == "not-reviewed"
+    assert notice == (
+        f"spec.tasks[{most}].template and what follows it are not reviewed now, but when the pods are created: the templates "
+        f"choose among {kinds} kinds of nodes in more than {most} ways"
     )
 
 

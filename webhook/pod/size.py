@@ -8,6 +8,7 @@ from webhook.pod.view import EPHEMERAL, INIT, REGULAR
 
 MAX_CONTAINERS = 1_000  # of all kinds
 MAX_TEMPLATES = 500  # of a workload
+MAX_LOOKS = 50_000  # at kinds of nodes, by the templates that choose their cards or nodes differently: half a second
 MAX_ENTRIES = 20_000  # variables, mounts, resources, annotations and all else that rules look at one by one
 
 

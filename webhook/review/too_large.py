@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from webhook import names
+from webhook.devices.fleet import Fleet
+from webhook.devices.vgpu.eligibility import Constraints
 from webhook.lenient import at, obj
 from webhook.outcome import Outcome
-from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
+from webhook.pod.size import MAX_LOOKS, MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template
 from webhook.pod.view import EPHEMERAL
 from webhook.policy.levels import Effective
@@ -14,6 +16,7 @@ from webhook.review.verdict import verdict
 from webhook.review.violations import Violations
 from webhook.rules.choices import DENY
 from webhook.rules.context import Finding
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
@@ -31,9 +34,39 @@ def reviewable_templates(templates: Sequence[Template], body_size: int) -> tuple
         if number == MAX_TEMPLATES:
             problem = f"{len(templates)} templates are too many, at most {MAX_TEMPLATES} are reviewed"
         if problem:
-            rest = f"{template.path} and what follows it are" if number + 1 < len(templates) else f"{template.path} is"
-            return templates[:number], f"{rest} not reviewed now, but when the pods are created: {problem}"
+            return templates[:number], left_out(templates, number, problem)
     return templates, ""
+
+
+def left_out(templates: Sequence[Template], number: int, problem: str) -> str:
+    """The sentence about the templates from a number on, which are not reviewed."""
+    path = templates[number].path
+    rest = f"{path} and what follows it are" if number + 1 < len(templates) else f"{path} is"
+    return f"{rest} not reviewed now, but when the pods are created: {problem}"
+
+
+class Choices:
+    """Counts the ways in which the pods of a workload choose among the vGPU nodes: each way looks at every shape."""
+
+    __slots__ = ("_seen", "_shapes")
+
+    def __init__(self, fleet: Fleet | None) -> None:
+        self._seen: set[Constraints] = set()
+        self._shapes = 0 if fleet is None else len(fleet.vgpu.shapes)
+
+    def add(self, pod: ReviewedPod) -> str:
+        """Count a pod.
+
+        Returns:
+            Why it is not reviewed, for people; empty if it is. One way is always reviewed.
+        """
+        if pod.slices and self._shapes:
+            self._seen.add(pod.constraints)
+            most = max(MAX_LOOKS // self._shapes, 1)
+            if len(self._seen) > most:
+                ways = "one way" if most == 1 else f"{most} ways"
+                return f"the templates choose among {self._shapes} kinds of nodes in more than {ways}"
+        return ""
 
 
 def excess(request: Request) -> str:

@@ -12,7 +12,7 @@ from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
-from webhook.review.too_large import NOT_REVIEWED, refuse_unread, reviewable_templates
+from webhook.review.too_large import NOT_REVIEWED, Choices, left_out, refuse_unread, reviewable_templates
 from webhook.review.verdict import not_reviewed, verdict
 from webhook.review.violations import Found, Violations, exceptions_of, findings, workload_findings
 from webhook.rules.choices import ENFORCE, Level, WorkloadUse
@@ -58,14 +58,16 @@ def _validate_templates(
     pods: list[PodReview] = []
     notices: list[tuple[str, str]] = []
     reviewable, notice = reviewable_templates(templates, request.size)
-    if notice:
-        notices.append((NOT_REVIEWED, notice))
+    choices = Choices(snapshot.fleet)
     judged: dict[bytes, tuple[Repair, tuple[Found, ...]]] = {}  # equal templates share a review
-    for template in reviewable:
+    for number, template in enumerate(reviewable):
         key = _content(template) if len(templates) > 1 else b""
         if key not in judged:
             # The controller may add what a part of a pod lacks, so every repair is made: nothing counts as missing.
             pod = ReviewedPod(PodView(template.pod), context)
+            if problem := choices.add(pod):
+                notice = left_out(templates, number, problem)
+                break
             repair = Repair(pod, repairs if template.whole else snapshot.mutations)
             judged[key] = repair, tuple(findings(repair.pod, effective.for_pod(repair.pod)))
         repair, found = judged[key]
@@ -73,6 +75,8 @@ def _validate_templates(
         if len(notices) < MAX_FINDINGS:
             notices += repair.messages(effective.enforcement, f"{template.path}: ")
         violations.add(found, template)
+    if notice:
+        notices.insert(0, (NOT_REVIEWED, notice))
     by_path = {each.path: each.pod for each in pods}
     workload = Workload(request.group, request.kind, request.new_object, by_path, context)
     violations.add(workload_findings(workload, effective, running=_may_run(request)))

@@ -170,7 +170,8 @@ ENGINE_FINDINGS = (
     EngineFinding(
         NOT_REVIEWED,
         Level.WARN,
-        f"a workload with more than {MAX_TEMPLATES:,} pod templates, or with a template that is too large",
+        f"a workload with more than {MAX_TEMPLATES:,} pod templates, one that is too large, or many that choose cards or nodes "
+        "in different ways",
         "The warning names the templates that are not reviewed. Their pods are reviewed when they are created.",
     ),
     EngineFinding(
