@@ -16,6 +16,9 @@ class Status(StrEnum):
     UNCHECKED = "not checked"
 
 
+WORST_FIRST = (Status.BROKEN, Status.WARNING, Status.UNCHECKED, Status.OK)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What a check found out about one thing.

@@ -98,7 +98,7 @@ def usage_error(run):
 
 
 PORT = "99999 is not in the range 0<=x<=65535"
-FORMATS = "'text', 'json', 'yaml', 'patch', 'sarif', 'junit', 'github', 'html', 'csv'"
+FORMATS = "'text', 'json', 'yaml', 'patch', 'concise', 'sarif', 'junit', 'github', 'html', 'csv'"
 SEE = "; see `vgpu-webhook … --help`\n"  # with the command
 MISTAKES = [
     ("certs", f"error: missing command{SEE}"),

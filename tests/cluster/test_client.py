@@ -47,6 +47,18 @@ def test_a_list_comes_in_pages_over_one_connection(api: ApiServer, client: Clien
     assert api.requests[0].headers["accept"] == "application/json"
 
 
+def test_a_kubeconfig_that_checks_no_certificate_causes_no_warnings(api: ApiServer, credentials: Credentials):
+    """urllib3 warns of each request, which is an error in tests; kubectl does not."""
+    assert credentials.kubeconfig is not None
+    text = credentials.kubeconfig.read_text()
+    ours = f"certificate-authority: {api.authority.directory / 'ca.crt'}"
+    assert ours in text
+    credentials.kubeconfig.write_text(text.replace(ours, "insecure-skip-tls-verify: true"))
+    client = Client(credentials)
+    assert names(client.list(NODES)) == []
+    client.close()
+
+
 def test_an_empty_list_may_be_null(api: ApiServer, client: Client):
     api.fail(PODS, lambda handler: handler.respond(200, b'{"kind":"PodList","metadata":{},"items":null}'))
     assert list(client.list(PODS)) == []

@@ -5,13 +5,16 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
 from webhook.rules.choices import Level
-from webhook.texts import legible, visible
+from webhook.texts import legible, shorten, visible
 
 INDENT = "  "
+MIN_CELL = 17  # characters to which the cells of a narrow terminal are cut
+MIN_SENTENCE = 30  # characters beside the other cells of a row
 MAX_CELL = 320  # characters, more than kind and name of an object have: foreign text may be megabytes
 
 
@@ -54,11 +57,20 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
 class Terminal:
     """Writes lines; control characters in each piece are made visible before it is coloured."""
 
-    def __init__(self, stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> None:
-        """Take the stream, by default standard output, and the environment for its colour."""
+    def __init__(
+        self, stream: TextIO | None = None, environment: Mapping[str, str] = os.environ, *, wide: bool = False
+    ) -> None:
+        """Create it.
+
+        Args:
+            stream: where to write, by default standard output.
+            environment: for its colour.
+            wide: whether tables keep all columns and whole cells, however narrow the terminal is.
+        """
         self._stream = stream = stream or sys.stdout
         self._colour = wants_colour(stream, environment)
         self._width = shutil.get_terminal_size().columns if stream.isatty() else None
+        self._wide = wide
 
     @property
     def interactive(self) -> bool:
@@ -85,8 +97,60 @@ class Terminal:
         for more in folded[1:]:
             self.line(more)
 
+    def columns(
+        self, head: Sequence[str], widths: Sequence[int], *, folded: bool = False, optional: Sequence[str] = ()
+    ) -> "Columns":
+        """The columns of a table, fitted to the terminal: optional ones are left out first, then the widest ones are cut.
+
+        Args:
+            head: the names of the columns.
+            widths: of their cells.
+            folded: the cells of the last column are sentences: folded beside the others, or below them if these are wide.
+            optional: the columns to leave out, the first one first.
+        """
+        found = Columns(head, list(widths), list(range(len(head))), folded=folded)
+        if self._width is None or self._wide:
+            return found
+        for name in optional:
+            if found.total > self._width and name in head:
+                found.kept.remove(head.index(name))
+        found.below = folded and found.total > self._width
+        while found.total > self._width and max(cut := [found.widths[at] for at in found.beside]) > MIN_CELL:
+            found.widths[found.beside[cut.index(max(cut))]] -= 1
+        return found
+
+    def row(self, columns: "Columns", row: Row, right: Container[int] = (), style: Style = Style.PLAIN) -> None:
+        """Write a row of a table: a cell for each column, also for those that are left out; `right` aligns some."""
+        fits = self._width is None or self._wide
+        cells = [(at, row[at] if fits else _shortened(row[at], columns.widths[at])) for at in columns.beside]
+        text = row[-1] if columns.folded else ""
+        last = max((place for place, (_, cell) in enumerate(cells) if _length(cell)), default=0)
+        pieces: list[Piece] = []
+        for place, (at, cell) in enumerate(cells):
+            if place <= last or (text and not columns.below):
+                blank = " " * (columns.widths[at] - _length(cell))
+                pieces += (blank, cell, "  ") if at in right else (cell, blank, "  ")
+        if not text or columns.below:
+            del pieces[-1 if cells[last][0] in right else -2 :]
+        if style:
+            pieces = [(style, "".join([piece if isinstance(piece, str) else piece[1] for piece in pieces]))]
+        if not isinstance(text, str):
+            self.line(*pieces, text)
+        elif columns.below:
+            self.line(*pieces)
+            if text:
+                self.paragraph(INDENT * 2, (), text, INDENT * 2)
+        else:
+            self.paragraph("", tuple(pieces), text, " " * sum(map(_length, pieces)))
+
     def table(
-        self, head: Sequence[str], rows: Sequence[Row], *, right: Container[int] = (), folded: bool = False
+        self,
+        head: Sequence[str],
+        rows: Sequence[Row],
+        *,
+        right: Container[int] = (),
+        folded: bool = False,
+        optional: Sequence[str] = (),
     ) -> None:
         """Write a table, each column as wide as its widest cell; nothing without rows.
 
@@ -94,31 +158,26 @@ class Terminal:
             head: the names of the columns.
             rows: a cell for each column.
             right: the columns that are aligned to the right, such as numbers.
-            folded: the cells of the last column are sentences, folded like a paragraph.
+            folded: the cells of the last column are sentences.
+            optional: the columns to leave out where the terminal is narrow, the first one first; a line names them.
         """
         if not rows:
             return
         widths = [max(map(_length, column)) for column in zip(head, *rows, strict=True)]
-
-        def aligned(row: Row) -> list[Piece]:
-            last = max((place for place, cell in enumerate(row) if _length(cell)), default=0)
-            pieces: list[Piece] = []
-            for place, cell in enumerate(row[: last + 1]):
-                blank = " " * (widths[place] - _length(cell))
-                pieces += (blank, cell, "  ") if place in right else (cell, blank, "  ")
-            return pieces[: -1 if last in right else -2]
-
-        self.line((Style.BOLD, "".join([piece for piece in aligned(head) if isinstance(piece, str)])))
+        columns = self.columns(head, widths, folded=folded, optional=optional)
+        self.row(columns, [*head[:-1], "" if columns.below else head[-1]], right, Style.BOLD)
         for row in rows:
-            *before, text = aligned(row)
-            if folded and row[-1] and isinstance(text, str):
-                self.paragraph("", tuple(before), text)
-            else:
-                self.line(*before, text)
+            self.row(columns, row, right)
+        self.name_left_out(columns)
+
+    def name_left_out(self, columns: "Columns") -> None:
+        """Write which columns are left out; nothing if all are written."""
+        if names := [name.strip() for at, name in enumerate(columns.head) if at not in columns.kept]:
+            self.paragraph("", ((Style.DIM, "too narrow for "),), f"{', '.join(names)}: -o wide writes all columns")
 
     def cell(self, text: str, most: int) -> str:
-        """The text of a cell, cut so that a table fits a terminal; in a pipe only text longer than any name is cut."""
-        return legible(text, MAX_CELL if self._width is None else most)
+        """The text of a cell, cut so that a table fits a terminal; else only text longer than any name is cut."""
+        return legible(text, MAX_CELL if self._width is None or self._wide else most)
 
     def _coloured(self, piece: Piece) -> str:
         if isinstance(piece, str):
@@ -127,5 +186,39 @@ class Terminal:
         return f"\x1b[{style}m{visible(text)}\x1b[0m" if self._colour and style else visible(text)
 
 
+@dataclass(slots=True)
+class Columns:
+    """The columns of a table, as a terminal shows them.
+
+    Attributes:
+        head: the names of all columns.
+        widths: of their cells.
+        kept: the places of those that are written.
+        folded: the cells of the last column are sentences.
+        below: they are below the other cells.
+    """
+
+    head: Sequence[str]
+    widths: list[int]
+    kept: list[int]
+    folded: bool = False
+    below: bool = False
+
+    @property
+    def beside(self) -> list[int]:
+        """The places of those with cells of one line."""
+        return self.kept[:-1] if self.folded else self.kept
+
+    @property
+    def total(self) -> int:
+        """How many characters a row takes; a sentence beside the cells needs some room."""
+        sentence = min(self.widths[-1], MIN_SENTENCE) + 2 if self.folded and not self.below else 0
+        return sum(self.widths[at] + 2 for at in self.beside) - 2 + sentence
+
+
 def _length(cell: Piece) -> int:
     return len(cell if isinstance(cell, str) else cell[1])
+
+
+def _shortened(cell: Piece, most: int) -> Piece:
+    return shorten(cell, most) if isinstance(cell, str) else (cell[0], shorten(cell[1], most))

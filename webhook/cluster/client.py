@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 
 import orjson
 from kubernetes.client.rest import RESTClientObject
-from urllib3 import BaseHTTPResponse, Timeout
-from urllib3.exceptions import HTTPError
+from urllib3 import BaseHTTPResponse, Timeout, disable_warnings
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError, ConfigError
@@ -107,7 +107,10 @@ class Client:
         self.clock: datetime | None = None
         self._quiet_seconds, self._limits = quiet_seconds, limits
         self._credentials = credentials
-        self._rest: RESTClientObject | None = RESTClientObject(credentials.load())
+        configuration = credentials.load()
+        if not configuration.verify_ssl:
+            disable_warnings(InsecureRequestWarning)  # two lines for each request; the kubeconfig chose it
+        self._rest: RESTClientObject | None = RESTClientObject(configuration)
         self._response: BaseHTTPResponse | None = None
         self._closed = False
 

@@ -9,6 +9,7 @@ from webhook.settings.table import DEVICE_CONFIG, FLEET, QUEUES, QUOTAS, SETTING
 
 SAMPLES = Path(str(files("webhook"))) / "samples"
 SAMPLE_FLEET, SAMPLE_PODS = SAMPLES / "fleet.yaml", SAMPLES / "pods.yaml"
+SAMPLE_CLUSTER = SAMPLES / "cluster"  # it has some faults
 
 Paths = Mapping[str, Path]  # of files, by the part of the setting that each holds
 

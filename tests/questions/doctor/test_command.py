@@ -47,18 +47,29 @@ def change(directory, file, old, new):
 
 
 def test_a_healthy_cluster_ends_with_0(run, directory):
-    result = run("doctor", "--from", directory)
+    result = run("doctor", "--from", directory, "-v")
     assert result.code == 0, result.out
     *lines, empty, total = result.out.splitlines()
     assert empty == ""
-    assert total == f"{OK_LINES} ok, {len(OFFLINE)} not checked"
+    assert total == f"{len(OFFLINE)} not checked, {OK_LINES} ok"
     assert [line.split()[1] for line in lines if line.startswith("?")] == [
         "fallback-policies",
         "webhook-ready",
         "failed-open",
     ]
-    assert all(line.startswith(("ok ", "? ")) for line in lines)
+    assert [line[:3] for line in lines] == ["?  "] * len(OFFLINE) + ["ok "] * OK_LINES
+    short = run("doctor", "--from", directory).out.splitlines()
+    assert short == [*lines[: len(OFFLINE)], "", f"{total} (-v lists them)"]
     assert run("doctor", "--from", directory, "--warnings-as-errors").code == 0
+
+
+def test_the_worst_of_the_sample_comes_first(run):
+    result = run("doctor", "--sample")
+    assert result.code == 1
+    first = [line.split()[0] for line in result.out.splitlines() if line[:1] not in (" ", "")]
+    *results, _ = first
+    assert results == sorted(results, key=["broken", "warning", "?"].index)
+    assert {"broken", "warning", "?"} == set(results)
 
 
 def test_json_has_every_check(run, directory):
@@ -131,7 +142,7 @@ def test_a_live_cluster(run, tmp_path):
         put(api, healthy())
         api.fail(".*/proxy/readyz|/metrics", status(403))
         kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
-        result = run("doctor", "--kubeconfig", kubeconfig)
+        result = run("doctor", "--kubeconfig", kubeconfig, "-v")
         assert "ok       volcano-version" in result.out
         assert "needs get on the URL /metrics" in result.out
     result = run("doctor", "--kubeconfig", kubeconfig)

@@ -310,7 +310,7 @@ class DecisionsCommand(Command):
     help="Wait for new decisions, as `kubectl logs --follow`; with --since, show earlier ones first.",
 )
 @click.option("--id", "decision_id", type=DecisionId(), help="Show that decision in full; a refusal ends in its id.")
-@output_option("table", "json", more=" json is one line for each decision.")
+@output_option("table", "wide", "json", more=" json is one line for each decision.")
 @filter_option
 def command(
     files: tuple[str, ...], summary: bool, follow: bool, decision_id: str | None, output: str, wanted: Filter
@@ -322,7 +322,7 @@ def command(
         raise bad_usage("--id names one decision: leave out --follow, --summary and filters")
     if follow and files == (STANDARD_INPUT,):
         raise bad_usage("--follow needs a file; standard input is read to its end anyway")
-    log, terminal = LogReading(files, wanted), Terminal()
+    log, terminal = LogReading(files, wanted), Terminal(wide=output == "wide")
     if decision_id:
         return _look_up(decision_id, log, terminal, output)
     if summary:
@@ -355,7 +355,7 @@ def _sum_up(log: LogReading, terminal: Terminal, output: str) -> None:
     found = to_decision_summary(summary).model_dump(mode="json", by_alias=True)
     found |= {"skipped": as_value(Skipped, log.reader.skipped)}
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    emit([found], output, lambda: show_summary(summary, terminal, unicode=unicode))
+    emit([found], output, lambda: show_summary(summary, terminal, unicode))
 
 
 def _follow(path: str, log: LogReading, show: Callable[[Decision], None]) -> None:

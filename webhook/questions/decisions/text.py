@@ -7,7 +7,7 @@ from typing import TextIO
 from webhook.audit.decision import Decision, to_record
 from webhook.audit.reader import Skipped
 from webhook.audit.summary import Count, Summary, Trend, worst_first
-from webhook.cli.terminal import INDENT, OUTCOME_STYLES, Piece, Style, Terminal
+from webhook.cli.terminal import INDENT, OUTCOME_STYLES, Style, Terminal
 from webhook.emit import to_json
 from webhook.outcome import WORDS
 from webhook.texts import legible
@@ -16,6 +16,7 @@ TOP = 20  # rows of a table for people; programs get all
 MAX_CELL = 60
 
 _BARS = " ▁▂▃▄▅▆▇█"
+_TREND = ("REFUSED PER ", "REFUSED OVER ")  # how the heads of these columns begin
 _STEPS = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 
 
@@ -101,11 +102,12 @@ class _TrendColumn:
 
 
 def _table(terminal: Terminal, head: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> None:
-    """Write names to the left, numbers to the right."""
+    """Write names to the left, numbers to the right; a narrow terminal leaves out the trend."""
     if not rows:
         return
     terminal.line()
-    terminal.table(head, rows, right=[at for at, cell in enumerate(rows[0]) if cell.replace(",", "").isdecimal()])
+    right = [at for at, cell in enumerate(rows[0]) if cell.replace(",", "").isdecimal()]
+    terminal.table(head, rows, right=right, optional=[name for name in head if name.startswith(_TREND)])
     if total > len(rows):
         terminal.line((Style.DIM, f"and {total - len(rows):,} more"))
 
@@ -126,7 +128,8 @@ def _top(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
     return _sorted(counts)[:TOP]
 
 
-_COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
+_COLUMNS = {"TIME": 19, "ENDPOINT": 8, "OUTCOME": 17, "NAMESPACE": 20, "OBJECT": 40, "USER": 30, "RULES": 30}
+_OPTIONAL = ("USER", "ENDPOINT")  # what a narrow terminal leaves out
 
 
 class Listing:
@@ -135,32 +138,31 @@ class Listing:
     def __init__(self, terminal: Terminal) -> None:
         """Take the terminal."""
         self._terminal = terminal
+        self._columns = terminal.columns(list(_COLUMNS), list(_COLUMNS.values()), folded=True, optional=_OPTIONAL)
         self._begun = False
 
     def add(self, decision: Decision) -> None:
         """Write one decision."""
         if not self._begun:
             self._begun = True
-            head = "  ".join([name.ljust(width) for name, width in _COLUMNS])
-            self._terminal.line((Style.BOLD, f"{head}  RULES"))
-        texts = (
-            moment(decision.time),
-            decision.endpoint,
-            decision.word,
-            decision.namespace,
-            f"{decision.kind}/{decision.name}",
-            decision.user,
-        )
-        cells = [
-            self._terminal.cell(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)
-        ]
+            self._terminal.name_left_out(self._columns)
+            self._terminal.row(self._columns, list(_COLUMNS), style=Style.BOLD)
         rules = ", ".join(decision.effects)
-        pieces: list[Piece] = [f"{cell}  " for cell in cells]
-        pieces[2] = (OUTCOME_STYLES[decision.word.style], f"{cells[2]}  ")
         if decision.dry_run:
             rules = f"{rules} (dry run)".lstrip()
-        pieces[-1] = f"{cells[-1]}  {self._terminal.cell(rules, 200)}".rstrip()
-        self._terminal.line(*pieces)
+        cell = self._terminal.cell
+        self._terminal.row(
+            self._columns,
+            (
+                moment(decision.time),
+                decision.endpoint,
+                (OUTCOME_STYLES[decision.word.style], decision.word),
+                cell(decision.namespace, MAX_CELL),
+                cell(f"{decision.kind}/{decision.name}", MAX_CELL),
+                cell(decision.user, MAX_CELL),
+                cell(rules, 200),
+            ),
+        )
 
 
 def show_decision(decision: Decision, terminal: Terminal) -> None:

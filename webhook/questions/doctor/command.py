@@ -10,7 +10,7 @@ import click
 from webhook.cli.files import FileArguments, files_option
 from webhook.cli.inputs import cluster_option
 from webhook.cli.options import FILE, output_option, warnings_as_errors_option
-from webhook.cli.program import Command, bad_usage, exit_code, report_error
+from webhook.cli.program import Command, OptionGroup, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.manifests.configurations import configurations
@@ -18,6 +18,7 @@ from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.questions.doctor.text import show, to_value
 from webhook.results import Status
+from webhook.settings.files import SAMPLE_CLUSTER
 from webhook.settings.table import POLICY
 
 _EPILOG = """
@@ -42,6 +43,7 @@ exit codes:
 @click.command("doctor", cls=Command, epilog=_EPILOG)
 @files_option("What kubectl printed, instead of the cluster.", required=False)
 @click.option("--from", "directory", type=FILE, metavar="DIR", help="The same as -R -f DIR.")
+@click.option("--sample", is_flag=True, help="Check this program's sample cluster, which has some faults.")
 @cluster_option("Read the cluster, which is the default.")
 @click.option(
     "--namespace",
@@ -62,17 +64,20 @@ exit codes:
 @click.option(
     "--policy", type=FILE, metavar="FILE", help="The policy; default that of the cluster, else the default policy."
 )
+@OptionGroup.OUTPUT.option("-v", "--verbose", is_flag=True, help="List also the checks that are ok.")
 @output_option("text", "json")
 @warnings_as_errors_option
 def command(
     given: FileArguments,
     directory: Path | None,
+    sample: bool,
     cluster: bool,
     kubeconfig: Path | None,
     context: str | None,
     namespace: str,
     name: str,
     policy: Path | None,
+    verbose: bool,
     output: str,
     warnings_as_errors: bool,
 ) -> int:
@@ -80,7 +85,8 @@ def command(
     rules = POLICY.load(policy) if policy else None
     now = datetime.now(UTC)
     complaints: list[str] = []
-    paths = [*given.paths, str(directory)] if directory else given.paths
+    directories = [str(each) for each in (directory, SAMPLE_CLUSTER if sample else None) if each]
+    paths = [*given.paths, *directories]
     if not paths:
         from webhook.cluster.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
         from webhook.cluster.credentials import Credentials  # noqa: PLC0415
@@ -89,12 +95,12 @@ def command(
     elif cluster or kubeconfig or context:
         raise bad_usage("files are read instead of a cluster: leave out --cluster, --kubeconfig and --context")
     else:
-        facts, complaints = facts_from_files(paths, now, rules, recursive=given.recursive or directory is not None)
+        facts, complaints = facts_from_files(paths, now, rules, recursive=given.recursive or bool(directories))
         facts = replace(facts, namespace=namespace, name=name)
     for complaint in complaints:
         report_error(complaint)
     found = examine(facts, partial(configurations, all_pods=True))
-    emit([to_value(found)], output, lambda: show(found, Terminal()))
+    emit([to_value(found)], output, lambda: show(found, Terminal(), verbose=verbose))
     statuses = {result.status for result in found}
     return exit_code(
         unread=bool(complaints) or statuses == {Status.UNCHECKED},

@@ -13,14 +13,13 @@ from webhook.console.state import ConsoleState, Sources
 from webhook.emit import ResponseModel
 from webhook.questions.doctor.examiner import Examination, Examiner
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
-from webhook.results import CheckResult, Status
-from webhook.settings.files import SAMPLES, is_sample
+from webhook.results import WORST_FIRST, CheckResult, Status
+from webhook.settings.files import SAMPLE_CLUSTER, is_sample
 
 MAX_WAIT_SECONDS = 30.0
 MAX_RESULTS = 500
 MAX_COMPLAINTS = 20
 
-WORST_FIRST = (Status.BROKEN, Status.WARNING, Status.UNCHECKED, Status.OK)
 UNAVAILABLE = (
     "there is nothing to check; start the console with --cluster to check the cluster, or with --doctor-from DIR, "
     "where DIR holds what kubectl printed, as `vgpu-webhook doctor --help` says"
@@ -59,7 +58,7 @@ def follow(sources: Sources) -> Examined:
     """Take what there is to examine."""
     directory, connect = sources.given.get("doctor_from"), sources.connect
     if directory is None and connect is None and sources.is_sample:
-        directory = SAMPLES / "cluster"  # it has some faults
+        directory = SAMPLE_CLUSTER
     examiner = None
     if directory is not None:
         examiner = Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))

@@ -17,7 +17,6 @@ from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate
 from webhook.questions.doctor.operation import (
     OPTIONS,
-    WORST_FIRST,
     DoctorResponse,
     Refresh,
     Wait,
@@ -25,7 +24,7 @@ from webhook.questions.doctor.operation import (
     follow,
     followed,
 )
-from webhook.results import CheckResult, Status, ok, warning
+from webhook.results import WORST_FIRST, CheckResult, Status, ok, warning
 from webhook.settings.sources import SettingStatus
 from webhook.settings.table import SETTING_NAMES
 

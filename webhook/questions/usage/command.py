@@ -138,7 +138,7 @@ class UsageCommand:
         self._selection = selection
         self._by = by
         self._output = output
-        self._terminal = Terminal()
+        self._terminal = Terminal(wide=output == "wide")
         self.complain = Complaints()
 
     def read_files(self, paths: Sequence[Path], inputs: SnapshotInputs) -> list[BoundPod]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from webhook.cli.terminal import Piece, Row, Style, Terminal
+from webhook.cli.terminal import INDENT, Piece, Row, Style, Terminal
 from webhook.devices import registry
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.model import Amounts
@@ -28,7 +28,7 @@ def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> Non
     """
     head, rows = _TABLES[by](report.nodes, terminal, wide)
     lines = list(rows)
-    terminal.table(head, lines)
+    terminal.table(head, lines, optional=_OPTIONAL)
     if lines:
         terminal.line()
     for one in report.totals:
@@ -66,7 +66,7 @@ def _nodes(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tup
                 *((_memory(assigned), str(assigned.slices)) if wide else ()),
             )
 
-    head = ("NODE", "FAMILY", "DEVICES", "TYPE", "SLICES", "MEMORY", "CORES", "LARGEST")
+    head = ("NODE", "FAMILY", "DEVICES", "TYPE", "SLICES", *_used(terminal), "MEMORY", "CORES", "LARGEST")
     return (*head, *(("ASSIGNED", "HELD") if wide else ())), rows()
 
 
@@ -87,7 +87,8 @@ def _cards(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tup
                     *((terminal.cell(" or ".join(card.reserved), MAX_CELL),) if reserved else ()),
                 )
 
-    head = ("NODE", "DEVICE", *(("FAMILY", "TYPE") if wide else ()), "SLICES", "MEMORY", "CORES", "LARGEST")
+    head = ("NODE", "DEVICE", *(("FAMILY", "TYPE") if wide else ()), "SLICES", *_used(terminal), "MEMORY")
+    head = (*head, "CORES", "LARGEST")
     return (*head, *(("ASSIGNED",) if wide else ()), "PODS", *(("RESERVED",) if reserved else ())), rows()
 
 
@@ -127,6 +128,9 @@ def _holders(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> t
     return (*head, "MEMORY", "CORES", "SINCE", "STATE"), rows
 
 
+# What a narrow terminal leaves out. The sentences below the tables name the families.
+_OPTIONAL = ("USED", "FAMILY", "CONTAINER", "SINCE", "TYPE", "CORES")
+
 _Table = Callable[[Sequence[OccupiedNode], Terminal, bool], tuple[Sequence[str], Iterator[Row]]]
 _TABLES: dict[str, _Table] = {"node": _nodes, "card": _cards, "namespace": _namespaces, "pod": _holders}
 WAYS = tuple(_TABLES)
@@ -135,15 +139,19 @@ WAYS = tuple(_TABLES)
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _amounts(accounted: Amounts, has: Amounts, terminal: Terminal) -> tuple[Piece, Piece, Piece]:
-    memory: Piece = "-"
-    if has.memory:
-        share = accounted.memory / has.memory
-        bar = f"[{'#' * min(round(share * BAR), BAR):.<{BAR}}] {share:4.0%}  " if terminal.interactive else ""
-        text = f"{bar}{accounted.memory}/{has.memory}" + ("" if bar else f" {share:.0%}")
-        memory = (Style.BAD if share > 1 else Style.WARNING if share > NEARLY_FULL else Style.PLAIN, text)
-    cores = f"{accounted.cores}/{has.cores}" if has.cores else "-"
-    return f"{accounted.slices}/{has.slices}", memory, cores
+def _used(terminal: Terminal) -> tuple[str, ...]:
+    """The head of the column with bars, which only people get."""
+    return ("USED",) if terminal.interactive else ()
+
+
+def _amounts(accounted: Amounts, has: Amounts, terminal: Terminal) -> Iterator[Piece]:
+    share = accounted.memory / has.memory if has.memory else 0
+    style = Style.BAD if share > 1 else Style.WARNING if share > NEARLY_FULL else Style.PLAIN
+    yield f"{accounted.slices}/{has.slices}"
+    if _used(terminal):
+        yield (style, f"[{'#' * min(round(share * BAR), BAR):.<{BAR}}]" if has.memory else "-")
+    yield (style, f"{accounted.memory}/{has.memory} {share:.0%}") if has.memory else "-"
+    yield f"{accounted.cores}/{has.cores}" if has.cores else "-"
 
 
 def _memory(amounts: Amounts) -> str:
@@ -180,19 +188,18 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
     if one.capacity.cores:
         parts.append(f"{one.accounted.cores} of {one.capacity.cores} cores")
     counts = f"{counted(one.nodes, 'node', 'nodes')}, {counted(one.devices, family.device, family.devices)}"
-    terminal.line((Style.BOLD, one.family), f": {counts}; accounted {', '.join(parts)}")
+    terminal.paragraph("", ((Style.BOLD, one.family),), f": {counts}; accounted {', '.join(parts)}")
     if note := uncounted(one.accounted, one.assigned, unit):
-        terminal.line(f"  {note}")
+        terminal.paragraph(INDENT, (), note)
     fits = [
         f"{big.number} × {f'{big.memory}{unit}' if big.memory else f'{big.cores} cores'} on {terminal.cell(big.node, MAX_CELL)}"
         for big in one.largest
     ]
-    terminal.line(f"  largest pod that fits now: {', '.join(fits) or 'none'}")
+    terminal.paragraph(INDENT, (), f"largest pod that fits now: {', '.join(fits) or 'none'}")
     if one.unusable is not None:
         left = max(one.capacity.memory - one.accounted.memory, 0)
-        terminal.line(
-            f"  free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
-        )
+        text = f"free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
+        terminal.paragraph(INDENT, (), text)
 
 
 def uncounted(accounted: Amounts, assigned: Amounts, unit: str) -> str:

@@ -91,7 +91,7 @@ def command(change: FleetChange, settings: SettingsOptions, pod_files: tuple[Pat
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     inputs = settings.read()
     found = what_if(_state(settings, inputs, pod_files), inputs, change)
-    emit([found], output, lambda: show(found, Terminal(), wide=output == "wide"))
+    emit([found], output, lambda: show(found, Terminal(wide=output == "wide"), wide=output == "wide"))
     return exit_code(unread=False, found=found.loses)
 
 

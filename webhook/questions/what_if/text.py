@@ -89,7 +89,8 @@ def _table(pods: Iterable[PodFate], terminal: Terminal) -> None:
         )
         for pod in pods[:MAX_PODS]
     ]
-    terminal.table((f"{INDENT}POD", "OWNER", "PRIORITY", "NOW", "THEN", "NODE", "WHY"), rows, right={2}, folded=True)
+    head = (f"{INDENT}POD", "OWNER", "PRIORITY", "NOW", "THEN", "NODE", "WHY")
+    terminal.table(head, rows, right={2}, folded=True, optional=("PRIORITY", "OWNER"))
     if len(pods) > MAX_PODS:
         terminal.line(f"{INDENT}and {len(pods) - MAX_PODS} more; -o json lists all")
 
@@ -119,7 +120,8 @@ def _show_nodes(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
         for one in found.nodes
         if wide or one.before != one.after
     ]
-    terminal.table(("NODE", "FAMILY", "MEMORY NOW", "CORES NOW", "MEMORY THEN", "CORES THEN"), rows)
+    head = ("NODE", "FAMILY", "MEMORY NOW", "CORES NOW", "MEMORY THEN", "CORES THEN")
+    terminal.table(head, rows, optional=("FAMILY",))
     if not rows:
         terminal.line("no node is used in another way")
 

@@ -65,6 +65,11 @@ class WaitAnswer:
     findings: tuple[Violation, ...] = ()
     not_judged: tuple[str, ...] = ()
 
+    @property
+    def by_node(self) -> list[WaitReason]:
+        """What the nodes say, those that come nearest to taking the pods first."""
+        return sorted([one for one in (*self.fits, *self.reasons) if one.family], key=lambda one: rank(one.verdict))
+
 
 def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tuple[list[WaitAnswer], list[str]]:
     """Explain the objects of a manifest: the answers, and why the other objects have none.

@@ -76,7 +76,7 @@ _CODES = {
     help="Of the pod; default that of the context, without a cluster `default`. Without a name: only its pods.",
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the pods of all namespaces, which is the default.")
-@output_option("text", "json", "yaml", more=" json is one line for each object.")
+@output_option("text", "wide", "json", "yaml", more=" json is one line for each object.")
 def command(
     subject: str | None,
     settings: SettingsOptions,
@@ -134,8 +134,8 @@ def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wan
 def _list(state: WaitingState, namespace: str | None, output: str) -> int:
     """List the pods that wait."""
     found = list_waiting(state, [namespace] if namespace else ())
-    emit(found.pods, output, lambda: show_waiting(found, Terminal(), datetime.now(UTC)))
-    if found.more and output != "text":
+    emit(found.pods, output, lambda: show_waiting(found, Terminal(wide=output == "wide"), datetime.now(UTC)))
+    if found.more and output not in ("text", "wide"):
         report_warning(f"{found.more:,} younger pods are left out")
     return _exit_code(found.pods)
 

@@ -21,7 +21,7 @@ from webhook.inputs.documents import Document, parse_documents
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
 from webhook.questions.why.events import WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
-from webhook.questions.why.node_reasons import WaitReason, WaitVerdict
+from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import age, change_words, hints, holder_words, waiting_words
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource, Wanted
@@ -130,7 +130,7 @@ def drawn(state: ConsoleState, _: Any, __: Any) -> Mapping[str, Any]:
     return {
         "listed": listed,
         "verdicts": VERDICTS,
-        "rows": _rows,
+        "rows": lambda answer: answer.by_node[:MAX_REASONS],
         "now": datetime.now(UTC),
         "age": age,
         "waiting_words": waiting_words,
@@ -192,9 +192,3 @@ def _exists(document: Document) -> bool:
     metadata, status = value.get("metadata"), value.get("status")
     known = isinstance(metadata, dict) and bool(metadata.get("uid"))
     return known and isinstance(status, dict) and "phase" in status and value.get("kind") == "Pod"
-
-
-def _rows(answer: WaitAnswer) -> list[WaitReason]:
-    """What the nodes say, those that come nearest first."""
-    nodes = [reason for reason in (*answer.fits, *answer.reasons) if reason.family]
-    return sorted(nodes, key=lambda reason: tuple(WaitVerdict).index(reason.verdict))[:MAX_REASONS]

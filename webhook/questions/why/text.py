@@ -40,7 +40,8 @@ def show(answer: WaitAnswer, terminal: Terminal) -> None:
     name = shorten(answer.name or "(no name)", MAX_NAME)
     terminal.line((style, word), (Style.BOLD, f"  {answer.kind} {name}"), f" in {answer.namespace}")
     terminal.paragraph(INDENT, (), answer.summary)
-    for reason in (*answer.reasons, *answer.fits):
+    others = [reason for reason in answer.reasons if not reason.family]
+    for reason in (*others, *answer.by_node):
         _show_reason(reason, answer.summary, terminal)
     if answer.change is not None:
         terminal.paragraph(INDENT, ((Style.BOLD, "nearest change  "),), f"{change_words(answer.change)} it fits now")
@@ -69,8 +70,8 @@ def _show_reason(reason: WaitReason, summary: str, terminal: Terminal) -> None:
     about = named if reason.names else f"{reason.family} nodes"
     where = f" for {reason.pod}" if reason.pod else ""
     kind = f": {reason.kind}" if reason.kind else ""
-    terminal.line(INDENT, (style, f"{word.lower():<8}"), INDENT, (Style.BOLD, about), f"{where}{kind}")
     inner = INDENT + " " * 10
+    terminal.paragraph(INDENT, ((style, f"{word.lower():<8}"), INDENT, (Style.BOLD, about)), f"{where}{kind}", inner)
     at = f"{reason.node}: " if reason.nodes > 1 and reason.node else ""
     terminal.paragraph(inner, (at,) if at else (), reason.message)
     if reason.obstacles and reason.reason != "out of service":
@@ -112,7 +113,8 @@ def show_waiting(found: WaitingPods, terminal: Terminal, now: datetime) -> None:
         )
         for pod in found.pods
     ]
-    terminal.table(("NAMESPACE", "POD", "VERDICT", "AGE", "WHY"), rows, right={3}, folded=True)
+    head = ("NAMESPACE", "POD", "VERDICT", "AGE", "WHY")
+    terminal.table(head, rows, right={3}, folded=True, optional=("AGE",))
     if not rows:
         terminal.line("no pod waits for devices")
     if found.more:
