@@ -155,6 +155,9 @@ def test_the_verdict_equals_that_of_a_naive_search(gang):
     kinds, roles, minimum = gang
     verdict = verdict_of(roles, minimum, kinds)
     assert (not isinstance(verdict, NeverStarts)) == Naive(roles, minimum).starts(kinds)
+    if isinstance(verdict, NeverStarts) and verdict.most is not None:
+        counted = roles if verdict.role is None else [roles[verdict.role]]
+        assert not Naive([replace(one, needed=0) for one in counted], verdict.most + 1).starts(kinds)
 
 
 @examples(100)
@@ -226,7 +229,7 @@ def test_spread_gives_each_pod_cards_of_its_own():
     "memories, cores, verdict",
     [
         ((1, 2), 0, Starts()),  # either takes the only instance: what both do there is not known
-        ((13, 14), 60, NeverStarts(None, None)),  # neither does, and either takes the only card of the other node
+        ((13, 14), 60, NeverStarts(None, 1)),  # neither does, and either takes the only card of the other node
     ],
 )
 def test_roles_are_searched_where_nodes_with_mig_take_one_of_them_at_most(memories, cores, verdict):

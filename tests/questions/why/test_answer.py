@@ -322,6 +322,43 @@ def test_the_queue_of_a_group_is_open_and_large_enough(queue, conf, memory, verd
     assert summary in found.summary
 
 
+@pytest.mark.parametrize(
+    ("tasks", "fit", "resource", "most", "changed"),
+    [
+        ([(4, {"number": 2, "memory": 60000})], 1, MEMORY, 21920, ""),
+        ([(3, {"number": 2, "memory": 60000})], 1, MEMORY, 27306, ""),
+        ([(1, {"number": 2, "memory": 60000}), (2, {"number": 1, "memory": 50000})], 1, MEMORY, 31920, "a"),
+        ([(1, {"number": 2}), (1, {"number": 2})], 1, NUMBER, 1, ""),  # of a whole card
+        ([(40, {"number": 2, "memory": 60000})], 1, None, 0, ""),  # a card has ten slices
+    ],
+)
+def test_the_nearest_change_of_a_gang_lets_all_of_it_start(tasks, fit, resource, most, changed):
+    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
+    named = list(zip("ab", tasks, strict=False))
+
+    def answer(change):
+        members = []
+        for name, (count, limits) in named:
+            own = limits | {"spec": {}}
+            for number in range(count):
+                made = pod(f"{name}-{number}", group="g", **own)
+                made["metadata"]["annotations"][names.TASK] = name
+                if change is not None and changed in ("", name):
+                    made["spec"]["containers"][0]["resources"]["limits"][resource] = str(change)
+                members.append(made)
+        group = PodGroup("default", "g", minimum=len(members))
+        return why(members[0], nodes, [HELD], waiting=members, group=group)
+
+    found = answer(None)
+    assert found.gang.fit == fit
+    if resource is None:
+        assert found.change is None
+        return
+    assert (found.change.resource, found.change.most, found.changed) == (resource, most, changed)
+    assert answer(most).verdict is WaitVerdict.FITS_NOW
+    assert answer(most + 1).verdict is not WaitVerdict.FITS_NOW
+
+
 def test_groups_are_read_as_volcano_writes_them():
     raw = {
         "metadata": {"namespace": "a", "name": "g"},

@@ -355,8 +355,12 @@ def test_devices_of_resource_claims_are_not_judged(run, write, pods):
     assert f"  note  {sentence}" in run("why", *SETTINGS, "--pods", pods, "-f", path).out
 
 
-@pytest.mark.parametrize("replicas, verdict", [((0, 1), "fits-now"), ((1, 1), "fits-now"), ((1, 399), "never")])
-def test_the_pods_of_a_distributed_job_are_asked_for_together(run, write, pods, replicas, verdict):
+@pytest.mark.parametrize(
+    "replicas, expected",
+    [((0, 1), ("fits-now", None)), ((1, 1), ("fits-now", None)), ((1, 399), ("never", 150))],
+)
+def test_the_pods_of_a_distributed_job_are_asked_for_together(run, write, pods, replicas, expected):
+    verdict, fit = expected
     template = {"spec": pod(limits=vgpus(1, 1000, 10))["spec"]}
     roles = {
         role: {"replicas": count, "template": template}
@@ -365,7 +369,7 @@ def test_the_pods_of_a_distributed_job_are_asked_for_together(run, write, pods, 
     raw = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}}
     job = write("j.yaml", raw | {"spec": {"pytorchReplicaSpecs": roles}})
     (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", job, "-o", "json").lines
-    gang = {"minimum": sum(replicas), "started": 0, "waiting": sum(replicas), "atOnce": False}
+    gang = {"minimum": sum(replicas), "started": 0, "waiting": sum(replicas), "atOnce": False, "fit": fit}
     assert (answer["verdict"], answer["gang"]) == (verdict, gang if sum(replicas) > 1 else None)
     if verdict == "never":
         assert answer["summary"].startswith(

@@ -246,19 +246,21 @@ def _judge_alike(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> G
 
 def _judge_together(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:
     """Judge several roles, for each of which alone there is room."""
-    if not _totals_suffice(gang, fleet):
-        return NeverStarts(None, None)
-    nodes = _nodes(gang.roles[0].request, fleet)
-    if nodes is None or not _is_searchable(gang):
+    suffices = _totals_suffice(gang, fleet)
+    nodes = _nodes(gang.roles[0].request, fleet) if _is_searchable(gang) else None
+    if not suffices:
+        found = _reached(gang, nodes, budget) if nodes is not None else None
+        return found if isinstance(found, NeverStarts) else NeverStarts(None, None)
+    if nodes is None:
         return Starts()
     policies = gang.roles[0].request.policies if gang.replicas <= MAX_PODS else ()
     cycles = [Cycle(gang, fleet, policy, budget) for policy in policies]
     if any(gang.starts(cycle.run().placed) for cycle in cycles):
         return Starts()
-    fits = _reaches(gang, nodes, budget)
-    if fits is False:
-        return NeverStarts(None, None)
-    missed = fits and cycles and all(cycle.search() is None for cycle in cycles) and budget.left >= 0
+    fits = _reached(gang, nodes, budget)
+    if isinstance(fits, NeverStarts):
+        return fits
+    missed = fits is not None and cycles and all(cycle.search() is None for cycle in cycles) and budget.left >= 0
     return StartsTightly(None) if missed else Starts()
 
 
@@ -276,7 +278,9 @@ def _is_searchable(gang: GangRequest) -> bool:
     return alike and len(gang.roles) <= MAX_ROLES and sum(gang.targets) <= MAX_PODS
 
 
-def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: SearchBudget) -> bool | None:
+def _reached(
+    gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: SearchBudget
+) -> Starts | NeverStarts | None:
     """Fill node after node with every combination of pods that is part of no larger one; None if that is not known.
 
     On nodes with MIG the order of the pods matters: there, each role counts as if it were alone.
@@ -306,8 +310,9 @@ def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: 
                 break
             reached = after
         if any(gang.starts(state) for state in reached):
-            return exact or None
-    return False
+            return Starts() if exact else None
+    most = max(map(sum, reached))
+    return NeverStarts(None, most if most < gang.minimum and sum(targets) == gang.replicas else None)
 
 
 def _largest_combinations(candidate: Candidate, gang: GangRequest, budget: SearchBudget) -> list[Vector]:

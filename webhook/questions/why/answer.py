@@ -20,7 +20,7 @@ from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
-from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of
+from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of, with_change
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.questions.why.placing import obstacles
 from webhook.questions.why.subject import WaitingObject, pod_content, pods_of, unlike
@@ -42,7 +42,9 @@ class WaitAnswer:
         verdict: of all that is examined, the worst.
         summary: a sentence.
         reasons: what refuses; of nodes, one reason for each kind of node.
-        change: the nearest single change of the pod with which it fits now; None if none was found.
+        change: the nearest single change of the pod, or of all equal pods of a gang, with which it fits now; None if none was
+            found.
+        changed: the task or template of a gang whose pods it changes; empty if those are all.
         fits: the kinds of nodes that take it now.
         gang: None if its pods start one by one, or if that is not known.
         group: its PodGroup; None if it is not known.
@@ -58,6 +60,7 @@ class WaitAnswer:
     summary: str
     reasons: tuple[WaitReason, ...] = ()
     change: LowerAmount | Removal | None = None
+    changed: str = ""
     fits: tuple[WaitReason, ...] = ()
     gang: WaitingGang | None = None
     group: PodGroup | None = None
@@ -97,21 +100,23 @@ def explain_waiting(
     Args:
         subject: the object.
         live: the cluster.
-        by_nodes: what the nodes answer to pods that were explained before, by what matters to nodes; others are added.
+        by_nodes: of several objects, what the nodes answer to pods that were explained before, by what matters to nodes; others
+            are added. A change of a gang is then not searched.
 
     Raises:
         ConfigError: the nodes are not known, or none of its pods requests a device.
         RequestError: it is no object of Kubernetes.
     """
-    examined = _Examined(subject, live, {} if by_nodes is None else by_nodes)
+    examined = _Examined(subject, live, by_nodes)
     return examined.ended() or examined.refused() or examined.started() or examined.judged()
 
 
 class _Examined:
     """An object as the webhook reviews it, and what may keep its pods waiting, one method each."""
 
-    def __init__(self, subject: WaitingObject, live: LiveCluster, by_nodes: dict[Hashable, PodAnswer]) -> None:
-        self._subject, self._live, self._by_nodes = subject, live, by_nodes
+    def __init__(self, subject: WaitingObject, live: LiveCluster, by_nodes: dict[Hashable, PodAnswer] | None) -> None:
+        self._subject, self._live = subject, live
+        self._listed, self._by_nodes = by_nodes is not None, {} if by_nodes is None else by_nodes
         exempt = () if subject.exists else names.EXEMPT_NAMESPACES
         try:
             self._reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt)
@@ -195,15 +200,18 @@ class _Examined:
             raise self._without_devices([pod for _, pod in every_pod], not_judged)
         answers = [self._by_node(path, pod) for path, pod in pods[:MAX_PODS]]
         nodes = [reason for answer in answers for reason in answer.reasons]
-        gang, together = gang_of(subject, self._reviewed, every_pod, [pod for _, pod in pods], live)
+        found = gang_of(subject, self._reviewed, every_pod, [pod for _, pod in pods], live)
+        found = found if self._listed else with_change(found, subject, live)
         never_starts = () if self._exists else outcome.never_starts
-        others = [
+        alone = [
             *obstacles(subject, [pod for _, pod in pods], live, exemption(self._about["namespace"], live.snapshot)),
             *unoffered,
-            *(_found_by(never_starts, outcome) or together),
         ]
-        verdict = max([each.verdict for each in (*answers, *others)], key=rank)
-        elsewhere = verdict in {reason.verdict for reason in others}
+        together: Sequence[WaitReason] = _found_by(never_starts, outcome) or found.reasons
+        others = [*alone, *together]
+        verdict = max([*(one.verdict for one in answers), *(one.verdict for one in others)], key=rank)
+        change = found.change if together else _nearest(nodes, answers)
+        stays = verdict is WaitVerdict.FITS_NOW or any(reason.verdict is not WaitVerdict.FITS_NOW for reason in alone)
         fits = tuple(reason for reason in nodes if reason.verdict is WaitVerdict.FITS_NOW)
         refusing = [*others, *(reason for reason in nodes if reason.verdict is not WaitVerdict.FITS_NOW)]
         return WaitAnswer(
@@ -211,9 +219,10 @@ class _Examined:
             verdict=verdict,
             summary=_summary(verdict, others, fits, answers, exists=self._exists),
             reasons=tuple(refusing),
-            change=None if elsewhere or verdict is WaitVerdict.FITS_NOW else _nearest(refusing, answers),
+            change=None if stays else change,
+            changed="" if stays else found.changed,
             fits=fits,
-            gang=gang,
+            gang=found.gang,
             group=subject.group,
             scheduler=_condition(self._status) if subject.exists else "",
             findings=self._findings({reason.reason for reason in others}),

@@ -2,14 +2,19 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import chain
 from operator import or_
 from typing import Any, NamedTuple, cast
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.budget import SearchBudget
+from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.families import Family
+from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible
+from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import SliceRequest, only_on
 from webhook.devices.vgpu.fleet import VgpuFleet
@@ -20,8 +25,9 @@ from webhook.lenient import obj
 from webhook.live.cluster import LiveCluster, request_content
 from webhook.live.objects import task_of
 from webhook.pod.gangs import Gang, read_gang, read_groups, read_roles
+from webhook.pod.view import Container, PodView
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
-from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn
+from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, Turn, take_turn
 from webhook.questions.why.subject import WaitingObject, members, scheduler_context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
@@ -30,6 +36,7 @@ MAX_MEMBERS = 10_000  # pods of a gang that are read
 MAX_ROLES = 32  # of a gang, each with another request; those beyond count as starting
 MAX_PLACED = 50_000  # pods of a gang that are placed one after the other, times nodes
 MAX_EXACT = 2_000  # the same of vGPUs, whose gangs are mostly decided before
+STEPS_OF_POD = 100  # of a search for a change, each about a microsecond
 
 _VERDICTS = {Fate.NEVER: WaitVerdict.NEVER, Fate.WAITS: WaitVerdict.NOT_NOW, Fate.UNKNOWN: WaitVerdict.UNKNOWN}
 
@@ -43,17 +50,25 @@ class WaitingGang:
         started: how many have a node.
         waiting: how many wait for one.
         at_once: whether Volcano starts none of them alone; else some may start, and wait for the others.
+        fit: how many of those that wait fit together now, where those are too few; None if that is not examined.
     """
 
     minimum: int
     started: int
     waiting: int
     at_once: bool = True
+    fit: int | None = None
 
     @property
     def sentence(self) -> str:
         """How many there are."""
         return f"{self.minimum} pods {'start' if self.at_once else 'work'} together"
+
+    @property
+    def words(self) -> str:
+        """What became of them."""
+        room = f", {self.fit} of them fit now" if self.fit is not None else ""
+        return f"{self.sentence}; {self.started} have started, {self.waiting} wait{room}"
 
 
 class _Role(NamedTuple):
@@ -82,10 +97,29 @@ class _Role(NamedTuple):
 Pods = Sequence[tuple[str, ReviewedPod]]
 
 
+class GangAnswer(NamedTuple):
+    """What becomes of a gang.
+
+    Attributes:
+        gang: how many of its pods wait; None if the pods start one by one, or if that is not known.
+        reasons: what keeps it from starting though each of its pods might.
+        missing: its pods that have to start together; roles: the same, equal ones together.
+        change: the nearest single change of its pods with which it starts now; None if none was found.
+        changed: the task or template of the pods that it changes; empty if those are all.
+    """
+
+    gang: WaitingGang | None = None
+    reasons: Sequence[WaitReason] = ()
+    missing: Gang | None = None
+    roles: Sequence[_Role] = ()
+    change: LowerAmount | None = None
+    changed: str = ""
+
+
 def gang_of(
     subject: WaitingObject, reviewed: Reviewed, pods: Pods, own: Sequence[ReviewedPod], live: LiveCluster
-) -> tuple[WaitingGang | None, list[WaitReason]]:
-    """The gang of the object, and what keeps it from starting though each of its pods might.
+) -> GangAnswer:
+    """The gang of the object.
 
     Args:
         subject: the object.
@@ -100,21 +134,100 @@ def gang_of(
     group = subject.group
     if group is not None:
         if not at_once or group.minimum <= 1:
-            return None, []
+            return GangAnswer()
         missing = group.missing(Counter(map(task_of, subject.waiting)), subject.started)
         gang = WaitingGang(group.minimum, subject.started_pods, missing.replicas)
-        return gang, list(_keeps(gang, missing, _waiting_roles(subject, reviewed, contents, live), subject, live))
+        roles = _waiting_roles(subject, reviewed, contents, live)
+        return GangAnswer(gang, list(_keeps(gang, missing, roles, subject, live)), missing, roles)
     request: Request = reviewed.request
     key, raw = (request.group, request.kind), request.object or {}
     planned = read_gang(*key, raw, read_roles(*key, raw)) if at_once else None
     groups = [] if subject.exists else [one for one in read_groups(*key, raw, dict(pods)) if one.certain]
     found = [
-        (gang, list(_keeps(gang, one, _planned_roles(one, pods, contents), subject, live)))
+        GangAnswer(gang, list(_keeps(gang, one, roles, subject, live)), one, roles)
         for one in (groups if planned is None else [planned])
         for gang in (WaitingGang(one.minimum, 0, one.replicas, at_once=planned is not None),)
+        for roles in (_planned_roles(one, pods, contents),)
         if one.minimum > 1
     ]
-    return max(found, key=lambda each: [rank(reason.verdict) for reason in each[1]], default=(None, []))
+    return max(found, key=lambda each: [rank(reason.verdict) for reason in each.reasons], default=GangAnswer())
+
+
+def with_change(found: GangAnswer, subject: WaitingObject, live: LiveCluster) -> GangAnswer:
+    """A gang with the nearest change of its pods, and how many of them fit now, where the room for it is too small."""
+    gang, missing, roles = found.gang, found.missing, found.roles
+    if gang is None or missing is None or not found.reasons or not missing.starts(_counts(roles)):
+        return found
+    placed = gang.waiting * len(live.fleet.index.names)
+    if placed > MAX_PLACED or any(role.pod.spreads for role in roles):
+        return found
+    fit = min(sum(turn.started.values()) for turn in _turns(None, roles, subject, live))
+    found = found._replace(gang=replace(gang, fit=fit))
+    changes = [(nearest, role) for role in roles if (nearest := _nearest(role, found, subject, live)) is not None]
+    if not changes:
+        return found
+    (_, change), changed = min(changes, key=lambda each: each[0][0])
+    alike = all(_content(role.pod) == _content(changed.pod) for role in roles if role.pod.requested)
+    return found._replace(change=change, changed="" if alike else changed.task or changed.name)
+
+
+def _nearest(
+    changed: _Role, found: GangAnswer, subject: WaitingObject, live: LiveCluster
+) -> tuple[float, LowerAmount] | None:
+    """The amount of some equal pods with which the gang starts now on whichever nodes, and the share that it gives up."""
+    content, search, roles = _content(changed.pod), ChangeSearch(), found.roles
+    waiting = sum(len(role.raws) for role in roles)
+
+    def judge(lowered: tuple[Container, str, int], _: object) -> Verdict:
+        tried = [_lowered(role, *lowered) if _content(role.pod) == content else role for role in roles]
+        search.spend(STEPS_OF_POD * waiting)
+        return (
+            Fits() if all(turn.starts for turn in _turns(found.missing, tried, subject, live)) else Never(Reason.LEFT)
+        )
+
+    amounts: dict[tuple[Container, str], Reducible[tuple[Container, str, int]]] = {}
+    for family in live.fleet.families.values():
+        for request in changed.pod.requests_for(family.id):
+            shapes = [shape for shape in live.fleet.parts[family.id].shapes if family.concerns(request, shape)]
+            for each in chain.from_iterable(family.reducible(request, shape) for shape in shapes[:MAX_SHAPES]):
+                place = each.container, each.resource
+                known = amounts.get(place)
+                if known is None or known.now < each.now:
+                    lowered = partial(_amount, each.container, each.resource)
+                    amounts[place] = Reducible(*place, each.now, each.values, lowered)
+    nothing = changed.pod.view.containers[0], "", 0
+    change, _ = search.nearest(judge, (nothing, None), (), amounts.values())
+    if not isinstance(change, LowerAmount):
+        return None
+    now = amounts[change.container, change.resource].now
+    return (now - change.most) / now, change
+
+
+def _amount(container: Container, resource: str, value: int) -> tuple[Container, str, int]:
+    return container, resource, value
+
+
+def _lowered(role: _Role, container: Container, resource: str, value: int) -> _Role:
+    """The same pods with another amount in one container."""
+    raws = [_with_amount(raw, container.index, resource, value) for raw in role.raws]
+    return role._replace(pod=ReviewedPod(PodView(raws[0]), role.pod.context), raws=raws)
+
+
+def _with_amount(raw: dict[str, Any], number: int, resource: str, value: int) -> dict[str, Any]:
+    containers = list(raw["spec"]["containers"])
+    resources = obj(containers[number], "resources")
+    parts = {part: {**obj(resources, part), resource: str(value)} for part in ("limits", "requests")}
+    containers[number] = {**containers[number], "resources": {**resources, **parts}}
+    return {**raw, "spec": {**raw["spec"], "containers": containers}}
+
+
+def _turns(missing: Gang | None, roles: Sequence[_Role], subject: WaitingObject, live: LiveCluster) -> Iterator[Turn]:
+    """The pods placed one after the other, until the gang starts: on the emptiest node that takes each, and on the fullest."""
+    placed = [(role, PlaceablePod(role.pod, _alone(role, subject), live)) for role in roles]
+    tried = [(QueuedPod(raw), one if one.families else STARTS) for role, one in placed for raw in role.raws]
+    tried.sort(key=lambda pair: pair[0].order)
+    for emptiest in (True, False):
+        yield take_turn(tried, missing, live, set(), emptiest=emptiest)
 
 
 def _planned_roles(planned: Gang, pods: Pods, own: Collection[object]) -> list[_Role]:
@@ -247,7 +360,7 @@ def _too_few_vgpus(able: Sequence[_Able], minimum: int, live: LiveCluster) -> tu
             for one, nodes in zip(vgpus, which, strict=True)
         ]
         request = GangRequest(tuple(asked), needed, by_index=False)
-        return _lacks_room(judge_gang(request, cast("VgpuFleet", part), SearchBudget()))
+        return _lacks_room(judge_gang(request, cast("VgpuFleet", part), SearchBudget()), vgpus)
 
     chosen = [one.role.pod.members_for(family.id) for one in vgpus]
     if room := judge(live.fleet.vgpu, chosen):
@@ -265,14 +378,20 @@ def _too_few_vgpus(able: Sequence[_Able], minimum: int, live: LiveCluster) -> tu
     return None
 
 
-def _lacks_room(found: GangVerdict) -> str:
+def _lacks_room(found: GangVerdict, roles: Sequence[_Able]) -> str:
     """What some nodes have room for, if that is not enough for a gang; else empty."""
     match found:
         case NeverStarts(most=None):
             return "has no room for them together"
+        case NeverStarts(role=None) if len(roles) > 1:
+            return f"has room for at most {found.most}"
         case NeverStarts():
             nodes = ", ".join([f"{name} {pods}" for name, pods in found.nodes[:MAX_NAMED]])
-            return f"has room for {found.most}{f' ({nodes})' if nodes else ''}"
+            one = roles[found.role or 0]
+            needed = (
+                f" of the {one.needed} of {wording.quoted(one.role.task)}" if len(roles) > 1 and one.role.task else ""
+            )
+            return f"has room for {found.most}{needed}{f' ({nodes})' if nodes else ''}"
         case StartsTightly(placed=None):
             return "has room for them only in an order that the scheduler does not try"
         case StartsTightly():

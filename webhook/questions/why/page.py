@@ -23,7 +23,7 @@ from webhook.questions.why.events import WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
-from webhook.questions.why.text import age, change_words, hints, holder_words, waiting_words
+from webhook.questions.why.text import age, hints, holder_words, nearest_words, waiting_words
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource, Wanted
 
 MAX_LISTED = 500  # waiting pods
@@ -134,7 +134,7 @@ def drawn(state: ConsoleState, _: Any, __: Any) -> Mapping[str, Any]:
         "now": datetime.now(UTC),
         "age": age,
         "waiting_words": waiting_words,
-        "change_words": change_words,
+        "nearest_words": nearest_words,
         "hints": hints,
         "holder_words": holder_words,
         "most_drawings": MAX_DRAWINGS,

@@ -44,14 +44,9 @@ def show(answer: WaitAnswer, terminal: Terminal) -> None:
     for reason in (*others, *answer.by_node):
         _show_reason(reason, answer.summary, terminal)
     if answer.change is not None:
-        terminal.paragraph(INDENT, ((Style.BOLD, "nearest change  "),), f"{change_words(answer.change)} it fits now")
+        terminal.paragraph(INDENT, ((Style.BOLD, "nearest change  "),), nearest_words(answer, answer.change))
     if answer.gang is not None:
-        gang = answer.gang
-        terminal.line(
-            INDENT,
-            (Style.BOLD, "gang  "),
-            f"{gang.sentence}; {gang.started} have started, {gang.waiting} wait",
-        )
+        terminal.line(INDENT, (Style.BOLD, "gang  "), answer.gang.words)
     _show_group(answer, terminal)
     for finding in answer.findings:
         head = ((Style.WARNING, f"{finding.level}  "), (Style.BOLD, f"{finding.rule}: "))
@@ -169,6 +164,14 @@ def change_words(change: LowerAmount | Removal) -> str:
     if change.most == 0:
         return f"without {change.resource}{where}"
     return f"with {change.resource} {change.most}{' or less' if change.most > 1 else ''}{where}"
+
+
+def nearest_words(answer: WaitAnswer, change: LowerAmount | Removal) -> str:
+    """What lets a pod, or a gang, start now."""
+    if answer.gang is None or answer.gang.fit is None:
+        return f"{change_words(change)} it fits now"
+    which = f"each pod of {wording.quoted(answer.changed)}" if answer.changed else "each of its pods"
+    return f"{change_words(change)} of {which} they fit together now"
 
 
 def holder_words(holder: NodeHolder) -> str:
