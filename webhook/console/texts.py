@@ -29,15 +29,6 @@ def elapsed(since: datetime) -> str:
     return ago(max((datetime.now(UTC) - since).total_seconds(), 0))
 
 
-def mebibytes(amount: int) -> str:
-    """Memory in the unit in which it is a small number: `512 MiB`, `24.0 GiB`, `1.9 TiB`."""
-    for unit, size in (("TiB", 1 << 20), ("GiB", 1 << 10)):
-        if amount >= size:
-            tenths = amount * 10 // size  # whole numbers, as a node may claim more than a float can hold
-            return f"{tenths // 10:,}.{tenths % 10} {unit}"
-    return f"{amount:,} MiB"
-
-
 def prose(text: str) -> Markup:
     """A sentence, safe to show; text between backticks is code."""
     spans = [escape(visible(span)) for span in text.split("`")]

@@ -1,6 +1,7 @@
 """What an occupancy comes to: totals of a family, the largest pods that fit now, and what each namespace and pod holds."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -40,6 +41,7 @@ class FamilyUsage:
         free: what the devices can still give, one slice of each at its largest.
         unusable: the free memory of devices that cannot give a slice of a requested size; None if no size is requested.
         largest: for each number of devices, the largest pod that fits now.
+        idle: how many devices of each model nobody holds anything of, and a pod can get.
     """
 
     family: str
@@ -51,6 +53,7 @@ class FamilyUsage:
     free: JsonAmounts
     unusable: int | None
     largest: tuple[LargestPod, ...]
+    idle: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def report(
         size: memory of a slice, in MiB, to compute what is unusable for it; 0 for none.
     """
     nodes = [node for node in found.nodes if not names or node.name in names]
-    totals = tuple(_totals(families[family], nodes, size) for family in dict.fromkeys(node.family for node in nodes))
+    totals = tuple(by_family(nodes, families, size))
     findings = [one for one in found.findings if not names or one.node in names]
     if namespaces:
         nodes = list(_of_namespaces(nodes, frozenset(namespaces)))
@@ -100,8 +103,13 @@ def _of_namespaces(nodes: Iterable[OccupiedNode], namespaces: frozenset[str]) ->
             yield replace(node, cards=tuple(cards))
 
 
-def _totals(family: AnyFamily, every: Iterable[OccupiedNode], size: int) -> FamilyUsage:
-    nodes = [node for node in every if node.family == family.id]
+def by_family(nodes: Sequence[OccupiedNode], families: Families, size: int = 0) -> Iterator[FamilyUsage]:
+    """The totals of some nodes; `size` as of `report`."""
+    for family in dict.fromkeys(node.family for node in nodes):
+        yield _totals(families[family], [node for node in nodes if node.family == family], size)
+
+
+def _totals(family: AnyFamily, nodes: Sequence[OccupiedNode], size: int) -> FamilyUsage:
     cards = [card for node in nodes for card in node.cards]
     return FamilyUsage(
         family=family.id,
@@ -113,7 +121,14 @@ def _totals(family: AnyFamily, every: Iterable[OccupiedNode], size: int) -> Fami
         free=total(card.free for card in cards),
         unusable=sum(unaccounted(card) for card in cards if card.free.memory < size) if size else None,
         largest=tuple(largest_pods(family, nodes)),
+        idle=dict(
+            Counter(card.type for node in nodes if not node.shape.doubt for card in node.cards if _is_idle(card))
+        ),
     )
+
+
+def _is_idle(card: OccupiedCard) -> bool:
+    return not card.pods and card.accounted == NOTHING and card.free != NOTHING
 
 
 def total(amounts: Iterable[Amounts]) -> Amounts:

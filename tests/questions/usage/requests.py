@@ -1,8 +1,17 @@
 """Requests for each page: together they use each parameter."""
 
-FILTERS = {"family": "vgpu", "name": "*", "type": "*", "namespace": "a", "pod": "b", "findings": "true", "sort": "pods"}
+FILTERS = {
+    "search": "a",
+    "family": "vgpu",
+    "name": "*",
+    "type": "*",
+    "namespace": "a",
+    "pod": "b",
+    "findings": "true",
+    "sort": "pods",
+}
 REQUESTS = {
-    "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
+    "fleet": [{}, {"search": "npu", "family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
     "usage": [{}, FILTERS, {"offset": "1", "limit": "1"}],
 }
 INVALID = [

@@ -99,6 +99,9 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
         ({"type": "*a100*", "sort": "emptiest"}, ["gpu-mig", "gpu-b"]),
         ({"findings": "true"}, ["gpu-a"]),
         ({"name": "no-such-pod"}, []),
+        ({"search": "a100"}, ["gpu-b", "gpu-mig"]),
+        ({"search": "TRAIN-1"}, ["gpu-b"]),
+        ({"search": "team-c", "name": "npu-*"}, ["npu-a"]),
     ],
 )
 def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], expected: list[str]):
@@ -113,12 +116,18 @@ def test_the_page_counts_as_the_command_does(client: Any, run: Any):
         same = by_family[total["family"]]
         assert same | total == same
     shown = Page(client.get("/usage").text).text
+    for total in told["totals"]:
+        for big in total["largest"]:
+            assert re.search(
+                rf"{big['number']} × {big['memory'] or big['cores']:,} \S+( memory)? on {big['node']}", shown
+            )
+        assert all(f"{number} × {model}" in shown for model, number in total["idle"].items())
     for node in told["nodes"]:
         slices = [sum(card["accounted"]["slices"] for card in node["cards"])]
         slices.append(sum(card["split"] or 1 for card in node["cards"]))
         assert re.search(rf"{node['name']}(?s:.*?)\b{slices[0]}/{slices[1]} ", shown), node["name"]
     (total,) = [one for one in told["totals"] if one["accounted"] != one["assigned"]]
-    assert f"Live pods hold {total['assigned']['slices']} slices, {total['assigned']['memory']} MiB" in shown
+    assert f"live pods hold {total['assigned']['slices']} slices, {total['assigned']['memory']} MiB" in shown
 
 
 @needs("why")
@@ -141,7 +150,7 @@ def test_a_mistaken_filter_leaves_the_other_filters_in_force(client: Any, path: 
     response = client.get(path, query_string={"family": "nonsense", "name": "gpu-a", "type": "x" * 254})
     assert response.status_code == 400
     shown = unescape(response.text)
-    assert re.findall(r'class="mistake" id="mistake-([a-z]+)"[^>]*>it must be', shown) == ["type", "family"]
+    assert re.findall(r'class="mistake" id="mistake-([a-z]+)"[^>]*>it must be', shown) == ["family", "type"]
     assert ("gpu-a" in shown, "gpu-b" in shown) == (True, False)
 
 
@@ -178,7 +187,7 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
 
 def test_the_page_can_show_the_empty_nodes(client: Any):
     shown = page(client, "/fleet", name="gpu-a")
-    assert 'class="drawing"' in shown
+    assert "volcano.sh/vgpu-number</code> 80" in shown
     assert 'aria-current="true">Empty nodes' in shown
 
 
@@ -189,7 +198,7 @@ def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_
     shown = page(client, name="gpu-*", namespace="team-a")
     assert "What pods hold is not known." in shown
     assert "grant it" in shown
-    assert 'class="drawing"' in shown
+    assert "volcano.sh/vgpu-number</code> 80" in shown
     assert usage(client) | {"known": False, "problem": denied.problem} == usage(client)
 
 

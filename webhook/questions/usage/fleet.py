@@ -12,9 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from webhook.console.parameters import wider
 from webhook.console.state import ConsoleState
-from webhook.console.texts import MAX_NAME, ago, elapsed, mebibytes
+from webhook.console.texts import MAX_NAME, ago, elapsed
 from webhook.devices import registry
-from webhook.devices.drawing import DrawnNode
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.model import EqualDevices
@@ -27,7 +26,6 @@ from webhook.settings.sources import SettingStatus
 from webhook.texts import shorten
 
 MAX_SHAPES = 100
-MAX_DRAWN = 24  # shapes of a family: a drawing may take 60 kB
 MAX_TYPES = 50
 MAX_NAMES = 10
 MAX_KINDS = 64  # of devices on one node
@@ -61,6 +59,12 @@ def matcher(glob: str) -> Callable[[str], object]:
 class NodeFilter(Parameters):
     """Which nodes to return. All filters have to match."""
 
+    search: Annotated[
+        str,
+        Field(
+            max_length=MAX_NAME, description="only nodes with this text in a name: theirs, a device's model, a pod's"
+        ),
+    ] = ""
     family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
     name: Annotated[str, glob_field("nodes of this name")] = ""
     type: Annotated[str, glob_field("nodes with a device of this model")] = ""
@@ -84,7 +88,6 @@ class FleetShape(ResponseModel):
         memory: of all devices of one node together; None if it is unknown.
         slices: of all devices of one node together; None if they are not split.
         offered: what each node offers in total, by resource name.
-        drawing: for the page only; None if too many are drawn already.
     """
 
     names: tuple[str, ...]
@@ -98,7 +101,6 @@ class FleetShape(ResponseModel):
     memory: int | None
     slices: int | None
     offered: Mapping[str, int]
-    drawing: Annotated[DrawnNode | None, Field(exclude=True)] = None
 
 
 class TypeTotal(ResponseModel):
@@ -205,8 +207,12 @@ class _Search:
     def __init__(self, found: Fleet, wanted: NodeFilter, limit: int) -> None:
         self._fleet, self._wanted, self._limit = found, wanted, limit
         self._matches_name, self._matches_type = matcher(wanted.name or "*"), matcher(wanted.type or "*")
-        names = found.index.names
-        self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if wanted.name else _ALL
+        self._finds = matcher(f"*{wanted.search}*")
+        self._chosen = self._bits(self._matches_name) if wanted.name else _ALL
+        self._found = self._bits(self._finds) if wanted.search else _ALL
+
+    def _bits(self, matches: Callable[[str], object]) -> int:
+        return bits([at for at, each in enumerate(self._fleet.index.names) if matches(each[:MAX_NAME]) is not None])
 
     def family(self, family: AnyFamily) -> FamilyFleet | None:
         """The matching nodes of one family; None if there are none."""
@@ -235,10 +241,10 @@ class _Search:
         )
 
     def _shapes(self, matching: list[tuple[AnyShape, int]], family: AnyFamily) -> Iterator[FleetShape]:
-        for place, (shape, nodes) in enumerate(matching[: self._limit]):
+        for shape, nodes in matching[: self._limit]:
             devices = self._devices(shape, family)
             yield FleetShape(
-                names=tuple(shorten(name, MAX_NAME) for name in self._names(shape)),
+                names=tuple(shorten(name, MAX_NAME) for name in self._names(shape, family)),
                 nodes=nodes,
                 declared=shape.declared,
                 doubt=shorten(shape.doubt, MAX_NAME),
@@ -249,7 +255,6 @@ class _Search:
                 memory=_sum((each.memory, each.count) for each in devices),
                 slices=_sum((each.split, each.count) for each in devices),
                 offered=shape.offered,
-                drawing=family.draw(shape) if place < MAX_DRAWN else None,
             )
 
     def _devices(self, shape: AnyShape, family: AnyFamily) -> list[EqualDevices]:
@@ -260,22 +265,31 @@ class _Search:
         if self._wanted.type and not any(self._matches_type(each.type) for each in self._devices(shape, family)):
             return 0
         if shape.declared:
-            return shape.nodes if any(map(self._is_named, shape.names)) else 0
-        return (shape.members & self._chosen).bit_count()
+            search = not self._has_found_model(shape, family)
+            return shape.nodes if any(self._is_named(name, search=search) for name in shape.names) else 0
+        return self._members(shape, family).bit_count()
 
-    def _names(self, shape: AnyShape) -> Iterator[str]:
+    def _members(self, shape: AnyShape, family: AnyFamily) -> int:
+        """The matching nodes of a shape, as bits."""
+        return shape.members & self._chosen & (_ALL if self._has_found_model(shape, family) else self._found)
+
+    def _has_found_model(self, shape: AnyShape, family: AnyFamily) -> bool:
+        return bool(self._wanted.search) and any(self._finds(each.type) for each in self._devices(shape, family))
+
+    def _names(self, shape: AnyShape, family: AnyFamily) -> Iterator[str]:
         if shape.declared:
             yield from shape.names
             return
-        left = shape.members & self._chosen
+        left = self._members(shape, family)
         for _ in range(MAX_NAMES):
             if not left:
                 return
             yield self._fleet.index.names[lowest(left)]
             left &= left - 1
 
-    def _is_named(self, name: str) -> bool:
-        return self._matches_name(name[:MAX_NAME]) is not None
+    def _is_named(self, name: str, *, search: bool = True) -> bool:
+        name = name[:MAX_NAME]
+        return self._matches_name(name) is not None and (not search or self._finds(name) is not None)
 
     def _skipped(self, family: AnyFamily) -> tuple[SkippedNodes, ...]:
         lacking: dict[str, list[str]] = {}
@@ -314,10 +328,9 @@ def drawn(state: ConsoleState, wanted: NodeFilter, _: FleetResponse) -> Mapping[
     return {
         "held": watcher is not None,
         "unheld": watcher.problem if watcher is not None else None,
-        "filtered": bool(wanted.family or wanted.name or wanted.type),
+        "filtered": bool(wanted.query()),
         "wider": wider(wanted, ("name", "type")),
         "families": {family.id: family for family in registry.FAMILIES},
-        "mebibytes": mebibytes,
         "ago": ago,
         "elapsed": elapsed,
     }

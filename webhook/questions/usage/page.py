@@ -1,6 +1,6 @@
 """The pages of the fleet: what pods hold of each node now, and the nodes when they are empty."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -12,14 +12,12 @@ from webhook.console.pages import Section, link
 from webhook.console.parameters import wider
 from webhook.console.pictures.node import COLOURS
 from webhook.console.state import ConsoleState
-from webhook.console.texts import mebibytes
 from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
-from webhook.devices.model import JsonAmounts
-from webhook.devices.usage import holders, total
+from webhook.devices.usage import FamilyUsage, by_family, holders
 from webhook.emit import ResponseModel
 from webhook.questions.usage import fleet
-from webhook.questions.usage.fleet import FamilyId, NodeFilter, glob_field, matcher
+from webhook.questions.usage.fleet import NodeFilter, glob_field, matcher
 from webhook.questions.usage.metrics import exposition
 from webhook.questions.usage.text import uncounted
 from webhook.questions.usage.watcher import CurrentUsage, NodeUsage, follow_usage, usage_of
@@ -28,6 +26,7 @@ NODES = 30  # of a page
 MAX_NODES = 500  # of one response
 MAX_FINDINGS = 100
 MAX_NAMESPACES = 100
+MAX_TYPES = 5  # free devices of a family, on the page
 MAX_HOLDERS = 200  # listed of one node on the page
 
 
@@ -54,24 +53,6 @@ class UsageRequest(NodeFilter):
         return found
 
 
-class HeldTotal(ResponseModel):
-    """What is accounted and held of all matching nodes of a family.
-
-    Attributes:
-        family: of devices.
-        nodes, devices: how many.
-        capacity, accounted, assigned: of all devices together: what they have, 0 if unknown; what the scheduler counts; and
-            what live pods hold.
-    """
-
-    family: FamilyId
-    nodes: int
-    devices: int
-    capacity: JsonAmounts
-    accounted: JsonAmounts
-    assigned: JsonAmounts
-
-
 class UsageResponse(ResponseModel):
     """What pods hold of each node.
 
@@ -93,7 +74,7 @@ class UsageResponse(ResponseModel):
     version: int = 0
     pods: int = 0
     matching: int = 0
-    totals: tuple[HeldTotal, ...] = ()
+    totals: tuple[FamilyUsage, ...] = ()
     namespaces: Mapping[str, int] = Field(default_factory=dict)
     nodes: tuple[OccupiedNode, ...] = ()
     findings: tuple[LedgerFinding, ...] = ()
@@ -124,7 +105,7 @@ def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mappin
         "leaving": any(holder.terminating for _, _, holder in holders(each.node for each in matching)),
         "exactly": exactly,
         "uncounted": uncounted,
-        "mebibytes": mebibytes,
+        "most_types": MAX_TYPES,
     }
 
 
@@ -143,7 +124,7 @@ def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
         version=found.version,
         pods=found.pods,
         matching=len(matching),
-        totals=tuple(_totals(matching)),
+        totals=found.totals if len(matching) == len(found.nodes) else tuple(_totals(matching, found)),
         namespaces=dict(islice(found.namespaces.items(), MAX_NAMESPACES)),
         nodes=tuple(each.node for each in matching[wanted.offset : wanted.offset + wanted.limit]),
         findings=found.findings[:MAX_FINDINGS],
@@ -167,6 +148,9 @@ def select(found: CurrentUsage, wanted: UsageRequest) -> list[NodeUsage]:
 def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
     if wanted.family:
         yield lambda each: each.node.family == wanted.family
+    if wanted.search:
+        search = matcher(f"*{wanted.search}*")
+        yield lambda each: any(map(search, _words(each)))
     if wanted.findings:
         yield lambda each: bool(each.findings)
     if wanted.name:
@@ -183,17 +167,17 @@ def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
         yield lambda each: any(pod(holder.name) for card in each.node.cards for holder in card.pods)
 
 
-def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
-    for family in dict.fromkeys(each.node.family for each in matching):
-        own = [each for each in matching if each.node.family == family]
-        yield HeldTotal(
-            family=family,
-            nodes=len(own),
-            devices=sum(len(each.node.cards) for each in own),
-            capacity=total(each.capacity for each in own),
-            accounted=total(each.accounted for each in own),
-            assigned=total(card.assigned for each in own for card in each.node.cards),
-        )
+def _totals(matching: list[NodeUsage], found: CurrentUsage) -> Iterator[FamilyUsage]:
+    return by_family([each.node for each in matching], found.live.snapshot.families)
+
+
+def _words(each: NodeUsage) -> Iterator[str]:
+    """What a search looks at."""
+    yield each.node.name
+    for card in each.node.cards:
+        yield card.type
+        for holder in card.pods:
+            yield from (holder.namespace, holder.name)
 
 
 def colours(found: CurrentUsage) -> dict[str, str]:

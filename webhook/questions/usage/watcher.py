@@ -10,7 +10,7 @@ from webhook.console.state import ConsoleState, Sources
 from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import JsonAmounts
-from webhook.devices.usage import capacity, holders, total
+from webhook.devices.usage import FamilyUsage, by_family, capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
 from webhook.live.cluster import LiveCluster, LiveSource
 from webhook.snapshot import Snapshot
@@ -71,6 +71,7 @@ class CurrentUsage(NamedTuple):
         findings: what is wrong with assignments; those about nodes without devices too.
         namespaces: by namespace, how many MiB its pods hold on all nodes; the one with the most first.
         pods: how many pods hold something.
+        totals: of all nodes, by family.
         live: what it was computed from.
     """
 
@@ -79,6 +80,7 @@ class CurrentUsage(NamedTuple):
     findings: tuple[LedgerFinding, ...]
     namespaces: dict[str, int]
     pods: int
+    totals: tuple[FamilyUsage, ...]
     live: LiveCluster
 
 
@@ -177,7 +179,8 @@ def summed_up(version: int, live: LiveCluster) -> CurrentUsage:
         held[holder.namespace] += holder.memory if node.family in in_mebibytes else 0
     namespaces = dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
     nodes = tuple(_summed(node, tuple(by_node.get(node.name, ()))) for node in found.nodes)
-    return CurrentUsage(version, nodes, found.findings, namespaces, len(_pods(found.nodes)), live)
+    totals = tuple(by_family(found.nodes, live.snapshot.families))
+    return CurrentUsage(version, nodes, found.findings, namespaces, len(_pods(found.nodes)), totals, live)
 
 
 def _summed(node: OccupiedNode, findings: tuple[LedgerFinding, ...]) -> NodeUsage:
