@@ -56,7 +56,8 @@ def test_it_begins_with_a_pod_that_is_repaired_and_reviewed(client):
     assert editor["text"].removeprefix("\n") == (SAMPLES / "pod-repaired.yaml").read_text()
     assert "Repaired" in words(page.one("section", "verdict repaired"))
     assert "volcano.sh/vgpu-number: '1'" in [line["text"][1:].strip() for line in page.all("div", "line plus")]
-    assert [words(each) for each in page.all("span", "placement")] == ["✓ fits"] * 4
+    assert [words(each) for each in page.all("span", "placement")] == ["✓ fits"] * 5
+    assert words(page.one("p", "where")) == "✓ fits gpu-a, gpu-b, gpu-c, gpu-mig"
     assert len(page.all("div", "drawing")) == 4
 
 

@@ -3,10 +3,11 @@
 The content policy forbids inline styles, so a share is a class: `s37` takes 37 percent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from webhook.console.pictures.words import amount, describe, description, share, totals
+from webhook.console.pictures.words import amount, describe, description, names_of, share, totals
 from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 from webhook.texts import legible
 
@@ -14,7 +15,7 @@ MAX_BLOCKS = 10  # of one card; the other slices are one block
 MAX_SQUARES = 12  # one for each slice into which a card may be cut; with more slices there are none
 MAX_LEGEND = 12
 COLOURS = 8
-NAME, KIND, REASON, NOTE = 20, 17, 120, 400  # characters
+NAME, KIND, REASON, NOTE = 20, 60, 120, 400  # characters
 
 
 class Block(NamedTuple):
@@ -40,7 +41,7 @@ class CardPicture(NamedTuple):
     """One card.
 
     Attributes:
-        name, size, kind: in words; the kind is empty if all cards of the node are equal.
+        name, size, kind: in words, of all equal cards; the kind is empty if all cards of the node have one.
         blocks: in the order of giving.
         more, more_share: how many slices are not among the blocks, and their share.
         free: what is left, in words; empty if that is not to be shown.
@@ -78,7 +79,7 @@ class NodePicture(NamedTuple):
 
     Attributes:
         description: all of it in words, for screen readers.
-        cards: those that are drawn.
+        cards: those that differ, in the node's order.
         legend: the containers, the first 12.
         notes: sentences below the cards.
     """
@@ -102,7 +103,7 @@ def picture(drawing: DrawnNode, title: str) -> NodePicture:
     ]
     return NodePicture(
         description(drawing, legible(title, 120)),
-        [_card(card, drawing, places, kinds=kinds) for card in drawing.cards],
+        [_card(cards, drawing, places, kinds=kinds) for cards in _equal(drawing.cards)],
         legend[:MAX_LEGEND],
         list(_notes(drawing, len(legend) - MAX_LEGEND)),
     )
@@ -119,16 +120,25 @@ def _letter(place: int) -> str:
     return chr(ord("A") + letter) + (str(turn) if turn else "")
 
 
-def _card(card: DrawnCard, drawing: DrawnNode, places: Mapping[str, int], *, kinds: bool) -> CardPicture:
+def _equal(cards: Sequence[DrawnCard]) -> Iterable[list[DrawnCard]]:
+    """The cards that differ by more than their names, each with those that equal it."""
+    found: dict[DrawnCard, list[DrawnCard]] = {}
+    for card in cards:
+        found.setdefault(replace(card, name=""), []).append(card)
+    return found.values()
+
+
+def _card(equal: Sequence[DrawnCard], drawing: DrawnNode, places: Mapping[str, int], *, kinds: bool) -> CardPicture:
+    card = equal[0]
     total = card.memory or card.cores
     sizes = [part.memory if card.memory else part.cores for part in card.parts]
     more, free = len(sizes) - MAX_BLOCKS + card.hidden, total - sum(sizes)
     slots, taken = card.slots, len(card.parts) + card.hidden
     cores = sum(part.cores for part in card.parts) if card.memory and card.cores else 0
     return CardPicture(
-        legible(card.name, NAME),
+        names_of(equal, NAME),
         share(DrawnPart("", card.memory, card.cores), drawing),
-        _end(card.kind) if kinds else "",
+        legible(card.kind, KIND) if kinds else "",
         [
             Block(
                 percent(size, total),
@@ -161,18 +171,10 @@ def _cores(used: int, card: DrawnCard, drawing: DrawnNode) -> str:
     return amount(used, "%") if drawing.core_unit == "%" else f"{amount(used)}/{amount(card.cores)}"
 
 
-def _end(kind: str) -> str:
-    """The end of a model's name, in which models differ."""
-    seen = legible(kind, 120)
-    return seen if len(seen) <= KIND else f"…{seen[1 - KIND :]}"
-
-
 def _notes(drawing: DrawnNode, more_containers: int) -> Iterator[str]:
     if more_containers > 0:
         yield f"and {more_containers} more containers"
     if drawing.more:
         yield f"and {drawing.more} more card{'s' if drawing.more > 1 else ''} not drawn"
-    if any(card.memory and card.cores for card in drawing.cards):
-        yield "The narrow bar beside a card shows its cores."
     if drawing.note:
         yield legible(drawing.note, NOTE)

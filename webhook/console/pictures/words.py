@@ -1,7 +1,7 @@
 """Describes a drawing in words, for its legend and for screen readers."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 from webhook.texts import and_more, legible
@@ -71,7 +71,7 @@ def _sentences(drawing: DrawnNode, title: str) -> Iterator[str]:
     made = f" ({', '.join(kinds[:4])})" if kinds and not drawing.more else ""
     yield f"{title}: {count} card{'' if count == 1 else 's'}{made}."
     for container, parts in list(_by_container(drawing).items())[:MAX_SENTENCES]:
-        on = _names([card for card in drawing.cards if any(part.container == container for part in card.parts)])
+        on = names_of([card for card in drawing.cards if any(part.container == container for part in card.parts)])
         who = f"Container {legible(container, 40)}" if container else "The pod"
         each = " each" if parts.total() > 1 else ""
         amounts = _one(next(iter(parts)), drawing) + each if len(parts) == 1 else totals(drawing)[container]
@@ -81,15 +81,31 @@ def _sentences(drawing: DrawnNode, title: str) -> Iterator[str]:
         if card.refusal:
             refusals.setdefault(card.refusal, []).append(card)
     for reason, cards in list(refusals.items())[:MAX_SENTENCES]:
-        yield f"Refused by {_names(cards)}: {legible(reason, 120)}."
+        yield f"Refused by {names_of(cards)}: {legible(reason, 120)}."
     if drawing.note:
         yield legible(drawing.note, 400)
 
 
-def _names(cards: list[DrawnCard]) -> str:
-    """`cards 0, 1`: the names, with the word that they share written once."""
-    parts = [legible(card.name, 40).rpartition(" ") for card in cards]
+def names_of(cards: Sequence[DrawnCard], most: int = 40) -> str:
+    """`cards 0 to 3, 5`: the names, at most so many characters of each, with the word that they share written once."""
+    parts = [legible(card.name, most).rpartition(" ") for card in cards]
     common = {kind for kind, _, _ in parts}
-    names = [last for _, _, last in parts] if len(common) == 1 else [legible(card.name, 40) for card in cards]
-    kind = f"{common.pop()}{'s' if len(cards) > 1 else ''} " if len(common) == 1 else ""
-    return kind + and_more(names, 8)
+    if len(common) > 1:
+        return and_more([legible(card.name, most) for card in cards], 8)
+    kind = f"{common.pop()}{'s' if len(cards) > 1 else ''} "
+    return f"{kind}{and_more(list(_runs([last for _, _, last in parts])), 8)}".strip()
+
+
+def _runs(numbers: Sequence[str]) -> Iterator[str]:
+    """Three and more consecutive numbers as `0 to 2`."""
+    start = 0
+    for end in range(1, len(numbers) + 1):
+        if end < len(numbers) and _follows(numbers[end - 1], numbers[end]):
+            continue
+        run = numbers[start:end]
+        yield from run if len(run) < 3 else [f"{run[0]} to {run[-1]}"]
+        start = end
+
+
+def _follows(one: str, other: str) -> bool:
+    return all(each.isdecimal() and each.isascii() for each in (one, other)) and int(other) == int(one) + 1

@@ -36,6 +36,7 @@ from webhook.suites.rulebook import REPAIR, rows
 MAX_DRAWINGS = 40  # on a page; other shapes are described in words
 MAX_OPEN = 6  # shapes of a family that are seen at once
 MAX_SENTENCES = 20  # of a shape
+MAX_NAMED = 6  # kinds of nodes of a verdict, in its summary
 MAX_NAMESPACES = 200
 MAX_GANG_NODES = 8  # kinds of nodes with pods of a gang
 MAX_SQUARES = 64  # pods of a gang's role that are drawn
@@ -96,10 +97,11 @@ def drawn(state: ConsoleState, wanted: Any, found: Review | None) -> Mapping[str
         "placements": PLACEMENTS,
         "families": {family.id: family.nodes for family in registry.FAMILIES},
         "blocks": blocks,
-        "tidied": _tidied,
+        "told_once": _told_once,
         "spelled": to_json,
         "most_drawings": MAX_DRAWINGS,
         "most_sentences": MAX_SENTENCES,
+        "most_named": MAX_NAMED,
         "open": MAX_OPEN,
         "most_gang_nodes": MAX_GANG_NODES,
         "gang_pods": gang_pods,
@@ -166,12 +168,11 @@ def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
     return NEVER_STARTS if document.never_starts else VERDICTS[document.outcome]
 
 
-def _tidied(shape: ShapeExplanation) -> DrawnNode:
-    """The drawing, with the cards that the pod gets first, and without a note that a sentence beside it repeats."""
+def _told_once(shape: ShapeExplanation) -> DrawnNode:
+    """The drawing without a note that a sentence beside it repeats."""
     drawing = shape.drawing
     repeated = any(drawing.note and drawing.note in sentence.text for sentence in shape.sentences)
-    cards = sorted(drawing.cards, key=lambda card: not card.parts)
-    return replace(drawing, cards=tuple(cards), note="" if repeated else drawing.note)
+    return replace(drawing, note="") if repeated else drawing
 
 
 # --- examples -------------------------------------------------------------------------------------------------------
