@@ -36,6 +36,7 @@ def test_typing_into_a_filter_shows_the_decisions_that_match(user: User):
 def test_a_malformed_time_is_reported_and_the_form_stays(user: User):
     user.open("/decisions?outcome=refused")
     shown = user.texts(ROWS)
+    user.click(".more summary")
     user.write("input[name=since]", "yesterdayish")
     user.sees("neither an age", "#mistake-since")
     assert user.find("input[name=since]").get_attribute("aria-invalid") == "true"

@@ -38,8 +38,8 @@ def test_a_mistaken_filter_is_explained_at_its_field_and_the_page_stays(client: 
     fields = {(each["name"], each["value"]): each.get("aria-invalid") for each in page.all("input") if each["value"]}
     assert fields == {("since", "yesterdayish"): "true", ("rule", "x"): "true", ("rule", "y" * 301): "true"}
     assert [each["text"].partition(" such as")[0] for each in page.all("span", "mistake") if each["text"]] == [
-        "'yesterdayish' is neither an age",
         f"it must be at most 300 characters long, not '{'y' * 59}…'",
+        "'yesterdayish' is neither an age",
     ]
     assert "4 rows, 4 decisions that match" in page.text
     assert get_decisions(client, "?since=yesterdayish&outcome=refused", 400)["message"].startswith("since: ")
@@ -57,6 +57,7 @@ def test_the_list(client: Any):
     by_id = [f"/decisions/{line['id']}" for line in reversed(LINES[1::2])]  # one row for the two lines of a pod
     assert page.links("/decisions/") == [*by_id, "/decisions/0"]
     assert "8 rows, 16 decisions" in page.text
+    assert [each["text"] for each in page.all("span", "level repair")].count("percentage-to-memory") == 1
     assert page.text.index("8 rows") < page.text.index("Outcomes") < page.text.index("Refused most often")
     assert "2 rows on this page, 16 decisions" in get_page(client, "/decisions?limit=4").text
     assert "/decisions?outcome=refused" in page.links("/decisions?")
@@ -102,13 +103,13 @@ def test_a_page_with_any_filter_is_shown_with_its_links(client: Any, name: str):
 
 def test_a_decision_by_its_id(client: Any, tmp_path: Path):
     link = f"/decisions/{LINES[1]['id']}"
-    assert "decision 2" in get_page(client, link).text
+    assert "Pod training" in get_page(client, link).text
     assert link in get_page(client, "/decisions/2").links("/decisions/")
     missing = client.get("/decisions/000000000000")
     assert missing.status_code == 404
     assert "there is no decision 000000000000" in missing.text
     decimal = console_client(write(tmp_path / "decimal", [{**LINES[0], "id": "001234567890"}]))
-    assert "decision 1" in get_page(decimal, "/decisions/001234567890").text
+    assert "Decision 001234567890" in get_page(decimal, "/decisions/001234567890").text
 
 
 @needs("rules")

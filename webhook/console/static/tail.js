@@ -133,8 +133,9 @@ function row(entry, repair) {
   object.firstElementChild.textContent = `${shown(entry.kind, 40)}/`;
   object.lastElementChild.textContent = shown(entry.name, 80) || "(no name yet)";
   user.textContent = shown(entry.user, 60);
-  for (const found of entry.rules.slice(0, 8)) rules.append(label("span", `level ${found.level}`, shown(found.rule, 40)), " ");
-  if (entry.rules.length > 8) rules.append(label("small", "", "and more"), " ");
+  const named = [...entry.rules, ...(repair?.rules ?? [])];
+  for (const found of named.slice(0, 8)) rules.append(label("span", `level ${found.level}`, shown(found.rule, 40)), " ");
+  if (named.length > 8) rules.append(label("small", "", "and more"), " ");
   if (entry.dryRun) rules.append(label("small", "", "dry run"));
   return made;
 }

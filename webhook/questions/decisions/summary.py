@@ -59,7 +59,7 @@ def history(found: Summary, wanted: Filter) -> list[TitledChart]:
         return []
     time = axis(times[0], times[-1], max(outcomes.step, refusals.step))
     titled = [
-        *_by_word("Outcomes", found.validated, WORDS, time, wanted),
+        *_by_word("Outcomes of the validation", found.validated, WORDS, time, wanted),
         *_by_word("Repairs", outcomes, REPAIRS, time, wanted),
     ]
     rules = sorted(refused_names(found.rules, TOP), key=lambda rule: (-sum(refusals.counts(rule)), rule))
