@@ -70,6 +70,17 @@ addEventListener("keyup", (event) => {
 });
 """
 
+SIZES = """
+const texts = [...document.querySelectorAll("body *")].filter((each) => each.getClientRects().length
+  && [...each.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()));
+return texts.map((each) => parseFloat(getComputedStyle(each).fontSize));
+"""
+CUT = """
+return [...document.querySelectorAll(arguments[0])]
+  .filter((each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1)
+  .filter((each) => getComputedStyle(each).display !== "inline").map((each) => each.outerHTML.slice(0, 100));
+"""
+
 # The smallest text of the drawings in pixels of the screen, and whether the whole drawing is visible.
 DRAWN = """
 return [...document.querySelectorAll(".drawing")].map((drawing) => {
@@ -89,14 +100,34 @@ def drawings_are_legible_and_visible(user: User) -> None:
         assert all(seen for _, seen in found), f"{width} pixels"
 
 
-def nodes_are_drawn_above_their_table(user: User) -> None:
-    user.size()
-    families = user.all("#result .family")
-    assert families
-    for family in families:
-        drawing = family.find_element("css selector", ".drawing")
-        assert drawing.size["width"] > 100
-        assert drawing.location["y"] < family.find_element("css selector", "table").location["y"]
+def its_text_has_few_sizes(user: User) -> None:
+    for width in (PHONE, DESKTOP):
+        user.size(width, 900)
+        assert set(user.js(SIZES)) <= {12, 13, 15, 18, 24}, f"{width} pixels"
+
+
+def the_first_node_is_visible_without_scrolling(user: User) -> None:
+    user.size(DESKTOP, 900)
+    user.js("scrollTo(0, 0)")
+    assert user.js("return document.querySelector('.node').getBoundingClientRect().bottom") <= 900
+    assert "1 × 80,896 MiB on gpu-mig" in " ".join(user.text(".totals").split())
+
+
+def a_phone_scrolls_the_page_only(user: User) -> None:
+    """The texts of the answer are shown whole; the editor may scroll."""
+    user.size(PHONE, 844)
+    inner = ".answer .terminal, .answer .listing, .answer .listing *"
+    assert user.js(CUT, inner) == []
+
+
+def the_editor_stays_in_view(user: User) -> None:
+    user.size(DESKTOP, 900)
+    user.js("document.querySelector('.shapes .shape:last-child').scrollIntoView({block: 'end'})")
+    top, bottom = user.js(
+        "const box = document.querySelector('#manifest').getBoundingClientRect(); return [box.top, box.bottom]"
+    )
+    assert user.js("return scrollY") > 500
+    assert 0 <= top < bottom <= 900
 
 
 def words_of_a_rule_are_not_broken(user: User) -> None:
@@ -180,11 +211,15 @@ def the_same_is_linked_as_json(user: User) -> None:
     assert found is not None
 
 
-ON_EVERY_PAGE = (a_phone_needs_no_scrolling_sideways, the_focus_is_always_visible_and_never_trapped)
+ON_EVERY_PAGE = (
+    its_text_has_few_sizes,
+    a_phone_needs_no_scrolling_sideways,
+    the_focus_is_always_visible_and_never_trapped,
+)
 ON_SOME_PAGES: dict[str, tuple[Callable[[User], None], ...]] = {
-    "/review": (the_first_link_skips_to_the_content, drawings_are_legible_and_visible),
-    "/usage": (the_same_is_linked_as_json,),
-    "/fleet": (drawings_are_legible_and_visible, nodes_are_drawn_above_their_table),
+    "/review": (the_first_link_skips_to_the_content, drawings_are_legible_and_visible, the_editor_stays_in_view),
+    "/?example=pod-refused": (a_phone_scrolls_the_page_only,),
+    "/usage": (the_same_is_linked_as_json, the_first_node_is_visible_without_scrolling),
     "/decisions": (the_first_link_skips_to_the_content, a_phone_shows_whole_rows),
     "/rules": (words_of_a_rule_are_not_broken,),
     "/health": (a_phone_shows_whole_settings,),
