@@ -258,7 +258,8 @@ class Naive:
 
     Attributes:
         totals: what the node offers and pods have not requested: devices, memory and cores.
-        cards: memory, most slices, and what each slice has of memory and cores.
+        cards: what each slice has of memory and cores, and its MIG instance.
+        memory, split: of each card: its memory, and the most slices.
     """
 
     def __init__(self, family, cards, memory, split):
@@ -267,12 +268,12 @@ class Naive:
         self.cards = [[] for _ in range(cards)]
 
     def copy(self):
-        found = Naive(self.family, 0, self.memory, self.split)
+        found = type(self)(self.family, 0, self.memory, self.split)
         found.totals, found.cards = list(self.totals), [list(card) for card in self.cards]
         return found
 
     def empty(self):
-        return Naive(self.family, len(self.cards), self.memory, self.split)
+        return type(self)(self.family, len(self.cards), self.memory, self.split)
 
     def accounted(self, wanted):
         """The memory that a slice takes of a card."""
@@ -283,30 +284,59 @@ class Naive:
     def request(self, wanted):
         """Count what the node's totals lose; False if they have too little."""
         number, memory = wanted.get("number", 0), 0 if self.family == "ascend" else wanted.get("memory", 0)
-        lost = [number, memory, wanted.get("cores", 0) if self.family == "vgpu" else 0]
+        lost = [number, memory, wanted.get("cores", 0) if self.family in OF_CARDS else 0]
         self.totals = [had - less for had, less in zip(self.totals, lost, strict=True)]
         return min(self.totals) >= 0
 
     def takes(self, card, wanted):
+        """The slice that a card gives; None if it gives none."""
         memory, cores = self.accounted(wanted), wanted.get("cores", 0)
         held, busy = (sum(each[at] for each in card) for at in (0, 1))
         if len(card) >= self.split or held + memory > self.memory:
-            return False
-        if self.family != "vgpu":
-            return True
-        return busy + cores <= 100 and not (cores == 100 and card) and not (busy == 100 and not cores)
+            return None
+        exclusive = busy + cores > 100 or (cores == 100 and card) or (busy == 100 and not cores)
+        return None if self.family in OF_CARDS and exclusive else self.slice(card, memory, cores)
+
+    def slice(self, _card, memory, cores):
+        return memory, cores, ""
 
     def place(self, wanted, only=None):
-        """Give a pod its devices; None if the node does not take it, else their numbers."""
-        found = [at for at, card in enumerate(self.cards) if self.takes(card, wanted) and (only is None or at == only)]
+        """Give a pod its devices; None if the node does not take it, else their numbers and slices."""
+        slices = {at: self.takes(card, wanted) for at, card in enumerate(self.cards) if only is None or at == only}
+        found = [at for at in slices if slices[at] is not None]
         number = wanted.get("number", 1)
         if not self.request(wanted) or len(found) < number:
             return None
         if self.family == "ascend" and number > 1 and self.accounted(wanted) < NPU:
             return None
         for at in found[:number]:
-            self.cards[at].append((self.accounted(wanted), wanted.get("cores", 0)))
-        return found[:number]
+            self.cards[at].append(slices[at])
+        return {at: slices[at] for at in found[:number]}
+
+
+INSTANCES = {  # of an A100 with 80 GB: the memory of each, in the order of their groups
+    "group1": [9728] * 7,
+    "group2": [*[19968] * 3, 9728],
+    "group3": [40192] * 2,
+    "group4": [80896],
+}
+
+
+class NaiveMig(Naive):
+    """The same with MIG: the first slice opens a group, and the others are of its kinds in use."""
+
+    def slice(self, card, memory, cores):
+        opened = card[-1][2][1:].partition("-")[0] if card else ""
+        sizes, taken = ({each[at] for each in card} for at in (0, 2))
+        for group, instances in INSTANCES.items():
+            fitting = [(size, cores, f"[{group}-{at}]") for at, size in enumerate(instances) if size >= memory]
+            free = [one for one in fitting if one[2] not in taken and (not card or one[0] in sizes)]
+            if opened in ("", group) and free:
+                return min(free)
+        return None
+
+
+OF_CARDS = ("vgpu", "mig")
 
 
 def node_of(name, naive):
@@ -316,26 +346,30 @@ def node_of(name, naive):
     if naive.family == "gpushare":
         return gpushare_node(name, cards, cards * naive.memory)
     offers = {VGPU[key]: str(amount) for key, amount in zip(VGPU, naive.totals, strict=True)}
-    return node_json(name, register([A100] * cards, split=naive.split, prefix=f"GPU-{name}"), offers=offers)
+    mode = "mig" if naive.family == "mig" else "hami-core"
+    return node_json(name, register([A100] * cards, mode, split=naive.split, prefix=f"GPU-{name}"), offers=offers)
 
 
 VGPU = {"number": names.VGPU_NUMBER, "memory": names.VGPU_MEMORY, "cores": names.VGPU_CORES}
 NPUS = {"number": CHIP, "memory": f"{CHIP}-memory"}
-WRITTEN = {"vgpu": VGPU, "ascend": NPUS, "gpushare": {"memory": names.GPUSHARE_MEMORY}}
-DEVICES = {"vgpu": lambda name, at: f"GPU-{name}-{at}", "ascend": lambda _, at: f"NPU-{at}"}
+WRITTEN = {"vgpu": VGPU, "mig": VGPU, "ascend": NPUS, "gpushare": {"memory": names.GPUSHARE_MEMORY}}
+DEVICES = dict.fromkeys(OF_CARDS, lambda name, at: f"GPU-{name}-{at}") | {"ascend": lambda _, at: f"NPU-{at}"}
 
 
-def pod_of(family, name, wanted, node="", *, held=(), naive=None, **more):
+def pod_of(family, name, wanted, node="", *, held=None, **more):
     """A pod that requests some amounts; one that runs has its devices."""
     made = member(name, node=node, **more)
     limits = {WRITTEN[family][key]: str(amount) for key, amount in wanted.items()}
     made["spec"]["containers"][0]["resources"]["limits"] = limits
     if node:
-        key = {"vgpu": names.VGPU_IDS, "ascend": "hami.io/Ascend910B3-devices-allocated"}.get(family, names.GPU_INDEX)
+        key = {"ascend": "hami.io/Ascend910B3-devices-allocated", "gpushare": names.GPU_INDEX}.get(
+            family, names.VGPU_IDS
+        )
         entries = ",".join(map(str, held))
         if family != "gpushare":
-            cores = wanted.get("cores", 0)
-            entries = "".join(f"{DEVICES[family](node, at)},X,{naive.accounted(wanted)},{cores}:" for at in held)
+            entries = "".join(
+                f"{DEVICES[family](node, at)}{part},X,{memory},{cores}:" for at, (memory, cores, part) in held.items()
+            )
         made["metadata"]["annotations"] |= {key: entries, names.VGPU_NODE: node}
     return made
 
@@ -346,30 +380,39 @@ def amounts(random, family):
     found = {"number": random.choice([1, 1, 1, 2])}
     if random.random() < 0.8:
         found["memory"] = random.choice([1000, 16384, 30000, 40960, 65536])
-    if family == "vgpu" and random.random() < 0.5:
+    if family == "mig":
+        found["memory"] = random.choice([1000, 9728, 9729, 9729, 19968, 40192])
+    if family in OF_CARDS and random.random() < 0.5:
         found["cores"] = random.choice([20, 50, 100])
     return found
 
 
-FAMILIES = {"vgpu": (MEMORY, (1, 2, 10)), "ascend": (NPU, (2, 4)), "gpushare": (16000, (10_000,))}
+FAMILIES = {
+    "vgpu": (MEMORY, (1, 2, 10)),
+    "mig": (MEMORY, (2, 7)),
+    "ascend": (NPU, (2, 4)),
+    "gpushare": (16000, (10_000,)),
+}
 
 
 def random_cluster(random, family, prefix="n"):
     """Nodes of a family with pods, and what a naive model has of them."""
     memory, splits = FAMILIES[family]
-    cards = {f"{prefix}{at}": random.randint(1, 3) for at in range(random.randint(1, 3))}
-    nodes = {name: Naive(family, count, memory, random.choice(splits)) for name, count in cards.items()}
+    few = 2 if family == "mig" else 3  # so that some cards get full
+    cards = {f"{prefix}{at}": random.randint(1, few) for at in range(random.randint(1, few))}
+    naive = NaiveMig if family == "mig" else Naive
+    nodes = {name: naive(family, count, memory, random.choice(splits)) for name, count in cards.items()}
     manifests = [node_of(name, naive) for name, naive in nodes.items()]
     pods = []
     for name in cards:
-        for number in range(random.randint(0, 4)):
+        for number in range(random.randint(0, 8 if family == "mig" else 4)):
             wanted, naive = amounts(random, family), nodes[name].copy()
             held = naive.place(wanted, random.randrange(len(naive.cards)) if wanted.get("number", 1) == 1 else None)
             if held is None:
                 continue
             leaves, scheduler = random.random() < 0.25, random.choice(["volcano", "volcano", "other"])
             more = {"terminating": leaves, "scheduler": scheduler}
-            pods.append(pod_of(family, f"{name}-{number}", wanted, name, held=held, naive=naive, **more))
+            pods.append(pod_of(family, f"{name}-{number}", wanted, name, held=held, **more))
             if leaves:  # it holds no device, but counts in the totals
                 naive = nodes[name].copy()
                 naive.request(wanted)
@@ -392,6 +435,9 @@ def expected(nodes, wanted, minimum):
     return WaitVerdict.FITS_NOW if sum(most(naive, wanted) for naive in nodes) >= minimum else WaitVerdict.NOT_NOW
 
 
+CONFIGS = {"mig": reviewing.CONFIG}
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_clusters(family):
     for seed in range(SEEDS):
@@ -400,12 +446,18 @@ def test_random_clusters(family):
         wanted = amounts(random, family)
         minimum = random.randint(1, 4) if wanted.get("number", 1) == 1 else 1  # else the order of the cards counts
         waiting = [pod_of(family, f"w-{at}", wanted) for at in range(minimum)]
-        cluster = Cluster(manifests, [*running, *waiting, group("g", minimum + len(running_members(running)))])
+        objects = [*running, *waiting, group("g", minimum + len(running_members(running)))]
+        cluster = Cluster(manifests, objects, CONFIGS.get(family, CHIPS))
         verdict = expected(nodes.values(), wanted, minimum)
         where = f"{family} {seed}: {minimum} x {wanted}"
         assert set(cluster.listed.values()) == {verdict}, where
         assert {found.before for found in cluster.what_if().waiting} <= FATES[verdict], where
         check_usage(cluster, manifests, running, family, where)
+        asked = {f"asks-{at}": amounts(random, family) for at in range(6)}  # each pod alone
+        alone = Cluster(
+            manifests, [*running, *(pod_of(family, *one) for one in asked.items())], CONFIGS.get(family, CHIPS)
+        )
+        assert alone.listed == {name: expected(nodes.values(), one, 1) for name, one in asked.items()}, (where, asked)
 
 
 @pytest.mark.parametrize("mode", ["hami-core", "mig"])
@@ -451,15 +503,15 @@ def check_usage(cluster, manifests, running, family, where):
     largest = {one.number: one for one in totals.largest}
 
     def fits(number, memory, cores=0):
-        wanted = {"memory": memory, "cores": cores} if family == "vgpu" else {"memory": memory}
+        wanted = {"memory": memory, "cores": cores} if family in OF_CARDS else {"memory": memory}
         whole = [{**wanted, "number": number}] if family != "gpushare" else [wanted]
         if memory in (MEMORY, NPU):
             whole.append({key: value for key, value in whole[0].items() if key != "memory"})
         pods = [pod_of(family, f"asks-{at}", each) for at, each in enumerate(whole)]
-        found = Cluster(manifests, [*running, *pods]).listed
+        found = Cluster(manifests, [*running, *pods], CONFIGS.get(family, CHIPS)).listed
         return WaitVerdict.FITS_NOW in found.values()
 
-    for number in (1, 2) if family == "vgpu" else (1,):
+    for number in (1, 2) if family in OF_CARDS else (1,):
         one = largest.get(number)
         assert one is None or fits(number, one.memory, one.cores), f"{where}: {one}"
         if one is None or (family, one.memory) != (
