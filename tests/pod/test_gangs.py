@@ -55,6 +55,7 @@ GROUPS = {  # the least pods that run at the same time
     "MPIJob/horovod": [3],
     "PaddleJob/paddle": [2],
     "JAXJob/jax": [2],
+    "TrainJob/train": [2],
     "JobSet/fine-tuning": [2, 3],  # one after the other
     "JobSet/pytorch": [5],
     "LeaderWorkerSet/vllm": [2, 4],  # a replica, and all of them

@@ -7,10 +7,15 @@ Source: volcano `pkg/controllers/job/job_controller_actions.go` and `pkg/control
 Other controllers make pods that need each other, too, with a PodGroup or without (`read_groups`). Sources: Kubernetes
 `pkg/controller/job`; kuberay `ray-operator/controllers/ray/utils/util.go` (GetWorkerGroupDesiredReplicas,
 CalculateMinReplicas); training-operator `pkg/controller.v1/common/job.go` (MinAvailable) and
-`pkg/apis/kubeflow.org/v1/pytorch_types.go` (ElasticPolicy); jobset `api/jobset/v1alpha2/jobset_types.go` (DependsOn); lws
-`api/leaderworkerset/v1/leaderworkerset_types.go`.
+`pkg/apis/kubeflow.org/v1/pytorch_types.go` (ElasticPolicy); trainer `pkg/runtime/framework/plugins/volcano/volcano.go`; jobset
+`api/jobset/v1alpha2/jobset_types.go` (DependsOn); lws `api/leaderworkerset/v1/leaderworkerset_types.go`; kthena
+`pkg/model-serving-controller/podgroupmanager/manager.go` (calculateRequirements).
+
+A kind that is not known is read by its shape: numbers beside the path of a template say how many pods are made of it, and
+`minMember` that they start together.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +23,8 @@ from typing import Any
 
 from webhook import names
 from webhook.lenient import at, obj, objs, text
-from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
+from webhook.pod.templates import walk
+from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, VCJOB, WORKLOAD_KINDS
 
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
 _OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})
@@ -29,10 +35,14 @@ TOGETHER = frozenset(
         (_JOBSET, "JobSet"),
         (_LEADER_WORKER_SET, "LeaderWorkerSet"),
         *(("kubeflow.org", f"{framework}Job") for framework in ("JAX", "MPI", "Paddle", "PyTorch", "TF", "XGBoost")),
-        *((_RAY, kind) for kind in ("RayCluster", "RayJob")),
+        *((_RAY, kind) for kind in ("RayCluster", "RayCronJob", "RayJob", "RayService")),
+        ("trainer.kubeflow.org", "TrainJob"),
+        ("workload.serving.volcano.sh", "ModelServing"),
     }
 )
-_SUBMITTERS = frozenset({"spec.submitterPodTemplate"})  # of a RayJob: it may wait for the cluster
+_SUBMITTER = "submitterPodTemplate"  # of a RayJob: it may wait for the cluster
+# Numbers beside the path of a template that multiply its pods: of many kinds, AIBrix' RoleSet, a TrainJob, NVIDIA's Dynamo.
+_COUNTS = (("replicas",), ("podGroupSize",), ("numNodes",), ("multinode", "nodeCount"))
 _STEP = re.compile(r"[^.\[\]]+")
 _MAX_INT32 = (1 << 31) - 1
 
@@ -129,7 +139,7 @@ def read_roles(group: str, kind: str, raw: Mapping[str, Any]) -> tuple[GangRole,
     spec = raw.get("spec")
     if not isinstance(spec, dict):
         return ()
-    if (group, kind) == (VCJOB_GROUP, "Job"):
+    if (group, kind) == VCJOB:
         tasks = spec.get("tasks")
         return tuple(_roles_of_tasks(tasks)) if isinstance(tasks, list) else ()
     if (group, kind) not in _OWNERS:
@@ -142,7 +152,7 @@ def read_gang(group: str, kind: str, raw: Mapping[str, Any], roles: tuple[GangRo
     """The gang of a workload with these roles; None if its pods start one by one, or a field is malformed."""
     if not roles:
         return None
-    if (group, kind) != (VCJOB_GROUP, "Job"):
+    if (group, kind) != VCJOB:
         minimum = roles[0].minimum
         return Gang(f"metadata.annotations[{names.GROUP_MIN_MEMBER}]", minimum, roles) if minimum > 1 else None
     minimum_of_job = _count(raw["spec"].get("minAvailable"), 0)
@@ -154,10 +164,10 @@ def read_gang(group: str, kind: str, raw: Mapping[str, Any], roles: tuple[GangRo
 def read_groups(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable[str]) -> list[Gang]:
     """The pods of a workload that must run at the same time, though Volcano may start them one by one.
 
-    Those are the pods of a distributed training, of a Ray cluster, of a replica of a LeaderWorkerSet, and of the Jobs of a
-    JobSet that wait for the end of the same others. It is not certain of the pods of an indexed Job, nor of the replicas of a
-    LeaderWorkerSet, which may hold each other up. Whether the controller makes a PodGroup depends on its own settings, which
-    are not known here.
+    Those are the pods of a distributed training, of a Ray cluster, of a replica of a LeaderWorkerSet or ModelServing, and of
+    the Jobs of a JobSet that wait for the end of the same others. It is not certain of the pods of an indexed Job, of the
+    replicas of a LeaderWorkerSet, which may hold each other up, and of a kind that is not known, unless it has a `minMember`.
+    Whether the controller makes a PodGroup depends on its own settings, which are not known here.
 
     Args:
         group: of the workload's API.
@@ -166,15 +176,20 @@ def read_groups(group: str, kind: str, raw: Mapping[str, Any], templates: Iterab
         templates: the paths of its pod templates.
 
     Returns:
-        Each as a gang at the field that counts most of its pods; none for other kinds, single pods, and malformed numbers.
+        Each as a gang at the field that counts most of its pods; none for other known kinds, single pods and malformed numbers.
     """
-    is_job = (group, kind) == JOB
-    if not (is_job and at(raw, "spec", "completionMode") == "Indexed") and (group, kind) not in TOGETHER:
+    key = group, kind
+    is_job = key == JOB
+    unknown = key not in WORKLOAD_KINDS and group not in KUBERNETES_GROUPS
+    if not (unknown or key in TOGETHER or (is_job and at(raw, "spec", "completionMode") == "Indexed")):
         return []
-    found = [_read_role(group, raw, template) for template in templates if template not in _SUBMITTERS]
-    roles = [role for role in found if role is not None]
-    if not roles or len(roles) < len(found):
+    roles = read_pods(group, raw, templates)
+    if not roles:
         return []
+    if unknown:
+        said = _least_of_shape(raw)
+        one = _group(roles, said[1]) if said else replace(_group(roles), certain=key in TOGETHER)
+        return _groups([replace(one, path=said[0]) if said else one])
     if group == "kubeflow.org":
         return _groups([_group(roles, _least_of_training(raw))])
     if group == _JOBSET:
@@ -189,6 +204,40 @@ def read_groups(group: str, kind: str, raw: Mapping[str, Any], templates: Iterab
         return _groups([replace(one, certain=not is_job)])
     every = [replace(role, replicas=role.replicas * replicas, minimum=role.minimum * replicas) for role in roles]
     return _groups([one, replace(_group(every), path="spec.replicas", certain=False)])
+
+
+def read_pods(group: str, raw: Mapping[str, Any], templates: Iterable[str]) -> list[GangRole]:
+    """The pods that are made of each template of a workload, of one of its copies; none where a number is malformed."""
+    found = [_read_role(group, raw, template) for template in templates if not template.endswith(_SUBMITTER)]
+    roles = [role for role in found if role is not None]
+    return roles if len(roles) == len(found) else []
+
+
+def _least_of_shape(raw: Mapping[str, Any]) -> tuple[str, int] | None:
+    """With so many pods a workload of an unknown kind starts, as a PodGroup has it, and where it says so; None if nowhere."""
+    found = (
+        (path, _count(at(here, "minMember"), None)) for path, here in walk(obj(raw, "spec")) if isinstance(here, dict)
+    )
+    return next(((f"spec.{path}.minMember", least) for path, least in found if least is not None), None)
+
+
+def queue_of_controller(raw: Mapping[str, Any]) -> tuple[str, str]:
+    """The queue that a workload names for the PodGroup that its own controller makes, with its path; empty if it names none.
+
+    That is a label or an annotation of the workload, or a `queue` below a field about scheduling: `schedulingPolicy`,
+    `batchSchedulerOptions`, `volcanoSchedulingStrategy`.
+    Source: kuberay `ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go`; lws
+    `pkg/schedulerprovider/volcano_provider.go`; kthena, trainer (see above); mpi-operator `pkg/controller/podgroup.go`;
+    spark-operator `internal/scheduler/volcano/scheduler.go` (August 2026).
+    """
+    for path, here in walk(obj(raw, "spec")):
+        field = path.rpartition(".")[2].lower()
+        if "schedul" in field and isinstance(here, dict) and (queue := text(here, "queue")):
+            return queue, f"spec.{path}.queue"
+    for part, key in (("labels", names.JOB_QUEUE_NAME), ("annotations", names.QUEUE_NAME)):
+        if queue := text(raw, "metadata", part, key):
+            return queue, f"metadata.{part}[{key}]"
+    return "", ""
 
 
 def _group(roles: Sequence[GangRole], least: int = _MAX_INT32) -> Gang:
@@ -214,15 +263,12 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
     if not isinstance(holder, dict):
         return None
     around = obj(holders[-3:][0])
-    name, minimum = above[-1], None
+    role = last.removesuffix("Template")
+    name, minimum = _name_of(holders) or (role if role != last or not above else above[-1]), None
     if group == _JOBSET:  # Jobs that are alike, each with its pods
         name, jobs, pods = text(around, "name"), _count(around.get("replicas"), 1), _parallel_pods(holder)
         pods = None if jobs is None or pods is None else jobs * pods
         minimum = pods if is_parallel(holder) else jobs
-    elif group == _LEADER_WORKER_SET:  # the size counts the leader
-        size = _count(holder.get("size"), 1)
-        name = last.removesuffix("Template")
-        pods = 1 if last == "leaderTemplate" else None if size is None else max(size - ("leaderTemplate" in holder), 0)
     elif group == _RAY:
         name = text(holder, "groupName") or name
         pods, minimum = (1, 1) if above[-1] == "headGroupSpec" else _ray_workers(holder, around)
@@ -230,10 +276,38 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
         pods = _parallel_pods(holder)
         minimum = pods if is_parallel(holder) else 1
     else:
-        pods = _count(holder.get("replicas"), 1)
+        pods = _pods_by_shape([*map(obj, holders), obj(holder, last)], last)
+        least = _count(at(raw, "spec", "template", "gangPolicy", "minRoleReplicas", name), None)
+        replicas = _count(holder.get("replicas"), 1)
+        if least is not None and pods and replicas and least < replicas:
+            minimum = pods // replicas * least
     if pods is None:
         return None
     return GangRole(name, template, pods, pods if minimum is None else minimum)
+
+
+def _name_of(holders: Sequence[Any]) -> str:
+    """The name of what holds a template: of the Job, the role, the component; empty if it has none."""
+    return next(filter(None, (text(obj(one), "name") for one in reversed(holders[1:]))), "")
+
+
+def _pods_by_shape(holders: Sequence[Mapping[str, Any]], last: str) -> int | None:
+    """How many pods are made of a template in one copy of a workload; None if a number is malformed.
+
+    Args:
+        holders: the objects on the way to the template: the workload, its spec, whose replicas are copies, and at last the
+            template itself.
+        last: the name of the template.
+    """
+    spec, holder = holders[1], holders[-2]
+    numbers = [at(one, *path) for one in holders for path in _COUNTS if one is not spec or path != _COUNTS[0]]
+    role = last.removesuffix("Template")
+    numbers.append(holder.get(f"{role}Replicas"))
+    if role in ("leader", "worker") and not {"size", "leaderTemplate"}.isdisjoint(holder):  # the size counts the leader
+        size = _count(holder.get("size"), 1)
+        numbers.append(1 if role == "leader" or size is None else max(size - ("leaderTemplate" in holder), 0))
+    counts = [count for number in numbers if (count := _count(number, 1)) is not None]
+    return math.prod(counts) if len(counts) == len(numbers) else None
 
 
 def _ray_workers(workers: Mapping[str, Any], cluster: Mapping[str, Any]) -> tuple[int | None, int | None]:

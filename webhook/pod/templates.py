@@ -134,6 +134,11 @@ def named_at(raw: Mapping[str, Any], resources: Container[str]) -> str:
     return ""
 
 
+def walk(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """All values in an object outside of its status, in order, with their paths."""
+    return ((_joined(steps), here) for steps, here in _walk(raw))
+
+
 def _walk(raw: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """All values in an object outside of its status, in order, with the steps to them."""
     stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key != "status"})]

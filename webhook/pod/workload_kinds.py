@@ -14,6 +14,7 @@ from webhook import names
 VCJOB_GROUP = "batch.volcano.sh"
 POD_GROUP = names.QUEUE_API.partition("/")[0], names.POD_GROUP  # it has no pod templates, but its pods' queue
 JOB = "batch", "Job"
+VCJOB = VCJOB_GROUP, "Job"
 KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})  # of the workloads of Kubernetes itself
 MAX_LISTS = 2  # lists and maps in one path
 
@@ -198,8 +199,8 @@ _SHORT_NAMES = {
     "rc": ("", "ReplicationController"),
     "rs": ("apps", "ReplicaSet"),
     "sts": ("apps", "StatefulSet"),
-    "vcjob": (VCJOB_GROUP, "Job"),
-    "vj": (VCJOB_GROUP, "Job"),
+    "vcjob": VCJOB,
+    "vj": VCJOB,
 }
 
 
@@ -219,7 +220,7 @@ def kind_named(word: str, kinds: WorkloadKinds) -> WorkloadKind | None:
 
 def kind_and_name(api_version: str, kind: str, name: str) -> str:
     """An object as kubectl takes it: `Deployment/web`; a Job of Volcano is `vcjob/train`, as `Job/train` is Kubernetes' own."""
-    is_volcano_job = (api_version.rpartition("/")[0], kind) == _SHORT_NAMES["vcjob"]
+    is_volcano_job = (api_version.rpartition("/")[0], kind) == VCJOB
     return f"{'vcjob' if is_volcano_job else kind}/{name}"
 
 

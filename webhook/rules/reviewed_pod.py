@@ -69,14 +69,17 @@ class computed_once(cached_property[Value]):  # noqa: N801  # used like a functi
         return value
 
 
+BY_CONTROLLER = "pods"  # that another controller's PodGroup starts, if its settings say so
+
+
 class ChosenQueue(NamedTuple):
-    """The queue of a pod, of a Volcano Job or of a PodGroup, and all queues.
+    """The queue of a pod, of a Volcano Job, of a PodGroup, or of the pods of another workload, and all queues.
 
     Attributes:
         name: the queue's name; the queue may not exist.
         path: the field that names the queue, or that would.
         queues: all queues of the cluster.
-        what: the kind of object that goes to the queue, for messages: `pod`, `job` or `PodGroup`.
+        what: the kind of object that goes to the queue, for messages: `pod`, `pods`, `job` or `PodGroup`.
     """
 
     name: str
@@ -87,7 +90,7 @@ class ChosenQueue(NamedTuple):
     @property
     def certain(self) -> bool:
         """Whether the pods go nowhere else: before there is a PodGroup, the namespace may replace `default`."""
-        return self.name != DEFAULT or self.what == names.POD_GROUP
+        return self.what != BY_CONTROLLER and (self.name != DEFAULT or self.what == names.POD_GROUP)
 
     @property
     def refused(self) -> str:

@@ -12,11 +12,11 @@ from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
 from webhook.lenient import at, obj, text
-from webhook.pod.gangs import Gang, GangRole, read_gang, read_groups, read_roles
-from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
+from webhook.pod.gangs import Gang, GangRole, queue_of_controller, read_gang, read_groups, read_roles
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP, VCJOB
 from webhook.rules import wording
 from webhook.rules.context import Context
-from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod, computed_once
+from webhook.rules.reviewed_pod import BY_CONTROLLER, ChosenQueue, ReviewedPod, computed_once
 from webhook.volcano.queues import DEFAULT
 
 
@@ -48,7 +48,7 @@ class Workload:
     @property
     def is_volcano_job(self) -> bool:
         """Whether Volcano's own controller creates the pods."""
-        return (self.group, self.kind) == (VCJOB_GROUP, "Job")
+        return (self.group, self.kind) == VCJOB
 
     @property
     def annotations(self) -> Mapping[str, Any]:
@@ -66,17 +66,18 @@ class Workload:
     @computed_once
     def roles(self) -> tuple[GangRole, ...]:
         """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
-        return tuple([role for role in self._written_roles if role.template in self.pods and self._is_volcanos(role)])
+        found = [role for role in self._written_roles if role.template in self.pods]
+        return tuple([role for role in found if self._is_volcanos(self.pods[role.template])])
 
-    def _is_volcanos(self, role: GangRole) -> bool:
-        return self.pods[role.template].view.scheduler in self.context.cluster.policy.scheduler_names
+    def _is_volcanos(self, pod: ReviewedPod) -> bool:
+        return pod.view.scheduler in self.context.cluster.policy.scheduler_names
 
     def _is_judged(self, gang: Gang) -> bool:
         """Whether all pods were reviewed, and those that request devices go to Volcano's scheduler."""
         return all(
             [
-                role.template in self.pods and (self._is_volcanos(role) or not self.pods[role.template].requested)
-                for role in gang.roles
+                pod is not None and (self._is_volcanos(pod) or not pod.requested)
+                for pod in [self.pods.get(role.template) for role in gang.roles]
             ]
         )
 
@@ -91,14 +92,21 @@ class Workload:
 
     @computed_once
     def queue(self) -> ChosenQueue | None:
-        """The queue of a Volcano Job or PodGroup; None if queues are unknown, or the pods name their own."""
+        """The queue of a Volcano Job, or of a PodGroup; None if queues are unknown, or the pods name their own."""
         queues = self.context.cluster.collections.queues
         if queues is None:
             return None
         name = text(self.raw, "spec", "queue") or DEFAULT
         if (self.group, self.kind) == POD_GROUP:
             return ChosenQueue(name, "spec.queue", queues, names.POD_GROUP)
-        return ChosenQueue(name, "spec.queue", queues, "job") if self.is_volcano_job and self.requests_devices else None
+        if self.is_volcano_job:
+            return ChosenQueue(name, "spec.queue", queues, "job") if self.requests_devices else None
+        if self.group in KUBERNETES_GROUPS or not any(
+            [pod.requested and self._is_volcanos(pod) for pod in self.pods.values()]
+        ):
+            return None
+        name, path = queue_of_controller(self.raw)
+        return ChosenQueue(name, path, queues, BY_CONTROLLER) if name else None
 
     @computed_once
     def requests_devices(self) -> bool:
@@ -111,12 +119,16 @@ class Workload:
         return self._judged(self.gang)
 
     @computed_once
+    def groups(self) -> list[Gang]:
+        """The pods that must all run, though they are no gang here, of groups that were reviewed as a whole."""
+        if self.gang is not None or not self.pods:
+            return []
+        return list(filter(self._is_judged, read_groups(self.group, self.kind, self.raw, self.pods)))
+
+    @computed_once
     def group_too_large(self) -> JudgedGang | None:
         """The first pods that must all run, though they are no gang here, and which never do; else None."""
-        if self.gang is not None or not self.pods:
-            return None
-        groups = read_groups(self.group, self.kind, self.raw, self.pods)
-        judged = (self._judged(group) for group in groups if self._is_judged(group))
+        judged = (self._judged(group) for group in self.groups)
         return next((one for one in judged if one is not None and isinstance(one.verdict, NeverStarts)), None)
 
     def judge_replicas(self, pods: int) -> GangVerdict | None:

@@ -20,6 +20,7 @@ from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB
 from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of, with_change
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.questions.why.placing import obstacles
@@ -28,7 +29,7 @@ from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
-from webhook.rules.validate import node_name_set, status_too_large
+from webhook.rules.validate import node_name_set, queue_capability, status_too_large
 
 MAX_PODS = 10  # of one object, each with another request
 
@@ -202,7 +203,7 @@ class _Examined:
         nodes = [reason for answer in answers for reason in answer.reasons]
         found = gang_of(subject, self._reviewed, every_pod, [pod for _, pod in pods], live)
         found = found if self._listed else with_change(found, subject, live)
-        never_starts = () if self._exists else outcome.never_starts
+        never_starts = () if self._exists else (*outcome.never_starts, *self._never_queued())
         alone = [
             *obstacles(subject, [pod for _, pod in pods], live, exemption(self._about["namespace"], live.snapshot)),
             *unoffered,
@@ -228,6 +229,12 @@ class _Examined:
             findings=self._findings({reason.reason for reason in others}),
             not_judged=not_judged,
         )
+
+    def _never_queued(self) -> tuple[str, ...]:
+        """The rule about the queue of a PodGroup that another controller makes, where the scheduler keeps to its limits."""
+        conf, key = self._live.snapshot.target.scheduler, (self._reviewed.request.group, self._reviewed.request.kind)
+        limits = conf is not None and conf.limits_queues and key != VCJOB and key[0] not in KUBERNETES_GROUPS
+        return (queue_capability.check.id,) if limits else ()
 
     def _by_node(self, path: str, pod: ReviewedPod) -> PodAnswer:
         """What the nodes answer, which depends on nothing else of the pod's namespace than on a repair and its group."""

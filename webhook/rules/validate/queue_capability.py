@@ -1,12 +1,13 @@
 """A queue's capability is the most that its pods may request in all; one pod, or one gang, requests more.
 
-Reads:    the vgpu requests; the queue of the pod or of a Volcano Job; its capability, its parents', its limits for node groups
+Reads:    the vgpu requests; the queue of the pod or workload; its capability, its parents', its limits for node groups
 Refuses:  a pod, or the pods of a gang that must start together, that request more than the queue allows
 Why:      the plugins capacity and proportion never start them, also while the queue is empty.
 
 The capability counts a request as it is written, not times vgpu-number, and a whole card as no memory at all.
 From Volcano 1.16 on, the plugin nodegroup also limits what the pods of a queue have on the nodes of each node group.
-If the scheduler's configuration is not known, or the pod names no queue, this is a warning.
+If the scheduler's configuration is not known, the pod names no queue, or the workload's own controller makes the PodGroup,
+this is a warning.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,8 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
     """Compare each pod of a Volcano Job alone, then the gang."""
     alone = list(_pods_alone(workload, context)) if workload.queue is not None else []
     yield from alone
-    gang, chosen = workload.gang, workload.queue
+    chosen = workload.queue
+    gang = workload.gang or next((group for group in workload.groups if chosen is not None and group.certain), None)
     if gang is None or alone:
         return
     pods = [workload.pods[role.template] for role in gang.roles]
@@ -60,11 +62,11 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 
 def _pods_alone(workload: Workload, context: Context) -> Findings:
-    for role in workload.roles:
+    for role in [*workload.roles, *(role for group in workload.groups if group.certain for role in group.roles)]:
         found = workload.pods[role.template].slice_request
         if found is not None and workload.queue is not None:
             who = f"a pod of {workload.role_name(role)} requests"
-            yield from _alone(workload.queue, context, found.totals, who, "spec.queue")
+            yield from _alone(workload.queue, context, found.totals, who, workload.queue.path)
 
 
 def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Findings:
