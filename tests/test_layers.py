@@ -5,6 +5,8 @@ import graphlib
 import json
 import subprocess
 import sys
+import tokenize
+from io import StringIO
 from pathlib import Path
 
 import grimp
@@ -12,9 +14,11 @@ import pytest
 
 import certs
 import webhook
+from tests.server.program import DATA, Authority
 
 PACKAGE = Path(webhook.__file__).parent
 CERTS = Path(certs.__file__).parent
+NO_CODE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 
 OUTSIDE_THE_CORE = {
     "aiohttp",
@@ -52,6 +56,40 @@ def test_the_core_loads_nothing_from_outside():
     loaded = set(json.loads(output))
     assert modules <= loaded
     assert loaded & OUTSIDE_THE_CORE == set()
+
+
+def test_the_admission_server_loads_at_most_15800_lines_of_code(tmp_path):
+    """Without blank lines, comments and docstrings, once it has reviewed pods and a setting."""
+    authority, reviews = Authority(tmp_path), sorted((DATA / "reviews").glob("*.json"))
+    script = """if True:
+        import sys
+        from pathlib import Path
+        import webhook.cli.main, webhook.cli.serve
+        from webhook.server.wiring import Options, Service
+        from webhook.settings.sources import or_samples
+        certificate, key, *reviews = map(Path, sys.argv[1:])
+        service = Service(Options(certificate, key, or_samples({}), audit_logs=[str(key.with_name("audit"))]))
+        for body in map(Path.read_bytes, reviews):
+            for path in ("/mutate", "/validate", "/settings"):
+                service.admission.answer(path, body, client_verified=True)
+        print(*[module.__file__ for name, module in sys.modules.items() if name.split(".")[0] in ("webhook", "certs")])
+    """
+    command = [sys.executable, "-c", script, authority.certificate, authority.key, *reviews]
+    files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert len((tmp_path / "audit").read_text().splitlines()) > len(reviews)
+    assert 15_000 < sum(map(lines_of_code, files)) <= 15_800
+
+
+def lines_of_code(file: str) -> int:
+    """The lines of a file that are no comments, docstrings or blank."""
+    source = Path(file).read_text()
+    places = [
+        each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Module | ast.ClassDef | ast.FunctionDef)
+    ]
+    texts = [each.body[0] for each in places if ast.get_docstring(each) is not None]
+    docstrings = {line for each in texts for line in range(each.lineno, each.end_lineno + 1)}
+    tokens = [each for each in tokenize.generate_tokens(StringIO(source).readline) if each.type not in NO_CODE]
+    return len({line for each in tokens for line in range(each.start[0], each.end[0] + 1)} - docstrings)
 
 
 def test_no_two_files_import_each_other():

@@ -10,11 +10,14 @@ from webhook.cli.main import main
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices import registry
+from webhook.devices.explainer import Explainer
+from webhook.devices.explanation import EXPLAINERS
 from webhook.devices.families import Role
 from webhook.devices.family import DeviceFamily
-from webhook.devices.ledger import Assigned
+from webhook.devices.ledger import Accountant, Assigned
 from webhook.devices.model import MAX_DEVICES, NOTHING, Amounts, Device, NodeState, Taken
 from webhook.devices.nearest import amounts_of_regular, reducible
+from webhook.devices.occupancy import ACCOUNTANTS
 from webhook.devices.verdict import Fits, Never, Reason
 from webhook.emit import to_json
 from webhook.policy.policy import default_policy
@@ -54,13 +57,21 @@ class BoardFamily(DeviceFamily):
         wanted = requested(request)
         return Fits() if wanted <= most else Never(Reason.CARDS, None, BOARDS, wanted, most, node)
 
+
+class BoardExplainer(Explainer):
+    """Explains boards."""
+
     def taken(self, request, part):
         free = [at for at, board in enumerate(part.shapes[0].devices) if not any(board.used)]
         return tuple(Taken(None, at, 0, label="whole board") for at in free[: requested(request)]), ""
 
     def reducible(self, request, _shape):
-        amounts = amounts_of_regular(request, self.id)
+        amounts = amounts_of_regular(request, self.family.id)
         return [reducible(request, amount, range(1, amount.value)) for amount in amounts]
+
+
+class BoardAccountant(Accountant):
+    """Accounts for boards."""
 
     @staticmethod
     def served(pod, _config):
@@ -85,6 +96,8 @@ def free_boards(shape):
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
     monkeypatch.setattr(registry, "FAMILIES", (*registry.FAMILIES, BoardFamily))
+    monkeypatch.setitem(EXPLAINERS, BoardFamily, BoardExplainer)
+    monkeypatch.setitem(ACCOUNTANTS, BoardFamily, BoardAccountant)
 
 
 def node(name, boards):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices.ledger import BoundPod, LedgerFinding
 from webhook.devices.nodes import Node
-from webhook.devices.occupancy import occupancy
+from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.requests import DevicePod
 from webhook.document_review import (
     LocatedFinding,
@@ -361,7 +361,7 @@ class BoundPods:
     def __init__(self, snapshot: Snapshot, nodes: Sequence[Node] | None) -> None:
         """Take the settings, and the nodes of the fleet in the same order; None if they are not known."""
         self._snapshot = snapshot
-        self._reader = snapshot.bound_pods
+        self._reader = BoundPodReader.under(snapshot.config, snapshot.target)
         self._nodes = nodes
         self._found: list[tuple[BoundPod, Subject, Document]] = []
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from webhook.devices.occupancy import BoundPodReader
 from webhook.policy.levels import Effective
 from webhook.policy.policy import Policy
 from webhook.rules.base import Mutation
@@ -34,11 +33,6 @@ class Snapshot(KnownCluster):
         KnownCluster.__post_init__(self)  # a slotted dataclass is a new class, which `super` does not find
         wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.policy))
         object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
-
-    @property
-    def bound_pods(self) -> BoundPodReader:
-        """Reads the pods that are bound to nodes."""
-        return BoundPodReader(self.config, self.target.rule_labels)
 
     def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
         """The mutations that the policy enables in a namespace, in order."""

@@ -11,8 +11,8 @@ import yaml
 from tests.reviewing import request
 from webhook.audit import writer as audit
 from webhook.review.endpoints import mutate, validate
-from webhook.settings.files import SAMPLES, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SAMPLES, load, or_samples
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

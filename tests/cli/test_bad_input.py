@@ -10,7 +10,7 @@ import pytest
 from tests.cases import each_case
 from tests.cli.conftest import pod, there
 from webhook.cli.main import COMMANDS
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 # Words of Python, its libraries and this code, which do not help the user.
 INTERNAL_WORDS = re.compile(

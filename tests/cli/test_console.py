@@ -15,7 +15,7 @@ from tests.console.conftest import PAGE
 from tests.questions import needs
 from tests.server.program import COMMAND, free_port, until
 from webhook.cli.main import main
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 Start = Callable[..., "Running"]
 

@@ -10,7 +10,7 @@ from tests.console.pages import Page
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
 API = "/api/v1/decisions"

@@ -15,9 +15,8 @@ from webhook.console.app import create_app, pages, sections
 from webhook.console.state import ConsoleState, Sources
 from webhook.live.cluster import FilePods, LiveSource
 from webhook.policy.policy import Policy
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.sources import SAMPLE_FLEET, SAMPLE_PODS, SettingStatus, SourceStatus, load, or_samples
 from webhook.settings.table import FLEET
 
 # Pages of whichever questions there are: those that are forms, those that are shown as they are, and the last one of these.

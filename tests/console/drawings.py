@@ -5,6 +5,7 @@ from pathlib import Path
 import yaml
 
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.explanation import PlacementRequest
 from webhook.devices.fleet import build_fleet
 from webhook.pod.view import PodView
 from webhook.rules.context import Context, KnownCluster
@@ -39,9 +40,11 @@ def explained(pod, fleet, config=CONFIG):
     reviewed = ReviewedPod(PodView(pod), context)
     return [
         explanation
-        for family in cluster.families
-        if reviewed.requests_family(family)
-        for explanation in reviewed.placement_request(family, "").explain(fleet.parts[family])
+        for name, family in cluster.families.items()
+        if reviewed.requests_family(name)
+        for explanation in PlacementRequest(reviewed, family, reviewed.matches(name), context.denies).explain(
+            fleet.parts[name]
+        )
     ]
 
 

@@ -22,6 +22,7 @@ from tests.console.drawings import (
 )
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
+from webhook.devices.explanation import explainer
 from webhook.devices.registry import bind
 from webhook.devices.vgpu.fleet import Card
 
@@ -94,7 +95,7 @@ def test_no_card_has_more_parts_than_its_capacity_and_an_empty_node_has_none(raw
         check_bounds(explanation)
     for family in bind(CONFIG, TARGET).values():
         for shape in fleet.by_family[family.id]:
-            drawing = family.draw(shape)
+            drawing = explainer(family).draw(shape)
             assert not parts_by_container(drawing)
             assert drawing.note == ""
             assert not any(card.refusal for card in drawing.cards)
@@ -142,7 +143,7 @@ def test_memory_is_counted_in_mebibytes():
     (explanation,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
     (card,) = explanation.drawing.cards
     assert (card.memory, card.parts[0].memory) == (explanation.shape.devices[0].memory * 10, 300)
-    assert bind(config, TARGET)["vgpu"].draw(explanation.shape).cards[0].memory == card.memory
+    assert explainer(bind(config, TARGET)["vgpu"]).draw(explanation.shape).cards[0].memory == card.memory
     (explanation,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
     assert explanation.drawing.cards[0].refusal == f"memory: 30000 MiB needed, {card.memory} free"
 

@@ -17,6 +17,7 @@ from tests.timing import within
 from webhook.console.pictures.node import COLOURS, percent, picture
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
+from webhook.devices.explanation import explainer
 
 STATIC = files("webhook") / "console" / "static"
 CSS = (STATIC / "drawing.css").read_text(encoding="utf-8")
@@ -90,7 +91,7 @@ def test_whatever_is_explained_is_drawn(raw, nodes):
         check(read(one.drawing)[0])
     for family in registry.bind(CONFIG, TARGET).values():
         for shape in fleet.by_family[family.id]:
-            check(read(family.draw(shape))[0])
+            check(read(explainer(family).draw(shape))[0])
 
 
 @pytest.mark.parametrize("name", ["'" * 10_000, "<&>" * 5000, BIDI * 3000, "\U0001f525" * 5000, "\x00" * 5000])

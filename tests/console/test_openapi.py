@@ -20,7 +20,7 @@ from webhook.console.app import create_app, pages, sections
 from webhook.console.pages import PREFIX, Section, to_json
 from webhook.console.state import ConsoleState
 from webhook.emit import ResponseModel
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 QUESTIONS = [question.replace("-", "_") for question in sections()]
 OF_QUESTIONS = [import_module(f"tests.questions.{question}.requests") for question in QUESTIONS]

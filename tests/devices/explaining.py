@@ -67,9 +67,8 @@ class Explaining:
 
     def explain(self, raw, search=None):
         """The explanations of a pod, one for each kind of device."""
-        view = PodView(raw)
-        pod, nodes = DevicePod(view, self.family.config), view.selector
-        return list(PlacementRequest("", pod, self.family, nodes, nodes, self.denies, search).explain(self.part))
+        pod = DevicePod(PodView(raw), self.family.config)
+        return list(PlacementRequest(pod, self.family, True, self.denies, search=search).explain(self.part))
 
     def shapes(self, raw):
         """The explanation of each shape for a pod with one kind of device."""

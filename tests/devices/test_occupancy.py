@@ -24,7 +24,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import Amounts
-from webhook.devices.occupancy import BoundPodReader, Occupancy, occupancy
+from webhook.devices.occupancy import BoundPodReader, Occupancy, accountant, occupancy
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
@@ -300,7 +300,7 @@ def test_mindcluster_books_cores_of_chips():
 
 
 def test_every_family_has_a_ledger():
-    assert all(family.reads_assignments for family in registry.bind(CONFIG, Target()).values())
+    assert all(accountant(family).reads_assignments for family in registry.bind(CONFIG, Target()).values())
 
 
 # --- findings -----------------------------------------------------------------------------------------------------------

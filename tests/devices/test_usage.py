@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from tests.devices.test_occupancy import A100, CONFIG, MIG_NODE, assigned, occupied
 from tests.strategies import node_json, register
-from webhook.devices.budget import SearchBudget
 from webhook.devices.model import Amounts
 from webhook.devices.registry import bind
 from webhook.devices.usage import by_namespace, report
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need
 from webhook.volcano.target import Target

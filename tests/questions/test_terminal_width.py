@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.test_terminal import TerminalStream
 from tests.questions import needs
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 LOG = SAMPLES / "audit.jsonl"
 TABLES = [

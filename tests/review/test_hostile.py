@@ -19,7 +19,7 @@ from tests.timing import within
 from tests.workloads import workload
 from webhook import names
 from webhook.audit.writer import Exchange, line
-from webhook.devices.budget import WORK_LIMIT, SearchBudget
+from webhook.devices.verdict import WORK_LIMIT, SearchBudget
 from webhook.devices.vgpu.eligibility import Constraints
 from webhook.errors import Malformed, RequestError
 from webhook.outcome import MAX_FINDINGS, MAX_SHOWN, MAX_WARNING, Outcome

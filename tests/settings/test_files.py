@@ -9,8 +9,8 @@ import yaml
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
-from webhook.settings.files import SAMPLES
 from webhook.settings.snapshot import default_device_config, read_nodes
+from webhook.settings.sources import SAMPLES
 from webhook.settings.table import DEVICE_CONFIG, FLEET, MAX_SETTINGS_BYTES, POLICY, QUEUES
 
 DATA = Path(__file__).parent.parent / "data"

@@ -11,8 +11,8 @@ from webhook.devices.nodes import HANDSHAKE, NO_HANDSHAKE, Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.rules.choices import Level
-from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import load
 from webhook.settings.trial import registered, try_out, with_setting
 
 FLEET = DATA / "fleets" / "every-family.yaml"

@@ -24,8 +24,7 @@ from webhook.cluster.pace import Pace
 from webhook.cluster.sources import ClusterSources
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
-from webhook.settings.files import Paths
-from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
+from webhook.settings.sources import ClusterOptions, Paths, SettingStatus, SourceStatus
 from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG_NAMESPACES
 from webhook.snapshot import Snapshot
 
@@ -496,7 +495,7 @@ def test_a_bug_is_logged_and_later_changes_are_used(files: Paths, caplog: pytest
 def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: Paths):
     script = (
         "import sys, webhook.cli.console, webhook.cli.serve\n"
-        "from webhook.cluster.watcher import SettingsWatcher; from webhook.settings.files import or_samples\n"
+        "from webhook.cluster.watcher import SettingsWatcher; from webhook.settings.sources import or_samples\n"
         "SettingsWatcher(or_samples({}), None).start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )

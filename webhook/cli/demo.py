@@ -29,7 +29,7 @@ from webhook.emit import difference
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.inputs.parse import parse_stream
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
 MAX_SAMPLE = 1 << 16  # bytes

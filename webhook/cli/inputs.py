@@ -11,9 +11,8 @@ from webhook import names
 from webhook.cli.options import FILE, NAMESPACED_NAME, Decorator, combined
 from webhook.cli.program import OptionGroup
 from webhook.errors import ConfigError
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, Paths, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import ClusterOptions
+from webhook.settings.sources import SAMPLE_FLEET, SAMPLE_PODS, ClusterOptions, Paths, load, or_samples
 from webhook.settings.table import (
     DEVICE_CONFIG,
     DEVICE_CONFIG_NAMESPACES,

@@ -10,8 +10,8 @@ from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.manifests.configurations import STATIC_SUFFIX, Installation, as_json, as_yaml, configurations
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.settings.files import load
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import load
 from webhook.settings.table import DEVICE_CONFIG, POLICY
 
 _EPILOG = """

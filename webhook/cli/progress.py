@@ -1,8 +1,16 @@
-"""The progress of long work, on standard error if that is a terminal."""
+"""Long reads, with their progress on standard error if that is a terminal."""
 
+import sys
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TextIO
+
+from webhook.cli.inputs import SettingsOptions
+from webhook.devices.ledger import BoundPod
+from webhook.devices.occupancy import BoundPodReader
+from webhook.errors import ClusterError, ConfigError
+from webhook.settings.snapshot import SnapshotInputs
 
 EVERY = 0.25  # seconds
 
@@ -47,3 +55,34 @@ class Progress:
         self._stream.write(f"\r\x1b[Kread {self._count:,} objects{of}, {rate:,.0f} a second")
         self._stream.flush()
         self._shown = True
+
+
+def read_bound_pods(settings: SettingsOptions, inputs: SnapshotInputs) -> list[BoundPod]:
+    """Read the bound pods of a cluster, with progress on standard error.
+
+    Raises:
+        ClusterError: it cannot be reached.
+        ConfigError: the right to list pods is missing.
+    """
+    from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # the Kubernetes client takes a second to load
+
+    snapshot = inputs.snapshot()
+    read, left = 0, 0
+    progress = Progress(sys.stderr, lambda: read / (read + left) if left else None)
+
+    def note(done: int, remaining: int) -> None:
+        nonlocal read, left
+        read, left = done, remaining
+
+    found = []
+    try:
+        for pod in list_bound_pods(settings.client(), BoundPodReader.under(snapshot.config, snapshot.target), note):
+            progress.step()
+            found.append(pod)
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        raise ConfigError(f"{error}; it needs the right to list the pods of all namespaces") from error
+    finally:
+        progress.clear()
+    return found

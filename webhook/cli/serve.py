@@ -19,7 +19,7 @@ from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
 from webhook.server.logs import FORMATS, LEVELS, configure_logging
 from webhook.server.wiring import Options, Service
-from webhook.settings.files import or_samples
+from webhook.settings.sources import or_samples
 
 DEFAULT_PORT = 8443
 

@@ -60,7 +60,8 @@ class FollowedPods:
     @property
     def version(self) -> int | None:
         """Another one after each change; None while the pods are not known."""
-        reader = self._snapshot().bound_pods
+        snapshot = self._snapshot()
+        reader = BoundPodReader.under(snapshot.config, snapshot.target)
         self._reflector.follow(reader.read, reader)
         known = self._reflector.state is State.LISTED and self._reflector.copy.key == reader
         return self._reflector.version if known else None

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from webhook.cluster.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
 from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ConfigError
-from webhook.settings.files import Paths, load
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import ClusterOptions, SettingStatus, SourceStatus
+from webhook.settings.sources import ClusterOptions, Paths, SettingStatus, SourceStatus, load
 from webhook.settings.table import DEVICE_CONFIG, FLEET, SETTING_NAMES, SETTINGS, DocumentSetting
 from webhook.snapshot import Snapshot
 from webhook.texts import counted

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.audit.follower import DecisionSource
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.live.cluster import LiveSource
-from webhook.settings.files import SAMPLE_PODS, is_sample
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import ClusterOptions
+from webhook.settings.sources import SAMPLE_PODS, ClusterOptions, is_sample
 from webhook.settings.table import POLICY
 from webhook.settings.trial import try_out
 from webhook.snapshot import Snapshot

@@ -18,11 +18,6 @@ MAX_PARTS = 64  # drawn of a card
 MAX_TEXT = 120  # characters of a text from a pod or a node
 MAX_NOTE = 400
 
-MIB = "MiB"
-PERCENT = "%"
-AI_CORES = "AI cores"
-WHOLE_CARD = "whole card"
-
 
 @dataclass(frozen=True, slots=True)
 class DrawnPart:

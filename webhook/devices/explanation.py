@@ -3,7 +3,7 @@
 The terminal, the JSON and the drawings read these values and add nothing to them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, Any, NamedTuple
@@ -12,23 +12,40 @@ from pydantic import Field, GetPydanticSchema
 from pydantic_core.core_schema import any_schema
 
 from webhook.devices import wording
-from webhook.devices.budget import WORK_LIMIT, SearchBudget
+from webhook.devices.ascend.explain import AscendExplainer
+from webhook.devices.ascend.family import AscendFamily
 from webhook.devices.drawing import DrawnNode
-from webhook.devices.families import Role
+from webhook.devices.explainer import AnyExplainer
 from webhook.devices.family import AnyFamily, Refusal
+from webhook.devices.gpushare.explain import GpushareExplainer
+from webhook.devices.gpushare.family import GpushareFamily
+from webhook.devices.mindcluster.explain import MindclusterExplainer
+from webhook.devices.mindcluster.family import MindclusterFamily
 from webhook.devices.model import EqualDevices, Taken
 from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Removal
 from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import SAMPLE, AnyPart, AnyShape
-from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
+from webhook.devices.verdict import WORK_LIMIT, Fits, FitsTightly, Never, Reason, SearchBudget, Unknown, Verdict
+from webhook.devices.vgpu.explain import VgpuExplainer
+from webhook.devices.vgpu.family import VgpuFamily
 from webhook.pod.selectors import NodeSelector
-from webhook.pod.view import REGULAR
 from webhook.texts import shorten
 
+EXPLAINERS: Mapping[type[AnyFamily], type[AnyExplainer]] = {
+    VgpuFamily: VgpuExplainer,
+    GpushareFamily: GpushareExplainer,
+    AscendFamily: AscendExplainer,
+    MindclusterFamily: MindclusterExplainer,
+}
 MAX_SHAPES = 50  # explained of one pod, however many the fleet has
 MAX_SKIPPED = 50  # nodes
 MAX_NAME = 1000  # characters of a node's name
+
+
+def explainer(family: AnyFamily) -> AnyExplainer:
+    """What explains the pods of a family."""
+    return EXPLAINERS[type(family)](family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,35 +152,31 @@ class PlacementRequest(NamedTuple):
     """A pod that requests devices of a family, and what it is explained by.
 
     Attributes:
-        path: the field path of the pod in its object; empty for a pod itself.
         pod: the pod.
         family: the family.
-        written: what the pod demands of its node's labels.
-        nodes: the same; None if it leaves no node of the family.
+        selects: whether what the pod demands of its node's labels leaves a node of the family.
         denies: whether a rule refuses pods in the pod's namespace.
+        path: the field path of the pod in its object; empty for a pod itself.
         search: of changes, if several explanations share its steps.
     """
 
-    path: str
     pod: DevicePod
     family: AnyFamily
-    written: NodeSelector | None
-    nodes: NodeSelector | None
+    selects: bool
     denies: Callable[[str], bool]
+    path: str = ""
     search: ChangeSearch | None = None
 
     @property
-    def usable(self) -> bool:
-        """Whether every quantity of the family can be used."""
-        amounts = [amount for amount in self.pod.amounts if amount.family == self.family.id]
-        zero = any(a.value == 0 and a.role is Role.NUMBER and a.container.kind == REGULAR for a in amounts)
-        return not zero and all(amount.value is not None for amount in amounts)
+    def nodes(self) -> NodeSelector | None:
+        """What the pod demands of its node's labels; None if it leaves no node of the family."""
+        return self.pod.view.selector if self.selects else None
 
     def explain(self, part: AnyPart) -> Iterator[PodExplanation]:
         """Explain the pod to the nodes of its family, each kind of device by itself."""
         family = self.family
         members = None if self.nodes is None else part.index.selected(self.nodes)
-        requests = family.requests(self.pod, members, self.denies) if self.usable else ()
+        requests = family.requests(self.pod, members, self.denies) if self.pod.is_usable(family.id) else ()
         served = [request for request in requests if family.is_served(request)]
         for request in served:
             yield self._explained(request, part)
@@ -171,16 +184,18 @@ class PlacementRequest(NamedTuple):
             yield self._explanation(None, part.shapes, "", ())
 
     def _explained(self, request: Any, part: AnyPart) -> PodExplanation:
-        family, search = self.family, self.search or ChangeSearch()
-        shapes = [shape for shape in part.shapes if family.concerns(request, shape)]
+        explains, search = explainer(self.family), self.search or ChangeSearch()
+        shapes = [shape for shape in part.shapes if explains.concerns(request, shape)]
         explained = [_ShapeExplainer(self, request, part, shape, search).explain() for shape in shapes[:MAX_SHAPES]]
         skipped = [
             SkippedNode(shorten(node, MAX_NAME), missing)
             for node, missing in part.gated
-            if family.lacks(request, missing)
+            if explains.lacks(request, missing)
         ]
-        found = self._explanation(tuple(explained), shapes, family.lacking or family.missing(request, part), skipped)
-        return replace(found, chip=family.label(request))
+        found = self._explanation(
+            tuple(explained), shapes, self.family.lacking or explains.missing(request, part), skipped
+        )
+        return replace(found, chip=explains.label(request))
 
     def _explanation(
         self,
@@ -189,14 +204,15 @@ class PlacementRequest(NamedTuple):
         missing: str,
         skipped: Sequence[SkippedNode],
     ) -> PodExplanation:
+        written, nodes = self.pod.view.selector, self.nodes
         return PodExplanation(
             pod=self.path,
             family=self.family.id,
             shapes=explained,
             more=0 if explained is None else len(shapes) - len(explained),
             missing="" if shapes else missing,
-            selector="" if self.nodes is None else self.nodes.words,
-            ignored=self.written.words if self.written is not None and self.nodes is None and shapes else "",
+            selector="" if nodes is None else nodes.words,
+            ignored=written.words if written is not None and not self.selects and shapes else "",
             skipped=tuple(skipped[:MAX_SKIPPED]),
             more_skipped=max(len(skipped) - MAX_SKIPPED, 0),
         )
@@ -209,29 +225,29 @@ class _ShapeExplainer:
         self, placement: PlacementRequest, request: Any, part: AnyPart, shape: AnyShape, search: ChangeSearch
     ) -> None:
         self._placement = placement
-        self._family = placement.family
+        self._explains = explainer(placement.family)
         self._request = request
         self._shape = shape
-        self._part = self._family.alone(request, part, shape)
+        self._part = self._explains.alone(request, part, shape)
         self._search = search
 
     def explain(self) -> ShapeExplanation:
         """The explanation, with the nearest change if the pod does not fit."""
-        family, request, shape, part = self._family, self._request, self._shape, self._part
+        explains, request, shape, part = self._explains, self._request, self._shape, self._part
         verdict = self._verdict()
-        never = family.narrow(request, part, verdict)
+        never = explains.narrow(request, part, verdict)
         refusal = None if never is None else self._refusal(never)
-        slices, refusals = family.before(request, part) if refusal is not None else ((), {})
+        slices, refusals = explains.before(request, part) if refusal is not None else ((), {})
         note = refusal.message if refusal is not None else verdict.why if isinstance(verdict, Unknown) else ""
         texts: Iterable[str] = filter(None, [note])
         change, searched = None, True
         if isinstance(verdict, Fits):
-            slices, note = family.taken(request, part)
-            texts = family.sentences(slices, note)
+            slices, note = explains.taken(request, part)
+            texts = explains.sentences(slices, note)
         elif not isinstance(verdict, Unknown):
             unchanged = (request, self._placement.nodes)
-            amounts = family.reducible(request, shape)
-            change, searched = self._search.nearest(self._judge, unchanged, family.removals(request), amounts)
+            amounts = explains.reducible(request, shape)
+            change, searched = self._search.nearest(self._judge, unchanged, explains.removals(request), amounts)
         sentences = [Sentence("", f"in doubt: {shape.doubt}")] if shape.doubt else []
         sentences += [Sentence("", text) for text in texts]
         if isinstance(verdict, FitsTightly):
@@ -245,14 +261,14 @@ class _ShapeExplainer:
             declared=shape.declared,
             selected=self._selected(),
             mode=shape.mode,
-            kinds=tuple(family.kinds(shape)),
+            kinds=tuple(explains.kinds(shape)),
             placement=verdict.placement,
             slices=tuple(slices) if isinstance(verdict, Fits) else None,
             refusal=refusal,
             change=change,
-            devices=family.format_devices(shape),
+            devices=explains.format_devices(shape),
             sentences=tuple(sentences),
-            drawing=family.draw(shape, slices, refusals, note),
+            drawing=explains.draw(shape, slices, refusals, note),
         )
 
     def _verdict(self) -> Verdict:
@@ -268,7 +284,7 @@ class _ShapeExplainer:
             return Never(Reason.NODES)
         steps = self._search.share(WORK_LIMIT)
         budget = SearchBudget(steps)
-        verdict = self._family.judge_alone(request, self._part, members, budget)
+        verdict = self._explains.judge_alone(request, self._part, members, budget)
         self._search.spend(steps - max(budget.left, 0) + VERDICT_STEPS + len(self._placement.pod.amounts))
         return verdict
 
@@ -285,7 +301,7 @@ class _ShapeExplainer:
                 selector=nodes,
                 shape=self._shape,
             )
-            sentence = next((text for _, text in self._family.describe(refusal)), str(never.reason))
+            sentence = next((text for _, text in self._explains.describe(refusal)), str(never.reason))
         container = never.container.name if never.container is not None else None
         return RefusalMessage(never.reason.words, container, never.device, f"{never.reason}: {sentence}")
 
@@ -304,11 +320,11 @@ class _ShapeExplainer:
             return "no single change helps" if searched else "the search for a change was cut short"
         if isinstance(change, Removal):
             return f"without {change.remove} it fits"
-        several = len(self._placement.pod.requested[self._family.id]) > 1
+        several = len(self._placement.pod.requested[self._placement.family.id]) > 1
         where = f" in {wording.container(change.container)}" if several else ""
         if change.most == 0:
             return f"without {change.resource}{where} it fits"
-        less = " or less" if change.most > 1 and not self._family.exact_amounts else ""
+        less = " or less" if change.most > 1 and not self._explains.exact_amounts else ""
         return f"with {change.resource} {change.most}{less}{where} it fits"
 
 

@@ -1,34 +1,27 @@
-"""What the rest of the webhook uses of a device family.
+"""What reviews use of a device family: its names, its nodes, and the verdict on a pod.
 
-To add a family, write one file with a subclass of `DeviceFamily` and add the class to `registry.FAMILIES`. Reviews,
-`--explain`, the fleet page, the playground, `usage`, `why` and the metrics then include it. Rules about it are added like any
-other rule.
+A family is three classes, each listed once: a subclass of `DeviceFamily` in `registry.FAMILIES`, which reviews use; an
+`Explainer` for `--explain`, `why` and drawings; and an `Accountant` for what live pods hold. The admission server does not load
+the last two. Rules about a family are added like any other rule.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from webhook.devices import wording
-from webhook.devices.budget import SearchBudget
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
-from webhook.devices.drawing import AI_CORES, UNUSED, DrawnCard, DrawnNode, DrawnPart, Usage, draw_node, drawn_name
 from webhook.devices.families import Role
-from webhook.devices.ledger import BoundPod, NodeLedger, OccupiedCard, OccupiedNode
-from webhook.devices.model import NOTHING, Amounts, D, EqualDevices, Known, NodeState, Taken
-from webhook.devices.nearest import Reducible
+from webhook.devices.model import Amounts, D, Known, NodeState
 from webhook.devices.nodes import Index, Node
 from webhook.devices.requests import DevicePod, PodAmounts
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
-from webhook.devices.verdict import Never, Reason, Verdict
+from webhook.devices.verdict import Never, Reason, SearchBudget, Verdict
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 from webhook.texts import counted
 from webhook.volcano.target import VOLCANO_FACTS, Target, format_version
-
-MAX_KINDS = 4  # of devices in a text about a node
-MAX_INDEXES = 64  # of devices in a sentence
 
 Requested = TypeVar("Requested")
 
@@ -123,9 +116,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
     core_unit: ClassVar[str] = ""
     measures: ClassVar[frozenset[str]] = frozenset({"memory", "split", "cores"})
     configured: ClassVar[bool] = False
-    ordered: ClassVar[bool] = False
-    exact_amounts: ClassVar[bool] = False
-    gives_several: ClassVar[bool] = False
     judges_use: ClassVar[bool] = True
     node_annotation: ClassVar[str] = ""
     switches: ClassVar[tuple[str, ...]] = ()
@@ -151,11 +141,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
     def assignments(_ascend: AscendConfig) -> Iterable[str]:
         """The annotations of a pod in which the scheduler records its devices; none if assignments are not read."""
         return ()
-
-    @property
-    def reads_assignments(self) -> bool:
-        """Whether what pods hold of the devices is read."""
-        return any(True for _ in self.assignments(self.config.ascend))
 
     @property
     def lacking(self) -> str:
@@ -195,31 +180,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
                 else:
                     found.add(number, node.name, state)
         return FleetPart((*found.shapes(), *declared), index, tuple(gated))
-
-    def kinds(self, shape: NodeShape[D]) -> list[EqualDevices]:
-        """The devices of a node, equal ones together."""
-        return [self._equal(shape, device, count) for device, count in shape.kinds]
-
-    def _equal(self, shape: NodeShape[D], device: D, count: int) -> EqualDevices:
-        measures = self.measures
-        return EqualDevices(
-            type=device.product,
-            memory=max(device.memory, 0) * device.factor if "memory" in measures else None,
-            split=max(device.split, 0) if "split" in measures else None,
-            cores=max(device.cores, 0) if "cores" in measures and not shape.declared else None,
-            count=count,
-        )
-
-    def format_devices(self, shape: NodeShape[D]) -> str:
-        """What a node has, for people."""
-        kinds = []
-        for each in self.kinds(shape)[:MAX_KINDS]:
-            memory = "" if each.memory is None else f", {each.memory} {self.unit or 'of memory'}"
-            split = "" if each.split is None else f", {each.split} slices"
-            cores = "" if each.cores is None else f", {each.cores} {AI_CORES}"
-            kinds.append(f"{each.count} × {each.type}{memory}{split}{cores}")
-        more = "; …" if len(shape.kinds) > MAX_KINDS else ""
-        return f"{shape.mode}, " * bool(shape.mode) + ("; ".join(kinds) or f"no {self.devices}") + more
 
     # --- pods --------------------------------------------------------------------------------------------------------
 
@@ -287,8 +247,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """What the fleet has in the place of devices that no node offers; the end of a sentence."""
         return ""
 
-    # --- a pod on the nodes of one shape, for explanations ------------------------------------------------------------
-
     def names_devices(self, _request: Requested) -> bool:
         """Whether nodes with equal states may differ for the request, as it names single devices."""
         return False
@@ -297,92 +255,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """Whether there is something to place."""
         return True
 
-    def label(self, _request: Requested) -> str:
-        """Which kind of device the request is for, where the family has several."""
-        return ""
-
-    def concerns(self, _request: Requested, _shape: NodeShape[D]) -> bool:
-        """Whether nodes of a shape have the kind of device."""
-        return True
-
-    def lacks(self, _request: Requested, _resource: str) -> bool:
-        """Whether nodes that the scheduler skips for the lack of a resource would have the kind of device."""
-        return True
-
-    def missing(self, _request: Requested, _part: FleetPart[D]) -> str:
-        """A sentence for a fleet without such nodes."""
-        return f"no node of the fleet registers {self.devices}"
-
-    def alone(self, _request: Requested, part: FleetPart[D], shape: NodeShape[D]) -> FleetPart[D]:
-        """The nodes of one shape alone."""
-        return replace(part, shapes=(shape,))
-
-    def judge_alone(
-        self, request: Requested, part: FleetPart[D], nodes: int | None, budget: SearchBudget | None
-    ) -> Verdict:
-        """The verdict on the nodes of one shape alone; it may name what a static rule reports for the whole fleet."""
-        return self.judge(request, part, nodes, budget)
-
-    def narrow(self, _request: Requested, _part: FleetPart[D], verdict: Verdict) -> Never | None:
-        """What refuses first on the nodes of one shape alone; None if nothing does."""
-        return verdict if isinstance(verdict, Never) else None
-
-    @abstractmethod
-    def taken(self, request: Requested, part: FleetPart[D]) -> tuple[tuple[Taken, ...], str]:
-        """What the pod gets on an empty node of one shape alone, which takes it; and a note about that, or nothing."""
-
-    def before(self, _request: Requested, _part: FleetPart[D]) -> tuple[tuple[Taken, ...], Mapping[int, str]]:
-        """Of a pod that does not fit, what the first containers get; and why each device takes no more, by its index."""
-        return (), {}
-
-    def removals(self, _request: Requested) -> Iterable[tuple[str, Requested]]:
-        """Words that could be removed, each with what the pod requests without it."""
-        return ()
-
-    @abstractmethod
-    def reducible(self, request: Requested, shape: NodeShape[D]) -> Iterable[Reducible[Requested]]:
-        """The amounts that could be lowered."""
-
-    def sentences(self, taken: Sequence[Taken], note: str) -> Iterator[str]:
-        """What the pod gets, for people: a sentence for each container and kind of part."""
-        found: dict[tuple[int, str], list[Taken]] = {}
-        for each in taken:
-            found.setdefault((id(each.container), each.label), []).append(each)
-        for (_, label), some in found.items():
-            who = "the pod" if some[0].container is None else wording.container(some[0].container)
-            indexes = sorted(each.device for each in some)
-            listed = ", ".join(map(str, indexes[:MAX_INDEXES])) + (", …" if len(indexes) > MAX_INDEXES else "")
-            memory, part = some[0].memory, label and not label.startswith("whole")
-            what = "; ".join(filter(None, [f"{label}, {memory} {self.unit}" if part and memory else label, note]))
-            yield f"{who} on {self.device if len(indexes) == 1 else self.devices} {listed}{f' ({what})' if what else ''}"
-
-    def draw(
-        self,
-        shape: NodeShape[D],
-        taken: Iterable[Taken] = (),
-        refusals: Mapping[int, str] | None = None,
-        note: str = "",
-    ) -> DrawnNode:
-        """A node with what pods get of it."""
-        parts: dict[int, list[DrawnPart]] = {}
-        for each in taken:
-            name = drawn_name(each.container) if each.container is not None else ""
-            parts.setdefault(each.device, []).append(DrawnPart(name, each.memory, each.cores, each.label))
-        return self.draw_parts(shape, Usage(parts, refusals or {}, note))
-
-    def draw_parts(self, shape: NodeShape[D], usage: Usage = UNUSED) -> DrawnNode:
-        """A node with these parts."""
-
-        def card(index: int) -> DrawnCard:
-            device = shape.devices[index]
-            slices, memory, cores = self.capacity(shape, device)
-            slots = slices if "split" in self.measures else 0
-            return DrawnCard(f"{self.device} {index}", device.product, memory, slots, cores)
-
-        return draw_node(len(shape.devices), card, (self.unit, self.core_unit_of(shape)), usage)
-
-    # --- devices in use ----------------------------------------------------------------------------------------------
-
     def capacity(self, _shape: NodeShape[D], device: D) -> Amounts:
         """What a device has; 0 of what is not known."""
         return Amounts(max(device.split, 0), max(device.memory, 0) * device.factor, max(device.cores, 0))
@@ -390,76 +262,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
     def core_unit_of(self, _shape: NodeShape[D]) -> str:
         """The unit of the cores of devices of a node."""
         return self.core_unit
-
-    @staticmethod
-    def served(_pod: DevicePod, _config: DeviceConfig) -> Any:
-        """What `assign` needs of a pod's requests; None if the scheduler does not serve it."""
-        return None
-
-    def identities(self, shape: NodeShape[D], _node: Node) -> Iterable[tuple[str, D]]:
-        """The devices of a node as assignments name them, in the node's order."""
-        return ((str(number), device) for number, device in enumerate(shape.devices))
-
-    def assign(self, _pod: BoundPod, _ledger: NodeLedger, _shape: NodeShape[D]) -> None:
-        """Note in the ledger what a live pod holds of the devices of a node."""
-
-    def assignment(self, _taken: Sequence[Taken], _node: OccupiedNode) -> Mapping[str, str]:
-        """The annotation by which the scheduler would assign what a pod takes of a node in use; empty if it is not read."""
-        return {}
-
-    def cards_as_judged(self, cards: Sequence[OccupiedCard]) -> Sequence[OccupiedCard]:
-        """The devices of a node in use, in the order in which `remaining` has them."""
-        return cards if self.ordered else sorted(cards, key=lambda card: card.state.content)
-
-    def state_left(self, cards: Sequence[OccupiedCard], idle: Mapping[str, int], mode: str) -> NodeState[D]:
-        """What live pods leave of a node: devices in use, and what is idle of the node's totals."""
-        states: list[Any] = [card.state for card in self.cards_as_judged(cards)]
-        return NodeState.of(tuple(states), {resource: max(amount, 0) for resource, amount in idle.items()}, mode)
-
-    @abstractmethod
-    def free(self, shape: NodeShape[D], device: D) -> Amounts:
-        """What one more pod can get of a device in use: the largest slice."""
-
-    def occupy(self, shape: NodeShape[D], node: Node, pods: Iterable[BoundPod]) -> NodeLedger:
-        """The devices of a node, with what live pods hold of them."""
-        ledger = self.begin(shape, node)
-        for pod in pods:
-            self.assign(pod, ledger, shape)
-        for card in ledger.cards:
-            device: Any = replace(card.device, used=card.accounted) if any(card.accounted) else card.device
-            card.state, card.free = device, self.free(shape, device)
-        return ledger
-
-    def begin(self, shape: NodeShape[D], node: Node) -> NodeLedger:
-        """The devices of a node of which nothing is held yet."""
-        cards = [self._card(shape, name, device) for name, device in self.identities(shape, node)]
-        return NodeLedger(node.name, cards, self.target)
-
-    def _card(self, shape: NodeShape[D], name: str, device: D) -> OccupiedCard:
-        slices, memory, cores = self.capacity(shape, device)
-        return OccupiedCard(
-            name,
-            device.product,
-            memory if "memory" in self.measures else None,
-            slices if "split" in self.measures else None,
-            cores if self.core_unit else None,
-            device=device,
-        )
-
-    def idle_number(self, _node: OccupiedNode) -> int | None:
-        """How many devices the node's totals leave; None if they do not count them."""
-        return None
-
-    def within_totals(self, node: OccupiedNode, card: OccupiedCard) -> Amounts:
-        """What one more pod can get of a device in use, by what is idle of the node's totals, too."""
-        return NOTHING if self.idle_number(node) == 0 else card.free
-
-    def remaining(self, part: FleetPart[D], nodes: Iterable[OccupiedNode]) -> FleetPart[D]:
-        """What live pods leave of some nodes of one occupancy."""
-        found: Grouping[D] = Grouping()
-        for node in nodes:
-            found.add(node.number, node.name, cast("NodeState[D]", node.left.state))
-        return FleetPart(tuple(found.shapes()), part.index)
 
 
 AnyFamily = DeviceFamily[Any, Any]

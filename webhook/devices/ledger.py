@@ -7,15 +7,20 @@ Sources: volcano `pkg/scheduler/api/node_info.go` (AddTask, setNode) and the Add
 anything: it is read without an exception, and what is wrong with it is a finding.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, cast
 
 from pydantic import Field
 
-from webhook.devices.model import NOTHING, Amounts, Device, JsonAmounts
-from webhook.devices.shapes import AnyShape
+from webhook.devices.config import DeviceConfig
+from webhook.devices.family import DeviceFamily, Requested
+from webhook.devices.model import NOTHING, Amounts, D, Device, JsonAmounts, NodeState, Taken
+from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
+from webhook.devices.shapes import AnyShape, FleetPart, Grouping, NodeShape
 from webhook.texts import legible
 from webhook.volcano.target import Target
 
@@ -276,6 +281,101 @@ class NodeLedger:
         """Note that an annotation cannot be read."""
         message = f"annotation {annotation}: {what}"
         self.find(LedgerRule.UNREADABLE, pod, message, "only the scheduler may write it: delete the pod")
+
+
+class Accountant(ABC, Generic[Requested, D]):
+    """Adds up what live pods hold of the devices of one family.
+
+    Attributes:
+        ordered: whether the scheduler walks the devices of a node in their order.
+        gives_several: whether `usage` computes the largest pod with several devices, too.
+        family: the family.
+    """
+
+    ordered: ClassVar[bool] = False
+    gives_several: ClassVar[bool] = False
+
+    def __init__(self, family: DeviceFamily[Requested, D]) -> None:
+        """Take the family."""
+        self.family = family
+
+    @property
+    def reads_assignments(self) -> bool:
+        """Whether what pods hold of the devices is read."""
+        return any(True for _ in self.family.assignments(self.family.config.ascend))
+
+    @staticmethod
+    def served(_pod: DevicePod, _config: DeviceConfig) -> Any:
+        """What `assign` needs of a pod's requests; None if the scheduler does not serve it."""
+        return None
+
+    def identities(self, shape: NodeShape[D], _node: Node) -> Iterable[tuple[str, D]]:
+        """The devices of a node as assignments name them, in the node's order."""
+        return ((str(number), device) for number, device in enumerate(shape.devices))
+
+    def assign(self, _pod: BoundPod, _ledger: NodeLedger, _shape: NodeShape[D]) -> None:
+        """Note in the ledger what a live pod holds of the devices of a node."""
+
+    def assignment(self, _taken: Sequence[Taken], _node: OccupiedNode) -> Mapping[str, str]:
+        """The annotation by which the scheduler would assign what a pod takes of a node in use; empty if it is not read."""
+        return {}
+
+    def cards_as_judged(self, cards: Sequence[OccupiedCard]) -> Sequence[OccupiedCard]:
+        """The devices of a node in use, in the order in which `remaining` has them."""
+        return cards if self.ordered else sorted(cards, key=lambda card: card.state.content)
+
+    def state_left(self, cards: Sequence[OccupiedCard], idle: Mapping[str, int], mode: str) -> NodeState[D]:
+        """What live pods leave of a node: devices in use, and what is idle of the node's totals."""
+        states: list[Any] = [card.state for card in self.cards_as_judged(cards)]
+        return NodeState.of(tuple(states), {resource: max(amount, 0) for resource, amount in idle.items()}, mode)
+
+    @abstractmethod
+    def free(self, shape: NodeShape[D], device: D) -> Amounts:
+        """What one more pod can get of a device in use: the largest slice."""
+
+    def occupy(self, shape: NodeShape[D], node: Node, pods: Iterable[BoundPod]) -> NodeLedger:
+        """The devices of a node, with what live pods hold of them."""
+        ledger = self.begin(shape, node)
+        for pod in pods:
+            self.assign(pod, ledger, shape)
+        for card in ledger.cards:
+            device: Any = replace(card.device, used=card.accounted) if any(card.accounted) else card.device
+            card.state, card.free = device, self.free(shape, device)
+        return ledger
+
+    def begin(self, shape: NodeShape[D], node: Node) -> NodeLedger:
+        """The devices of a node of which nothing is held yet."""
+        cards = [self._card(shape, name, device) for name, device in self.identities(shape, node)]
+        return NodeLedger(node.name, cards, self.family.target)
+
+    def _card(self, shape: NodeShape[D], name: str, device: D) -> OccupiedCard:
+        slices, memory, cores = self.family.capacity(shape, device)
+        return OccupiedCard(
+            name,
+            device.product,
+            memory if "memory" in self.family.measures else None,
+            slices if "split" in self.family.measures else None,
+            cores if self.family.core_unit else None,
+            device=device,
+        )
+
+    def idle_number(self, _node: OccupiedNode) -> int | None:
+        """How many devices the node's totals leave; None if they do not count them."""
+        return None
+
+    def within_totals(self, node: OccupiedNode, card: OccupiedCard) -> Amounts:
+        """What one more pod can get of a device in use, by what is idle of the node's totals, too."""
+        return NOTHING if self.idle_number(node) == 0 else card.free
+
+    def remaining(self, part: FleetPart[D], nodes: Iterable[OccupiedNode]) -> FleetPart[D]:
+        """What live pods leave of some nodes of one occupancy."""
+        found: Grouping[D] = Grouping()
+        for node in nodes:
+            found.add(node.number, node.name, cast("NodeState[D]", node.left.state))
+        return FleetPart(tuple(found.shapes()), part.index)
+
+
+AnyAccountant = Accountant[Any, Any]
 
 
 def shown(text: str) -> str:

@@ -9,6 +9,7 @@ from pydantic import PlainSerializer, SkipValidation, WithJsonSchema
 from webhook.pod.view import Container
 
 CARD_CORES = 100  # of every NVIDIA card: cores are a percentage
+MIB, PERCENT, AI_CORES = "MiB", "%", "AI cores"  # units of memory, and of cores
 MAX_DEVICES = 4096  # of a node that counts its devices and does not list them
 
 ContainerName = Annotated[

@@ -4,15 +4,19 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from webhook import names
-from webhook.devices import registry
+from webhook.devices.ascend.family import AscendFamily
+from webhook.devices.ascend.ledger import AscendAccountant
 from webhook.devices.config import DeviceConfig
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
+from webhook.devices.gpushare.family import GpushareFamily
+from webhook.devices.gpushare.ledger import GpushareAccountant
 from webhook.devices.ledger import (
     MAKE_ANOTHER,
+    AnyAccountant,
     BoundPod,
     LedgerFinding,
     LedgerRule,
@@ -20,13 +24,25 @@ from webhook.devices.ledger import (
     OccupiedNode,
     shown,
 )
+from webhook.devices.mindcluster.family import MindclusterFamily
+from webhook.devices.mindcluster.ledger import MindclusterAccountant
 from webhook.devices.nodes import Node, numbers_of
 from webhook.devices.registry import Families
 from webhook.devices.requests import DevicePod, total
 from webhook.devices.shapes import AnyShape, KnownStates
+from webhook.devices.vgpu.family import VgpuFamily
+from webhook.devices.vgpu.ledger import VgpuAccountant
 from webhook.errors import Malformed
 from webhook.lenient import obj, objs, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
+from webhook.volcano.target import Target
+
+ACCOUNTANTS: Mapping[type[AnyFamily], type[AnyAccountant]] = {
+    VgpuFamily: VgpuAccountant,
+    GpushareFamily: GpushareAccountant,
+    AscendFamily: AscendAccountant,
+    MindclusterFamily: MindclusterAccountant,
+}
 
 REJECTED = "UnexpectedAdmissionError"
 FINISHED = ("Succeeded", "Failed")
@@ -34,6 +50,11 @@ TAKEN_IN = ("Running", *FINISHED)  # the kubelet asks the device plugin before i
 REFILLING = frozenset(
     {"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )  # until someone lowers their replicas
+
+
+def accountant(family: AnyFamily) -> AnyAccountant:
+    """What adds up what live pods hold of the devices of a family."""
+    return ACCOUNTANTS[type(family)](family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +81,11 @@ class BoundPodReader:
 
     config: DeviceConfig
     rule_labels: frozenset[str] = frozenset()
+
+    @classmethod
+    def under(cls, config: DeviceConfig, target: Target) -> Self:
+        """The reader for a scheduler."""
+        return cls(config, target.rule_labels)
 
     def read(self, raw: Mapping[str, Any]) -> BoundPod | None:
         """The pod; None if it is not bound to a node, has nothing to do with devices, or has finished and harms no other."""
@@ -110,9 +136,9 @@ def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, 
     except Malformed:
         return {}, {}
     found = {}
-    for family in registry.FAMILIES:
+    for family, accounts in ACCOUNTANTS.items():
         if family.id in pod.requested:
-            served = family.served(pod, config)
+            served = accounts.served(pod, config)
             if served is not None:
                 found[family.id] = served
     resources = dict.fromkeys(amount.resource for amount in pod.amounts)
@@ -196,9 +222,10 @@ def occupy_node(
     occupied, findings = [], []
     live = [pod for pod in pods if pod.live]
     for family, shape in shapes:
-        if not family.reads_assignments:
+        accounts = accountant(family)
+        if not accounts.reads_assignments:
             continue
-        ledger = family.occupy(shape, node, live)
+        ledger = accounts.occupy(shape, node, live)
         _overcommitted(ledger, family)
         for pod in pods:
             _examine(ledger, family, pod)
@@ -206,10 +233,10 @@ def occupy_node(
         for pod in live:
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]
-        left = states.shape(family.id, node.name, family.state_left(ledger.cards, idle, shape.mode))
+        left = states.shape(family.id, node.name, accounts.state_left(ledger.cards, idle, shape.mode))
         found = OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number, left)
         for card in found.cards if not shape.doubt else ():
-            card.free = family.within_totals(found, card)
+            card.free = accounts.within_totals(found, card)
         occupied.append(found)
         findings += ledger.findings
     served = {family.id for family, _ in shapes}

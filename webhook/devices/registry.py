@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from webhook.devices.ascend.family import AscendFamily
 from webhook.devices.config import DeviceConfig
 from webhook.devices.family import AnyFamily
-from webhook.devices.gpushare import GpushareFamily
-from webhook.devices.mindcluster import MindclusterFamily
+from webhook.devices.gpushare.family import GpushareFamily
+from webhook.devices.mindcluster.family import MindclusterFamily
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.volcano.target import Target
 

@@ -8,7 +8,7 @@ from functools import reduce
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import Holder, LedgerFinding, OccupiedCard, OccupiedNode
 from webhook.devices.model import NOTHING, Amounts, JsonAmounts
-from webhook.devices.occupancy import Occupancy
+from webhook.devices.occupancy import Occupancy, accountant
 from webhook.devices.registry import Families
 
 NUMBERS = (1, 2, 4, 8, 16)  # of devices of one pod for which the largest slices are computed
@@ -148,7 +148,7 @@ def unaccounted(card: OccupiedCard) -> int:
 
 def largest_pods(family: AnyFamily, nodes: Sequence[OccupiedNode]) -> Iterator[LargestPod]:
     """For each number of devices the largest pod."""
-    for number in NUMBERS if family.gives_several else NUMBERS[:1]:
+    for number in NUMBERS if accountant(family).gives_several else NUMBERS[:1]:
         found = [one for node in nodes if (one := _largest_on(node, number, family)) is not None]
         if found:
             yield max(found, key=lambda one: (one.memory, one.cores))
@@ -162,7 +162,7 @@ def _largest_on(node: OccupiedNode, number: int, family: AnyFamily) -> LargestPo
     if number > len(able):
         return None
     cores = min(cores for _, cores in able[:number])
-    idle, memory = family.idle_number(node), able[number - 1][0]
+    idle, memory = accountant(family).idle_number(node), able[number - 1][0]
     if idle is not None and number > idle and number > 1:
         return None
     return LargestPod(number, memory, cores, node.name) if memory or cores else None

@@ -1,6 +1,7 @@
 """The verdict of a device family on a pod and a fleet: can any node, empty, ever take the pod?
 
-Never "is it full now": more load never makes an impossible pod possible. The verdict is exact, or it is `Unknown`.
+Never "is it full now": more load never makes an impossible pod possible. The verdict is exact, or it is `Unknown`, as the work
+of one request is bounded.
 """
 
 from dataclasses import dataclass
@@ -98,3 +99,21 @@ class Unknown:
 
 
 Verdict = Fits | FitsTightly | Never | Unknown
+
+
+WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
+
+
+class SearchBudget:
+    """Bounds the work of one request: a pod made to be expensive gets UNKNOWN, never a slow answer."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int = WORK_LIMIT) -> None:
+        """Allow so many steps, each some look at a card: about a microsecond."""
+        self.left = steps
+
+    def spend(self, steps: int) -> bool:
+        """Take steps; False when there are none left."""
+        self.left -= steps
+        return self.left >= 0

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
-from webhook.inputs.files import MAX_MANIFEST_BYTES, read_input, source_name
-from webhook.inputs.manifests import flattened
+from webhook.inputs.files import MAX_MANIFEST_BYTES, flattened, read_input, source_name
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import Position, SourceText, steps_of
 from webhook.lenient import obj

@@ -14,8 +14,7 @@ import orjson
 
 from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
-from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
-from webhook.inputs.manifests import with_kind
+from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name, with_kind
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_file

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from webhook import names
+from webhook.devices.explanation import explainer
 from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
@@ -19,6 +20,7 @@ from webhook.devices.nodes import Node
 from webhook.devices.occupancy import (
     NodeDevices,
     Occupancy,
+    accountant,
     nodes_with_devices,
     occupancy,
     occupy_node,
@@ -226,7 +228,7 @@ class LiveCluster:
 
     def remaining(self, family: AnyFamily, nodes: Iterable[OccupiedNode]) -> AnyPart | None:
         """What live pods leave of some nodes; None if the family's engine cannot compute it."""
-        return family.remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
+        return accountant(family).remaining(self.fleet.parts[family.id], nodes) if family.judges_use else None
 
     def number_of(self, node: str) -> int | None:
         """The number of a node with devices in the fleet; None if there is none of this name."""
@@ -302,7 +304,7 @@ class StateMemo:
         """What live pods leave of the first node with the state of one."""
         found = self._parts.get(node.left)
         if found is None:
-            found = self._parts[node.left] = family.remaining(fleet, [node])
+            found = self._parts[node.left] = accountant(family).remaining(fleet, [node])
         return found
 
     def verdicts(self, content: Hashable) -> dict[Hashable, JudgedState]:
@@ -323,7 +325,7 @@ class NodeVerdicts:
         """Take the cluster, or an earlier or later state of it; a family that judges nodes in use; and a pod."""
         self._memo, self._fleet = live.memo, live.fleet.parts[family.id]
         self._family = family
-        usable, content = pod.placement_request(family.id).usable, request_content(pod)
+        usable, content = pod.is_usable(family.id), request_content(pod)
         self.requests = [each for each in pod.requests_for(family.id) if usable and family.is_served(each)]
         self._known = [
             (each, self._memo.verdicts((family.id, number, content))) for number, each in enumerate(self.requests)
@@ -344,12 +346,13 @@ class NodeVerdicts:
 
     def assignment(self, nodes: Sequence[OccupiedNode]) -> dict[str, str]:
         """The annotations that the scheduler would write when it binds the pod to a node that takes it."""
+        accounts, explains = accountant(self._family), explainer(self._family)
         written = {self._family.node_annotation: nodes[0].name}
         for request, known in self._known:
             node = next(node for node in nodes if isinstance(self._on(request, known, node), Fits))
-            part = self._family.remaining(self._fleet, [node])
-            taken, _ = self._family.taken(request, self._family.alone(request, part, part.shapes[0]))
-            written |= self._family.assignment(taken, node)
+            part = accounts.remaining(self._fleet, [node])
+            taken, _ = explains.taken(request, explains.alone(request, part, part.shapes[0]))
+            written |= accounts.assignment(taken, node)
         return written
 
     def _on(self, request: Any, known: dict[Hashable, JudgedState], node: OccupiedNode) -> JudgedState:
@@ -359,7 +362,7 @@ class NodeVerdicts:
         key = (node.left, node.name) if named else node.left
         if key not in known:
             part = (
-                self._family.remaining(self._fleet, [node])
+                accountant(self._family).remaining(self._fleet, [node])
                 if named
                 else self._memo.part(self._family, self._fleet, node)
             )

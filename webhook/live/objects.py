@@ -8,12 +8,13 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.ledger import BoundPod
+from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.existing import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.gangs import TOGETHER, Gang, GangRole, is_parallel
-from webhook.pod.tolerations import LIFECYCLE, tolerates
+from webhook.pod.selectors import LIFECYCLE, tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 from webhook.snapshot import Snapshot
@@ -246,7 +247,7 @@ class LiveObjects:
                 self.started[key[0], own][task_of(raw)] += 1
             if owner is not None and stays:
                 self.started_by[owner] += 1
-            pod = self.snapshot.bound_pods.read(raw)
+            pod = BoundPodReader.under(self.snapshot.config, self.snapshot.target).read(raw)
             if pod is not None:
                 self.bound.append(pod)
                 if self.keeps_running and pod.live and pod.requested and len(self.running) < MAX_WAITING:

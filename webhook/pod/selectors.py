@@ -1,7 +1,7 @@
-"""What a pod demands of its node's labels: nodeSelector and required node affinity.
+"""What a pod demands of its node: nodeSelector and required node affinity; and which taints its tolerations tolerate.
 
-What is malformed or unknown is left out, so that the selector leaves more nodes rather than fewer. Taints are ignored: a
-toleration may be added, and a taint removed.
+What is malformed or unknown is left out, so that the selector leaves more nodes rather than fewer. For a selector taints are
+ignored: a toleration may be added, and a taint removed.
 Source: kubernetes `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 """
 
@@ -184,3 +184,33 @@ _TAKES: dict[Operator, Callable[[list[str]], bool]] = {
     Operator.GREATER: lambda values: len(values) == 1 and integer(values[0]) is not None,
     Operator.LESS: lambda values: len(values) == 1 and integer(values[0]) is not None,
 }
+
+
+LIFECYCLE = "node.kubernetes.io/"  # before the taints that Kubernetes itself adds and removes
+# What autoscalers and others add to a node that comes or goes. Sources: kubernetes/autoscaler
+# `cluster-autoscaler/utils/taints/taints.go`, karpenter `pkg/apis/v1/taints.go`, cloud-provider `api/well_known_taints.go`.
+_PASSING = (
+    LIFECYCLE,
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "karpenter.sh/",
+)
+
+
+def is_passing(key: str) -> bool:
+    """Whether a taint tells of the state of a node, and is removed when that state ends."""
+    return key.startswith(_PASSING)
+
+
+def tolerates(toleration: Mapping[str, Any], key: str, value: str, effect: str) -> bool:
+    """Whether a toleration tolerates a taint.
+
+    Source: kubernetes `staging/src/k8s.io/api/core/v1/toleration.go` (ToleratesTaint).
+    """
+    own, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+    if toleration.get("effect") not in (None, "", effect) or (own and own != key):
+        return False
+    return operator == "Exists" or (operator == "Equal" and own == key and (toleration.get("value") or "") == value)

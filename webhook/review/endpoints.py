@@ -6,7 +6,7 @@ from webhook.outcome import Outcome
 from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review.pods import repair_pod, validate_binding, validate_pod
-from webhook.review.verdict import not_reviewed
+from webhook.review.violations import not_reviewed
 from webhook.review.workloads import validate_pod_group, validate_workload
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request

@@ -7,8 +7,7 @@ from webhook.pod.view import PodView
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
 from webhook.review.too_large import excess, refuse_unread
-from webhook.review.verdict import decision_id, not_reviewed, verdict
-from webhook.review.violations import Found, Violations, exceptions_of, findings
+from webhook.review.violations import Found, Violations, decision_id, exceptions_of, findings, not_reviewed, verdict
 from webhook.rules.base import Event
 from webhook.rules.choices import ENFORCE
 from webhook.rules.context import Context

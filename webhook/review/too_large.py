@@ -12,8 +12,7 @@ from webhook.pod.size import MAX_LOOKS, MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template
 from webhook.pod.view import EPHEMERAL
 from webhook.policy.levels import Effective
-from webhook.review.verdict import verdict
-from webhook.review.violations import Violations
+from webhook.review.violations import Violations, verdict
 from webhook.rules.choices import DENY
 from webhook.rules.context import Finding
 from webhook.rules.reviewed_pod import ReviewedPod

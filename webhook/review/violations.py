@@ -1,18 +1,21 @@
-"""Runs the validations, and collects what they find."""
+"""Runs the validations, collects what they find, and what follows from it, or from there being nothing to review."""
 
+import hashlib
 from collections.abc import Iterable, Iterator
 
+from webhook import names
 from webhook.lenient import obj
-from webhook.outcome import MAX_FINDINGS, Violation
+from webhook.outcome import MAX_FINDINGS, Outcome, PodReview, Violation
 from webhook.pod.templates import Template
 from webhook.policy.exceptions import NO_EXCEPTIONS, Exceptions, exception_name, exceptions_for
 from webhook.policy.levels import Active, Effective
 from webhook.policy.schema import PolicyException
 from webhook.rules.base import Validation
-from webhook.rules.choices import DENY, Level
+from webhook.rules.choices import DENY, ENFORCE, Level
 from webhook.rules.context import Finding
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
+from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
 Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
@@ -98,3 +101,35 @@ def exceptions_of(request: Request, effective: Effective) -> Exceptions:
         return NO_EXCEPTIONS
     name = exception_name(obj(request.object, "metadata"), request.name, is_pod=request.is_pod or request.is_binding)
     return exceptions_for(name, request.day, effective.exceptions)
+
+
+def verdict(
+    request: Request, snapshot: Snapshot, effective: Effective, violations: Violations, pods: tuple[PodReview, ...] = ()
+) -> Outcome:
+    """What follows from the findings."""
+    return Outcome(
+        id=decision_id(request, "validate"),
+        allowed=not violations.denied or effective.enforcement is not ENFORCE,
+        violations=tuple(violations.kept),
+        object=request.object or {},
+        pods=pods,
+        enforcement=effective.enforcement,
+        help_url=snapshot.policy.help_url,
+        exceptions=tuple(violations.excepted.items()),
+    )
+
+
+def not_reviewed(request: Request, endpoint: str) -> Outcome:
+    """The outcome of a request that is not reviewed."""
+    notices = ((names.PROBE_MAP, "the webhook answers"),) if _is_probe(request) else ()
+    return Outcome(id=decision_id(request, endpoint), notices=notices, object=request.object or {}, reviewed=False)
+
+
+def _is_probe(request: Request) -> bool:
+    """Whether this is a dry run to find out whether the API server calls the webhook."""
+    return request.kind == "ConfigMap" and request.name == names.PROBE_MAP and request.dry_run
+
+
+def decision_id(request: Request, endpoint: str) -> str:
+    """Unique as the request's uid is, yet the same on replay."""
+    return hashlib.blake2b(f"{endpoint}/{request.uid}".encode(), digest_size=6).hexdigest()

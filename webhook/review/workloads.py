@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from webhook.devices.budget import SearchBudget
+from webhook.devices.verdict import SearchBudget
 from webhook.lenient import at, text
 from webhook.outcome import MAX_FINDINGS, Outcome, PodReview
 from webhook.pod.templates import Template, changed_templates
@@ -13,8 +13,15 @@ from webhook.pod.workload_kinds import JOB
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
 from webhook.review.too_large import NOT_REVIEWED, Choices, left_out, refuse_unread, reviewable_templates
-from webhook.review.verdict import not_reviewed, verdict
-from webhook.review.violations import Found, Violations, exceptions_of, findings, workload_findings
+from webhook.review.violations import (
+    Found,
+    Violations,
+    exceptions_of,
+    findings,
+    not_reviewed,
+    verdict,
+    workload_findings,
+)
 from webhook.rules.choices import ENFORCE, Level, WorkloadUse
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod

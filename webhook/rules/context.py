@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from webhook.devices.budget import SearchBudget
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families, bind
+from webhook.devices.verdict import SearchBudget
 from webhook.rules.choices import Level
 from webhook.rules.settings import EffectiveSettings, Settings
 from webhook.volcano.device_classes import DeviceClasses

@@ -8,15 +8,13 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from webhook import names
 from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
-from webhook.devices.budget import SearchBudget
-from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, PodFact, Role
 from webhook.devices.family import Refusal
 from webhook.devices.fleet import Fleet
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_STATUS_UNITS, Amount, DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
-from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Verdict
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, SearchBudget, Verdict
 from webhook.devices.vgpu.eligibility import (
     NONE_ELIGIBLE,
     Candidate,
@@ -472,17 +470,6 @@ class ReviewedPod(DevicePod):
             return True
         shapes, nodes = fleet.by_family[family], fleet.index.selected(selector)
         return not shapes or any(shape.node_left(nodes, fleet.index) is not None for shape in shapes)
-
-    def placement_request(self, family: str, path: str = "") -> PlacementRequest:
-        """What the pod is explained by; `path` is its place in its object."""
-        return PlacementRequest(
-            path=path,
-            pod=self,
-            family=self.cluster.families[family],
-            written=self.view.selector,
-            nodes=self.view.selector if self.matches(family) else None,
-            denies=self.context.denies,
-        )
 
     def _verdicts(self, fleet: Fleet, members: int | None) -> tuple[JudgedRequest, ...]:
         """The verdicts on some nodes, given as bits; None for all."""

@@ -26,7 +26,7 @@ from webhook import names
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_QUANTITY
-from webhook.pod.tolerations import tolerates
+from webhook.pod.selectors import tolerates
 from webhook.pod.workload_kinds import MAX_LISTS, WORKLOAD_KINDS, WorkloadKinds, with_kinds, workload_kind
 from webhook.rules.choices import DialectUse, Level, MemoryAboveCard, MixedCards, WorkloadUse
 from webhook.texts import shorten

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from webhook import names
-from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang

@@ -13,7 +13,7 @@ from webhook.snapshot import Snapshot
 from webhook.texts import visible
 
 
-class Sources(NamedTuple):
+class ServerSources(NamedTuple):
     """What keeps the settings and the certificate up to date."""
 
     settings: SettingsWatcher
@@ -32,7 +32,7 @@ class ServerState:
         untranslated: the last pod that the policy translates was not sent to be translated.
     """
 
-    def __init__(self, snapshot: Snapshot | None, sources: Sources | None = None) -> None:
+    def __init__(self, snapshot: Snapshot | None, sources: ServerSources | None = None) -> None:
         self.snapshot = snapshot
         self.sources = sources
         self.draining = False

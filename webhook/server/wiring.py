@@ -10,10 +10,9 @@ from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
-from webhook.server.state import ServerState, Sources
+from webhook.server.state import ServerSources, ServerState
 from webhook.server.tls import ServingTls
-from webhook.settings.files import Paths
-from webhook.settings.sources import ClusterOptions
+from webhook.settings.sources import ClusterOptions, Paths
 from webhook.snapshot import Snapshot
 from webhook.worker import Worker
 
@@ -73,7 +72,7 @@ class Service:
         self._tls_worker = Worker("certificates", self._look)
         self.state = ServerState(
             None if self._settings.unknown else self._settings.snapshot,
-            Sources(self._settings, self.tls, self._tls_files),
+            ServerSources(self._settings, self.tls, self._tls_files),
         )
         self.admission = Admission(self.state, audit_logs, metrics, verified_only=options.client_ca is not None)
 

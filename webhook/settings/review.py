@@ -17,7 +17,7 @@ from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.policy.levels import Effective
 from webhook.policy.warnings import warnings_of
 from webhook.results import CheckResult, Status
-from webhook.review.verdict import decision_id, not_reviewed
+from webhook.review.violations import decision_id, not_reviewed
 from webhook.rules import limits
 from webhook.rules.choices import DENY, Level
 from webhook.rules.context import KnownCluster

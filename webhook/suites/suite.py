@@ -17,8 +17,7 @@ from pydantic_core import ErrorDetails
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, Mistakes, RequestError
 from webhook.inputs.documents import Document, read_documents
-from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_bytes, read_input, source_name
-from webhook.inputs.manifests import manifest_files
+from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, manifest_files, read_bytes, read_input, source_name
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
@@ -26,8 +25,8 @@ from webhook.outcome import WORDS, Outcome
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.settings.files import SAMPLES
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SAMPLES
 from webhook.settings.table import MAX_SETTINGS_BYTES, SETTINGS, DocumentSetting, ListSetting, Setting
 from webhook.snapshot import Snapshot
 

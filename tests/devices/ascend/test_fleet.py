@@ -11,7 +11,7 @@ from tests.cases import each_case
 from tests.devices.explaining import config_with_chips, fleet_of
 from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
 from webhook import names
-from webhook.devices.ascend.register import npus_by_id
+from webhook.devices.ascend.family import npus_by_id
 from webhook.volcano.target import Target
 
 MASTER = Target(volcano=(1, 16, 0))

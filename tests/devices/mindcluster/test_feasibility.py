@@ -8,7 +8,8 @@ from tests.devices.explaining import EMPTY, fleet_of, requesting
 from tests.strategies import device_node, mindcluster_node
 from webhook import names
 from webhook.devices.families import Family
-from webhook.devices.mindcluster import chip_cores, has_template, served, template
+from webhook.devices.mindcluster.explain import template
+from webhook.devices.mindcluster.family import chip_cores, has_template, served
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Unknown
 from webhook.pod.view import PodView

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.devices.vgpu.test_placement import decide
-from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.shapes import count_kinds
+from webhook.devices.verdict import WORK_LIMIT, SearchBudget
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need

@@ -4,12 +4,11 @@ import pytest
 
 from tests.strategies import declared_shape, node_json, register
 from webhook import names
-from webhook.devices.budget import SearchBudget
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, SearchBudget, Unknown
 from webhook.devices.vgpu.cycle import RoleRequest
 from webhook.devices.vgpu.eligibility import (
     MAX_REMEMBERED,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.devices.vgpu.test_placement import after, greedy
 from tests.examples import examples
 from tests.strategies import mig_cards
-from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.model import NodeState
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import NodeShape
+from webhook.devices.verdict import WORK_LIMIT, SearchBudget
 from webhook.devices.vgpu.cycle import ROLES_A_STEP, GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.feasibility import SliceRequest

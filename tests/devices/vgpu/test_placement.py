@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
-from webhook.devices.budget import SearchBudget
 from webhook.devices.shapes import count_kinds
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need, enough_slices

@@ -10,8 +10,8 @@ from tests.devices.vgpu.hard_cases import hard_case
 from tests.devices.vgpu.test_placement import after, exists
 from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
-from webhook.devices.budget import WORK_LIMIT, SearchBudget
 from webhook.devices.shapes import count_kinds
+from webhook.devices.verdict import WORK_LIMIT, SearchBudget
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.search import Covering, groups_of, largest_layouts, placement_exists

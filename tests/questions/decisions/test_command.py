@@ -17,7 +17,7 @@ import pytest
 
 from tests.server.program import until
 from webhook.cli.terminal import MAX_CELL
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)

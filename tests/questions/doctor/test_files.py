@@ -9,7 +9,7 @@ import yaml
 
 from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy, render, secret
 from webhook.errors import ConfigError
-from webhook.inputs.manifests import manifest_files
+from webhook.inputs.files import manifest_files
 from webhook.questions.doctor.facts import ObjectKind, Unread
 from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.registry import examine

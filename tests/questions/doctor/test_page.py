@@ -27,8 +27,7 @@ from webhook.questions.doctor.examiner import Examiner
 from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.operation import WORST_FIRST, Examined
 from webhook.questions.doctor.registry import examine
-from webhook.settings.files import SAMPLES, or_samples
-from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.sources import SAMPLES, SettingStatus, SourceStatus, or_samples
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"

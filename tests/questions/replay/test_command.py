@@ -11,8 +11,8 @@ from tests.cli.conftest import Result
 from tests.reviewing import request
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
-from webhook.settings.files import SAMPLES, load, or_samples
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SAMPLES, load, or_samples
 
 LOG = SAMPLES / "audit.jsonl"
 INPUTS = ("--sample",)

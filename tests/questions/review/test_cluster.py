@@ -9,7 +9,7 @@ import yaml
 from tests.cli.conftest import pod, there, vgpus
 from tests.cluster.apiserver import ApiServer, config_map
 from webhook import names
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 from webhook.settings.table import COLLECTIONS
 
 QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)

@@ -15,7 +15,7 @@ import yaml
 from tests.cases import each_case
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, python, vgpus
 from webhook.cli.program import ExitCode
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 EXAMPLES = SAMPLES.parent / "rules" / "examples" / "validate"
 

@@ -12,7 +12,7 @@ from tests.deploy.files import ROOT
 from tests.deploy.test_workflows import ACTION, PROJECT
 from webhook.cli.main import main
 from webhook.questions.review.text import FORMATS
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 # --- the action -----------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from webhook.inputs.parse import parse_stream
 from webhook.policy.policy import parse_policy
 from webhook.questions.review import explain
 from webhook.questions.review import operation as review_api
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 from webhook.suites.rulebook import rows
 
 PODS = sorted(path.name for path in SAMPLES.glob("pod-*.yaml"))

@@ -18,7 +18,7 @@ from webhook.console.state import ConsoleState
 from webhook.outcome import WORDS
 from webhook.policy.policy import parse_policy
 from webhook.questions.review import page as playground
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 from webhook.settings.trial import try_out
 from webhook.suites.rulebook import rows
 

@@ -16,7 +16,7 @@ from webhook.cluster.credentials import Credentials
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState, Sources
 from webhook.questions.scan.page import follow
-from webhook.settings.files import SAMPLE_PODS
+from webhook.settings.sources import SAMPLE_PODS
 
 HOSTILE = "<script>alert(1)</script>\u202e"
 

@@ -14,9 +14,8 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.texts import ago
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.settings.files import SAMPLES
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import SettingStatus, SourceStatus
+from webhook.settings.sources import SAMPLES, SettingStatus, SourceStatus
 from webhook.settings.table import DEVICE_CONFIG
 
 HOSTILE = "<script>alert(1)</script>\u202e"

@@ -17,6 +17,7 @@ from tests.server.program import until
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices.ledger import BoundPod
+from webhook.devices.occupancy import BoundPodReader
 from webhook.live.cluster import LiveSource
 from webhook.questions.usage.watcher import UsageWatcher
 
@@ -177,7 +178,7 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
         "metadata": {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)},
         "spec": {"nodeName": "gpu-b"},
     }
-    hostile = settings.snapshot.bound_pods.read(raw)
+    hostile = BoundPodReader(settings.snapshot.config).read(raw)
     assert hostile is not None
     pods.replace([hostile])
     response = client.get("/usage").text

@@ -1,6 +1,6 @@
 """Requests for each page: together they use each parameter."""
 
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
 

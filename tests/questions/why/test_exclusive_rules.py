@@ -12,9 +12,9 @@ from tests.devices.vgpu.test_gang import T4, fleet_of, role
 from tests.questions.why.test_answer import CONFIG, gpu_node, job, pod, state
 from tests.reviewing import request
 from tests.strategies import hami_cards, needs, nodes_of
-from webhook.devices.budget import SearchBudget
 from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import BoundPodReader, occupancy
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.cycle import GangRequest, lay_out
 from webhook.devices.vgpu.feasibility import judge
 from webhook.devices.vgpu.gang import NeverStarts, Starts, judge_gang
@@ -136,9 +136,8 @@ def test_a_gang_of_several_roles_is_not_refused_for_the_rules_of_one():
 def test_the_cards_that_rules_reserve_are_shown():
     inputs = settings([gpu_node("gpu-a")])
     snapshot = inputs.snapshot()
-    kept = snapshot.target.rule_labels
     pods = [
-        BoundPodReader(CONFIG, kept).read(raw)
+        BoundPodReader.under(CONFIG, snapshot.target).read(raw)
         for raw in (held(FIRST, TRAIN), held(FIRST, GOLD, "b"), held(SECOND, OTHER))
     ]
     found = occupancy(inputs.nodes, pods, snapshot.fleet)
@@ -152,7 +151,7 @@ def test_the_instances_of_a_card_are_shared_whatever_the_rules_are():
         inputs = replace(settings([gpu_node("gpu-a", cards=1, split=7, mode=mode)]), config=config)
         snapshot = inputs.snapshot()
         raw = labelled(TRAIN, "old", "gpu-a", f"{FIRST}[group1-0],NVIDIA,1000,0:")
-        bound = snapshot.bound_pods.read(raw)
+        bound = BoundPodReader.under(snapshot.config, snapshot.target).read(raw)
         (node,) = occupancy(inputs.nodes, [bound], snapshot.fleet).nodes
         assert (node.shape.mode, [card.reserved for card in node.cards]) == (mode, [reserved])
 

@@ -15,7 +15,7 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
 from webhook.questions.why.listing import NOT_EXAMINED
-from webhook.settings.files import SAMPLE_PODS
+from webhook.settings.sources import SAMPLE_PODS
 
 WAITING = "finetune-0"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.budget import SearchBudget
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Used, VgpuFleet, VgpuShape

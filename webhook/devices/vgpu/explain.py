@@ -1,19 +1,22 @@
 """A pod on the vGPU nodes of one shape: on which cards the slices lie, or which card refuses first."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from webhook import names
 from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
-from webhook.devices.drawing import MAX_CARDS, MIB, WHOLE_CARD
+from webhook.devices.drawing import MAX_CARDS
+from webhook.devices.explainer import Explainer
 from webhook.devices.families import Role
-from webhook.devices.model import CARD_CORES, Taken
+from webhook.devices.family import Refusal
+from webhook.devices.model import CARD_CORES, MIB, Taken
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
-from webhook.devices.verdict import Never, Reason
+from webhook.devices.shapes import FleetPart
+from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import Constraints, eligible, remainders
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, Used, VgpuFleet, VgpuShape
@@ -30,6 +33,53 @@ _ANNOTATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (names.NOUSE_GPUUUID, {"nouse_uuids": frozenset()}),
 )
 _LEAST = {Role.MEMORY: 1, Role.NUMBER: 1, Role.CORES: 0}  # 0 of memory would mean the whole card
+
+
+class VgpuExplainer(Explainer[SliceRequest, Card]):
+    """Explains slices of cards."""
+
+    def describe(self, refusal: Refusal[SliceRequest, Card]) -> Iterator[tuple[str, str]]:
+        """The card that refuses first."""
+        fleet = cast("VgpuFleet", refusal.part)
+        yield refusal.path, describe_first(refusal.never, refusal.request, fleet, self.family.config)
+
+    def missing(self, _request: SliceRequest, _part: FleetPart[Card]) -> str:
+        """No register."""
+        return "no node of the fleet registers vGPU cards"
+
+    def alone(self, request: SliceRequest, part: FleetPart[Card], shape: VgpuShape) -> VgpuFleet:
+        """The fleet with this shape alone, and those of its cards that the pod names."""
+        constraints, at = request.constraints, part.shapes.index(shape)
+        slots = part.slots if isinstance(part, VgpuFleet) else {}
+        kept = {
+            uuid: tuple(replace(slot, shape=0) for slot in slots.get(uuid, ()) if slot.shape == at)
+            for uuid in constraints.use_uuids | constraints.refused_uuids
+        }
+        return VgpuFleet((shape,), part.index, slots=kept)
+
+    def narrow(self, request: SliceRequest, part: FleetPart[Card], verdict: Verdict) -> Never | None:
+        """The first test that refuses, also where another order of the containers or cards would fit."""
+        return None if isinstance(verdict, Fits) else first_refusal(request, cast("VgpuFleet", part))
+
+    def taken(self, request: SliceRequest, part: FleetPart[Card]) -> tuple[tuple[Taken, ...], str]:
+        """The slices where the scheduler puts them, and the policy that does."""
+        slices, note = find_slices(request, cast("VgpuFleet", part))
+        return tuple(taken_of(request, part.shapes[0], slices)), note
+
+    def before(self, request: SliceRequest, part: FleetPart[Card]) -> tuple[tuple[Taken, ...], Mapping[int, str]]:
+        """The slices before the container that found too few cards."""
+        shape, stuck = part.shapes[0], find_stuck(request, cast("VgpuFleet", part))
+        if stuck is None or request.constraints.mode not in (None, shape.mode):
+            return (), {}
+        return tuple(taken_of(request, shape, stuck.slices)), card_refusals(request, shape, stuck)
+
+    def removals(self, request: SliceRequest) -> Iterator[tuple[str, SliceRequest]]:
+        """The annotations."""
+        return removals(request)
+
+    def reducible(self, request: SliceRequest, shape: VgpuShape) -> Iterator[Reducible[SliceRequest]]:
+        """The amounts of the first containers."""
+        return reducible(request, shape, self.family.config)
 
 
 def excluded_cards(request: SliceRequest, fleet: VgpuFleet) -> list[tuple[Reason | None, ...]]:
@@ -81,7 +131,7 @@ def taken_of(request: SliceRequest, shape: VgpuShape, slices: Sequence[Sequence[
             card = shape.devices[index]
             used[index] = takes(card, used[index], need) or used[index]
             accounted = card.accounted(need.of(card)) or 0
-            label = WHOLE_CARD if each.memory is None else ""
+            label = "whole card" if each.memory is None else ""
             if card.geometries is not None:
                 label = "MIG instance"
             yield Taken(one.container, index, accounted * card.factor, need.cores, label)

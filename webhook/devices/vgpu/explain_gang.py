@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from webhook.devices.budget import WORK_LIMIT
 from webhook.devices.drawing import MAX_TEXT, DrawnNode, DrawnPart, Usage
 from webhook.devices.nodes import numbers_of
 from webhook.devices.shapes import SAMPLE
+from webhook.devices.verdict import WORK_LIMIT
 from webhook.devices.vgpu.cycle import Cycle, State, lay_out
-from webhook.devices.vgpu.explain import taken_of
+from webhook.devices.vgpu.explain import VgpuExplainer, taken_of
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts, StartsTightly
@@ -119,4 +119,4 @@ def _nodes(states: dict[State, int], cycle: Cycle, names: Sequence[str], family:
             for each in taken_of(roles[role].request, shape, slices):
                 parts.setdefault(each.device, []).append(DrawnPart(name, each.memory, each.cores, each.label))
         shown = tuple([shorten(name, MAX_NAME) for name in known]) or shape.names[:1]
-        yield GangNodes(shown, count, pods[:MAX_TASKS], family.draw_parts(shape, Usage(parts)))
+        yield GangNodes(shown, count, pods[:MAX_TASKS], VgpuExplainer(family).draw_parts(shape, Usage(parts)))

@@ -6,11 +6,10 @@ The same engine answers for nodes in use: their cards have `used`.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webhook.devices.budget import SearchBudget
 from webhook.devices.families import Role
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import DeviceRequest
-from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, SearchBudget, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Placement, greedy, place

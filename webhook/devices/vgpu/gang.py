@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from webhook.devices.budget import SearchBudget
 from webhook.devices.model import CARD_CORES
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, GangRequest, RoleRequest, Vector
 from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers

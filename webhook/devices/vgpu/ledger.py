@@ -6,17 +6,18 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (DecodePodDevic
 `hamicore.go` and `mig.go` (AddPod).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple, cast
 
 from webhook import names
-from webhook.devices.config import Geometry, Instance
+from webhook.devices.config import DeviceConfig, Geometry, Instance
 from webhook.devices.families import Family
 from webhook.devices.ledger import (
     MAKE_ANOTHER,
     MAX_ENTRIES,
+    Accountant,
     Assigned,
     BoundPod,
     Holder,
@@ -27,7 +28,12 @@ from webhook.devices.ledger import (
     shown,
 )
 from webhook.devices.model import CARD_CORES, NOTHING, Amounts, Taken
-from webhook.devices.vgpu.fleet import Card, VgpuShape
+from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
+from webhook.devices.shapes import FleetPart
+from webhook.devices.vgpu.family import VgpuFamily
+from webhook.devices.vgpu.feasibility import SliceRequest
+from webhook.devices.vgpu.fleet import Card, Slot, VgpuFleet, VgpuShape, decode_register
 from webhook.devices.vgpu.slices import Need, takes
 from webhook.volcano.target import Target
 
@@ -272,3 +278,88 @@ def free(card: Card) -> Amounts:
         CARD_CORES - cores if not slices else min(CARD_CORES - cores, CARD_CORES - 1)
     )  # all of them need the card alone
     return Amounts(card.split - slices, most * card.factor, left)
+
+
+class VgpuAccountant(Accountant[SliceRequest, Card]):
+    """Accounts for slices of cards."""
+
+    family: VgpuFamily
+    ordered = True
+    gives_several = True
+
+    @staticmethod
+    def served(pod: DevicePod, _config: DeviceConfig) -> tuple[str, ...] | None:
+        """The names of the containers that the scheduler serves, in order."""
+        served = [one for one in pod.slices if one.number is not None or one.memory is not None]
+        return tuple(request.container.name for request in served) or None
+
+    def identities(self, shape: VgpuShape, node: Node) -> Iterable[tuple[str, Card]]:
+        """The UUIDs."""
+        register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], self.family.vgpu, {})
+        return zip(register.uuids if register is not None else (), shape.devices, strict=True)
+
+    def occupy(self, shape: VgpuShape, node: Node, pods: Iterable[BoundPod]) -> NodeLedger:
+        """The cards of a node; of those in MIG mode with the instances that are left."""
+        ledger = self.begin(shape, node)
+        cards = CardLedger(shape, ledger, self.family.target)
+        for pod in pods:
+            cards.add(pod)
+        for number, (card, device) in enumerate(zip(ledger.cards, shape.devices, strict=True)):
+            slices, memory, cores = card.accounted
+            used = Amounts(slices, memory // device.factor, cores)
+            reserved, state = cards.reserved[number], device
+            if any(used) or reserved:
+                state = replace(device, geometries=cards.geometries(number), used=used, reserved=reserved)
+                card.reserved = self.family.target.rules_in(reserved)
+            card.state, card.free = state, self.free(shape, state)
+        return ledger
+
+    def assignment(self, taken: Sequence[Taken], node: OccupiedNode) -> dict[str, str]:
+        """The slices."""
+        return {names.VGPU_IDS: format_entries(taken, node)}
+
+    def free(self, _shape: VgpuShape, device: Card) -> Amounts:
+        """The largest slice."""
+        return free(device)
+
+    def idle_number(self, node: OccupiedNode) -> int:
+        """The slices."""
+        return max(node.idle.get(self.family.config.vgpu.number_name, 0), 0)
+
+    def within_totals(self, node: OccupiedNode, card: OccupiedCard) -> Amounts:
+        """A pod without memory gets a whole card, and counts as no memory."""
+        state, vgpu = cast("Card", card.state), self.family.config.vgpu
+        memory, cores = (max(node.idle.get(name, 0), 0) for name in (vgpu.memory_name, vgpu.cores_name))
+        found, idle = super().within_totals(node, card), memory * vgpu.memory_factor
+        found = found._replace(cores=min(found.cores, cores))
+        if found.memory <= idle or takes(state, state.used, Need(1, None, 0)) is not None:
+            return found
+        return found._replace(memory=idle) if idle else NOTHING
+
+    def remaining(self, part: FleetPart[Card], nodes: Iterable[OccupiedNode]) -> VgpuFleet:
+        """Beside what is left of the nodes, the places of their cards."""
+        left = super().remaining(part, nodes)
+        return VgpuFleet(left.shapes, left.index, slots=_SlotsLeft(cast("VgpuFleet", part).slots, left))
+
+
+class _SlotsLeft(Mapping[str, tuple[Slot, ...]]):
+    """The places of cards on what is left of some nodes; only those that a pod names are looked for."""
+
+    def __init__(self, slots: Mapping[str, tuple[Slot, ...]], left: FleetPart[Card]) -> None:
+        self._slots = slots
+        self._left = left
+
+    def __getitem__(self, uuid: str) -> tuple[Slot, ...]:
+        shapes = self._left.shapes
+        return tuple(
+            replace(slot, shape=number)
+            for slot in self._slots[uuid]
+            for number, shape in enumerate(shapes)
+            if shape.members >> slot.node & 1
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)

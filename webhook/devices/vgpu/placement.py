@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from webhook.devices.budget import SearchBudget
 from webhook.devices.model import CARD_CORES
-from webhook.devices.verdict import Reason
+from webhook.devices.verdict import Reason, SearchBudget
 from webhook.devices.vgpu.fleet import Card, Used
 from webhook.devices.vgpu.search import placement_exists
 from webhook.devices.vgpu.slices import Need, enough_slices, takes

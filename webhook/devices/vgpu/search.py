@@ -6,8 +6,8 @@ from itertools import accumulate
 from math import exp
 from typing import NamedTuple
 
-from webhook.devices.budget import SearchBudget
 from webhook.devices.model import CARD_CORES
+from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.fleet import Card, Used
 from webhook.devices.vgpu.slices import Need, takes
 

@@ -18,7 +18,7 @@ from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.questions.doctor.text import show, to_value
 from webhook.results import Status
-from webhook.settings.files import SAMPLE_CLUSTER
+from webhook.settings.sources import SAMPLE_CLUSTER
 from webhook.settings.table import POLICY
 
 _EPILOG = """

@@ -13,8 +13,7 @@ from webhook import names
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.errors import ClusterError, ConfigError
-from webhook.inputs.files import read_input, source_name
-from webhook.inputs.manifests import flattened, manifest_files
+from webhook.inputs.files import flattened, manifest_files, read_input, source_name
 from webhook.inputs.parse import parse_stream
 from webhook.policy.policy import Policy
 from webhook.questions.doctor.facts import (

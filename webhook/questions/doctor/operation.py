@@ -14,7 +14,7 @@ from webhook.emit import ResponseModel
 from webhook.questions.doctor.examiner import Examination, Examiner
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.results import WORST_FIRST, CheckResult, Status
-from webhook.settings.files import SAMPLE_CLUSTER, is_sample
+from webhook.settings.sources import SAMPLE_CLUSTER, is_sample
 
 MAX_WAIT_SECONDS = 30.0
 MAX_RESULTS = 500

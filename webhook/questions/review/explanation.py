@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from webhook.cli.terminal import INDENT, Style, Terminal
 from webhook.devices import wording
-from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
+from webhook.devices.explanation import PlacementRequest, PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.families import Family
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
@@ -78,7 +78,7 @@ def explain_pods(pods: Iterable[PodReview], search: ChangeSearch | None = None) 
         if (fleet := pod.cluster.fleet) is not None
         for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
-        for explained in pod.placement_request(family.id, each.path)
+        for explained in PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, each.path)
         ._replace(search=search)
         .explain(fleet.parts[family.id])
     ]

@@ -28,7 +28,7 @@ from webhook.questions.review.operation import (
     review_manifest,
     reviewed_documents,
 )
-from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SAMPLES
 from webhook.settings.table import MAX_SETTINGS_BYTES
 from webhook.settings.trial import MAX_SPLIT
 from webhook.suites.rulebook import REPAIR, rows

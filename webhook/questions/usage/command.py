@@ -14,12 +14,11 @@ import click
 
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import output_option, refuse_both
-from webhook.cli.pods import read_bound_pods
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
-from webhook.cli.progress import Progress
+from webhook.cli.progress import Progress, read_bound_pods
 from webhook.cli.terminal import Terminal
 from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import occupancy
+from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.usage import UsageReport, report
 from webhook.emit import emit
 from webhook.errors import ConfigError
@@ -143,7 +142,8 @@ class UsageCommand:
 
     def read_files(self, paths: Sequence[Path], inputs: SnapshotInputs) -> list[BoundPod]:
         """Read the bound pods of files; whatever else they hold is left out."""
-        reader = inputs.snapshot().bound_pods
+        snapshot = inputs.snapshot()
+        reader = BoundPodReader.under(snapshot.config, snapshot.target)
         source = ObjectFiles([str(path) for path in paths], self.complain)
         progress = Progress(sys.stderr, lambda: source.share)
         found, pods, others = [], 0, 0
@@ -177,7 +177,7 @@ class UsageCommand:
             try:
                 while True:
                     inputs, snapshot = watcher.current
-                    reader = snapshot.bound_pods
+                    reader = BoundPodReader.under(snapshot.config, snapshot.target)
                     pods.follow(reader.read, reader)
                     version = snapshot, pods.version
                     ready = watcher.settled.is_set() and pods.settled and pods.copy.key == reader

@@ -14,6 +14,7 @@ from webhook.console.parameters import wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, elapsed
 from webhook.devices import registry
+from webhook.devices.explanation import explainer
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.model import EqualDevices
@@ -258,7 +259,7 @@ class _Search:
             )
 
     def _devices(self, shape: AnyShape, family: AnyFamily) -> list[EqualDevices]:
-        return [replace(each, type=shorten(each.type, MAX_NAME)) for each in family.kinds(shape)]
+        return [replace(each, type=shorten(each.type, MAX_NAME)) for each in explainer(family).kinds(shape)]
 
     def _nodes(self, shape: AnyShape, family: AnyFamily) -> int:
         """How many nodes of a shape match."""

@@ -7,6 +7,7 @@ from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.model import NOTHING, JsonAmounts
 from webhook.devices.node_changes import NodeChange, node_changes
+from webhook.devices.occupancy import accountant
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
 from webhook.live.cluster import LiveCluster
 from webhook.questions.what_if.changes import FleetChange
@@ -125,7 +126,7 @@ def _rooms(live: LiveCluster) -> Iterator[Headroom]:
 def _whole(family: AnyFamily, node: OccupiedNode) -> int:
     """How many whole devices one pod, or pods of one each, get of a node."""
     free = [card for card in node.cards if card.free != NOTHING and card.accounted == NOTHING]
-    idle = family.idle_number(node)
+    idle = accountant(family).idle_number(node)
     return len(free) if idle is None else min(len(free), idle)
 
 

@@ -11,9 +11,8 @@ import click
 
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.options import FILE, output_option
-from webhook.cli.pods import read_bound_pods
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
-from webhook.cli.progress import Progress
+from webhook.cli.progress import Progress, read_bound_pods
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.inputs.documents import read_documents

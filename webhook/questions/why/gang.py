@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, cast
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.budget import SearchBudget
-from webhook.devices.explanation import MAX_SHAPES
+from webhook.devices.explanation import MAX_SHAPES, explainer
 from webhook.devices.families import Family
 from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible
-from webhook.devices.verdict import Fits, Never, Reason, Verdict
+from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Verdict
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import SliceRequest, only_on
 from webhook.devices.vgpu.fleet import VgpuFleet
@@ -187,9 +186,10 @@ def _nearest(
 
     amounts: dict[tuple[Container, str], Reducible[tuple[Container, str, int]]] = {}
     for family in live.fleet.families.values():
+        explains = explainer(family)
         for request in changed.pod.requests_for(family.id):
-            shapes = [shape for shape in live.fleet.parts[family.id].shapes if family.concerns(request, shape)]
-            for each in chain.from_iterable(family.reducible(request, shape) for shape in shapes[:MAX_SHAPES]):
+            shapes = [shape for shape in live.fleet.parts[family.id].shapes if explains.concerns(request, shape)]
+            for each in chain.from_iterable(explains.reducible(request, shape) for shape in shapes[:MAX_SHAPES]):
                 place = each.container, each.resource
                 known = amounts.get(place)
                 if known is None or known.now < each.now:

@@ -10,12 +10,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from webhook.devices import wording
-from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, PERCENT, DrawnNode, DrawnPart
-from webhook.devices.explanation import PodExplanation, ShapeExplanation
+from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
+from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplanation, explainer
 from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
+from webhook.devices.model import PERCENT
 from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.occupancy import accountant
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
 from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts
@@ -181,7 +183,7 @@ class _FamilyAnswer:
         self._pod = pod
         self._family = family
         self._live = live
-        self._request = pod.placement_request(family.id, path)
+        self._request = PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, path)
         self._verdicts = NodeVerdicts(live, family, pod)
 
     def reasons(self, only: int | None = None) -> Iterator[list[WaitReason]]:
@@ -286,12 +288,12 @@ class _FamilyAnswer:
     def _when_empty(self, shown: Collection[int]) -> WaitVerdict:
         """Whether a kind of nodes other than some would take this part of the pod if a node of it were empty."""
         part, members = self._live.fleet.parts[self._family.id], self._pod.members_for(self._family.id)
-        found = WaitVerdict.NEVER
+        found, explains = WaitVerdict.NEVER, explainer(self._family)
         for request in self._pod.requests_for(self._family.id):
             for shape in part.shapes:
-                if id(shape) in shown or not self._family.concerns(request, shape):
+                if id(shape) in shown or not explains.concerns(request, shape):
                     continue
-                verdict = self._family.judge(request, self._family.alone(request, part, shape), members)
+                verdict = self._family.judge(request, explains.alone(request, part, shape), members)
                 if isinstance(verdict, Fits | FitsTightly):
                     return WaitVerdict.NOT_NOW
                 if isinstance(verdict, Unknown):
@@ -406,7 +408,7 @@ def _drawing(explained: ShapeExplanation, node: OccupiedNode, family: AnyFamily)
     Only if the devices keep their order, and every one is drawn.
     """
     drawing = replace(explained.drawing, note="")  # the reason has the same words
-    if not family.ordered or len(drawing.cards) != len(node.cards):
+    if not accountant(family).ordered or len(drawing.cards) != len(node.cards):
         return drawing
     cards = [
         replace(card, parts=(*_held(held), *card.parts)[:MAX_PARTS])

@@ -15,6 +15,7 @@ from webhook import names
 from webhook.devices import wording
 from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import numbers_of
+from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.requests import total
 from webhook.devices.verdict import Fits, Unknown
 from webhook.lenient import obj, objs, text
@@ -191,7 +192,7 @@ class PlaceablePod:
             "metadata": {**obj(raw, "metadata"), "annotations": annotations},
             "spec": {**obj(raw, "spec"), "nodeName": nodes[0].name},
         }
-        return live.snapshot.bound_pods.read(placed)
+        return BoundPodReader.under(live.snapshot.config, live.snapshot.target).read(placed)
 
     def _on(self, nodes: Sequence[OccupiedNode]) -> JudgedState:
         """The verdict on a node with what it has of each family: that on the first request that does not fit there."""

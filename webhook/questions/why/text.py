@@ -5,7 +5,7 @@ from datetime import datetime
 
 from webhook.cli.terminal import INDENT, Style, Terminal
 from webhook.devices import registry, wording
-from webhook.devices.drawing import PERCENT
+from webhook.devices.model import PERCENT
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.durations import format_age
 from webhook.questions.why.answer import WaitAnswer

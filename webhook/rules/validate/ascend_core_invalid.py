@@ -6,7 +6,15 @@ Why:      the scheduler finds no template and no chip for it, and the pod stays 
 """
 
 from webhook import names
-from webhook.devices.mindcluster import CHIP_CORES, DVPP, LEVELS, TEMPLATE_CORES, chip_cores, has_template, served
+from webhook.devices.mindcluster.family import (
+    CHIP_CORES,
+    DVPP,
+    LEVELS,
+    TEMPLATE_CORES,
+    chip_cores,
+    has_template,
+    served,
+)
 from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.ascend.register import npus_by_id
+from webhook.devices.ascend.family import npus_by_id
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
 from webhook.devices.nodes import GATE_NAMES, Node, numbers_of
@@ -13,7 +13,7 @@ from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.lenient import obj, objs, text
 from webhook.pod import quantity
-from webhook.pod.tolerations import is_passing, tolerates
+from webhook.pod.selectors import is_passing, tolerates
 from webhook.questions.doctor.check import known, need
 from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup

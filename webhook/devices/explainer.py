@@ -1,0 +1,155 @@
+"""What `--explain`, `why` and drawings use of a device family: a subclass of `Explainer`, listed in `explanation.py`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic
+
+from webhook.devices import wording
+from webhook.devices.drawing import UNUSED, DrawnCard, DrawnNode, DrawnPart, Usage, draw_node, drawn_name
+from webhook.devices.family import DeviceFamily, Refusal, Requested
+from webhook.devices.model import AI_CORES, D, EqualDevices, Taken
+from webhook.devices.nearest import Reducible
+from webhook.devices.shapes import FleetPart, NodeShape
+from webhook.devices.verdict import Never, SearchBudget, Verdict
+
+MAX_KINDS = 4  # of devices in a text about a node
+MAX_INDEXES = 64  # of devices in a sentence
+
+
+class Explainer(ABC, Generic[Requested, D]):
+    """Explains why the nodes of one shape take a pod of one family, or do not.
+
+    Attributes:
+        exact_amounts: whether an amount below one that fits need not fit.
+        family: the family.
+    """
+
+    exact_amounts: ClassVar[bool] = False
+
+    def __init__(self, family: DeviceFamily[Requested, D]) -> None:
+        """Take the family."""
+        self.family = family
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def kinds(self, shape: NodeShape[D]) -> list[EqualDevices]:
+        """The devices of a node, equal ones together."""
+        return [self._equal(shape, device, count) for device, count in shape.kinds]
+
+    def _equal(self, shape: NodeShape[D], device: D, count: int) -> EqualDevices:
+        measures = self.family.measures
+        return EqualDevices(
+            type=device.product,
+            memory=max(device.memory, 0) * device.factor if "memory" in measures else None,
+            split=max(device.split, 0) if "split" in measures else None,
+            cores=max(device.cores, 0) if "cores" in measures and not shape.declared else None,
+            count=count,
+        )
+
+    def format_devices(self, shape: NodeShape[D]) -> str:
+        """What a node has, for people."""
+        kinds = []
+        for each in self.kinds(shape)[:MAX_KINDS]:
+            memory = "" if each.memory is None else f", {each.memory} {self.family.unit or 'of memory'}"
+            split = "" if each.split is None else f", {each.split} slices"
+            cores = "" if each.cores is None else f", {each.cores} {AI_CORES}"
+            kinds.append(f"{each.count} × {each.type}{memory}{split}{cores}")
+        more = "; …" if len(shape.kinds) > MAX_KINDS else ""
+        return f"{shape.mode}, " * bool(shape.mode) + ("; ".join(kinds) or f"no {self.family.devices}") + more
+
+    # --- a pod on the nodes of one shape -----------------------------------------------------------------------------
+
+    def label(self, _request: Requested) -> str:
+        """Which kind of device the request is for, where the family has several."""
+        return ""
+
+    def concerns(self, _request: Requested, _shape: NodeShape[D]) -> bool:
+        """Whether nodes of a shape have the kind of device."""
+        return True
+
+    def lacks(self, _request: Requested, _resource: str) -> bool:
+        """Whether nodes that the scheduler skips for the lack of a resource would have the kind of device."""
+        return True
+
+    def missing(self, _request: Requested, _part: FleetPart[D]) -> str:
+        """A sentence for a fleet without such nodes."""
+        return f"no node of the fleet registers {self.family.devices}"
+
+    def alone(self, _request: Requested, part: FleetPart[D], shape: NodeShape[D]) -> FleetPart[D]:
+        """The nodes of one shape alone."""
+        return replace(part, shapes=(shape,))
+
+    def judge_alone(
+        self, request: Requested, part: FleetPart[D], nodes: int | None, budget: SearchBudget | None
+    ) -> Verdict:
+        """The verdict on the nodes of one shape alone; it may name what a static rule reports for the whole fleet."""
+        return self.family.judge(request, part, nodes, budget)
+
+    def narrow(self, _request: Requested, _part: FleetPart[D], verdict: Verdict) -> Never | None:
+        """What refuses first on the nodes of one shape alone; None if nothing does."""
+        return verdict if isinstance(verdict, Never) else None
+
+    @abstractmethod
+    def taken(self, request: Requested, part: FleetPart[D]) -> tuple[tuple[Taken, ...], str]:
+        """What the pod gets on an empty node of one shape alone, which takes it; and a note about that, or nothing."""
+
+    def describe(self, refusal: Refusal[Requested, D]) -> Iterator[tuple[str, str]]:
+        """Why the nodes refuse, as `describe` of the family."""
+        return self.family.describe(refusal)
+
+    def before(self, _request: Requested, _part: FleetPart[D]) -> tuple[tuple[Taken, ...], Mapping[int, str]]:
+        """Of a pod that does not fit, what the first containers get; and why each device takes no more, by its index."""
+        return (), {}
+
+    def removals(self, _request: Requested) -> Iterable[tuple[str, Requested]]:
+        """Words that could be removed, each with what the pod requests without it."""
+        return ()
+
+    @abstractmethod
+    def reducible(self, request: Requested, shape: NodeShape[D]) -> Iterable[Reducible[Requested]]:
+        """The amounts that could be lowered."""
+
+    def sentences(self, taken: Sequence[Taken], note: str) -> Iterator[str]:
+        """What the pod gets, for people: a sentence for each container and kind of part."""
+        found: dict[tuple[int, str], list[Taken]] = {}
+        for each in taken:
+            found.setdefault((id(each.container), each.label), []).append(each)
+        for (_, label), some in found.items():
+            who = "the pod" if some[0].container is None else wording.container(some[0].container)
+            indexes = sorted(each.device for each in some)
+            listed = ", ".join(map(str, indexes[:MAX_INDEXES])) + (", …" if len(indexes) > MAX_INDEXES else "")
+            memory, part = some[0].memory, label and not label.startswith("whole")
+            what = "; ".join(
+                filter(None, [f"{label}, {memory} {self.family.unit}" if part and memory else label, note])
+            )
+            called = self.family.device if len(indexes) == 1 else self.family.devices
+            yield f"{who} on {called} {listed}{f' ({what})' if what else ''}"
+
+    def draw(
+        self,
+        shape: NodeShape[D],
+        taken: Iterable[Taken] = (),
+        refusals: Mapping[int, str] | None = None,
+        note: str = "",
+    ) -> DrawnNode:
+        """A node with what pods get of it."""
+        parts: dict[int, list[DrawnPart]] = {}
+        for each in taken:
+            name = drawn_name(each.container) if each.container is not None else ""
+            parts.setdefault(each.device, []).append(DrawnPart(name, each.memory, each.cores, each.label))
+        return self.draw_parts(shape, Usage(parts, refusals or {}, note))
+
+    def draw_parts(self, shape: NodeShape[D], usage: Usage = UNUSED) -> DrawnNode:
+        """A node with these parts."""
+
+        def card(index: int) -> DrawnCard:
+            device = shape.devices[index]
+            slices, memory, cores = self.family.capacity(shape, device)
+            slots = slices if "split" in self.family.measures else 0
+            return DrawnCard(f"{self.family.device} {index}", device.product, memory, slots, cores)
+
+        return draw_node(len(shape.devices), card, (self.family.unit, self.family.core_unit_of(shape)), usage)
+
+
+AnyExplainer = Explainer[Any, Any]

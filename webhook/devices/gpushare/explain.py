@@ -1,0 +1,37 @@
+"""A pod on the gpushare nodes of one shape."""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.explainer import Explainer
+from webhook.devices.families import Family
+from webhook.devices.gpushare.family import MEMORY, NUMBER, left
+from webhook.devices.model import Device, Taken
+from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
+from webhook.devices.requests import PodAmounts, total
+from webhook.devices.shapes import AnyPart, AnyShape
+
+
+class GpushareExplainer(Explainer[PodAmounts, Device]):
+    """Explains gpushare."""
+
+    def missing(self, _request: PodAmounts, _part: AnyPart) -> str:
+        """The node offers neither of the two names."""
+        return f"no node of the fleet offers {names.GPUSHARE_NAMES}"
+
+    def taken(self, request: PodAmounts, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
+        """Memory of the card that has most left, or the first whole cards."""
+        cards = part.shapes[0].devices
+        containers = {a.container for a in request.amounts if a.family is Family.GPUSHARE and a.value}
+        who = containers.pop() if len(containers) == 1 else None
+        memory, number = total(request, MEMORY).served, total(request, NUMBER).served
+        if memory:
+            at = max(range(len(cards)), key=lambda at: left(cards[at]))
+            return (Taken(who, at, memory),), ""
+        whole = [at for at, card in enumerate(cards) if not card.used[0]][:number]
+        return tuple(Taken(who, at, cards[at].memory, label="whole card") for at in whole), ""
+
+    def reducible(self, request: PodAmounts, _shape: AnyShape) -> Iterator[Reducible[PodAmounts]]:
+        """The amounts of the first containers; a count of 0 requests nothing, and is refused."""
+        for amount in amounts_of_regular(request, Family.GPUSHARE)[: 2 * MAX_CONTAINERS]:
+            yield reducible(request, amount, range(1, amount.value or 0))

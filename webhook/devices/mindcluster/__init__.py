@@ -1,0 +1,1 @@
+"""AI cores of Ascend 310P chips, shared by MindCluster."""
