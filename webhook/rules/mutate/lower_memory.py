@@ -14,6 +14,7 @@ from webhook.devices.requests import DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 from webhook.rules.choices import MemoryAboveCard
 
+INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses it instead"
 MAX_TRIED = 16  # nodes that differ in what they give
 
 
@@ -36,7 +37,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
             what = (
                 "is above the largest eligible card" if alone else "is more than the cards of a node have that it needs"
             )
-            yield Notice(f"{wording.container(request.container)}: {name} {memory} {what}; lowered to {amount}")
+            yield Notice(f"{wording.container(request.container)}: {name} {memory} {what}; lowered to {amount}{INSTEAD}")
 
 
 def _is_above(request: DeviceRequest, pod: ReviewedPod) -> bool:
