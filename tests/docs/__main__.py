@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation, and the outputs of its commands: `python -m tests.docs`.
+"""Writes the generated parts of the documentation, the outputs of its commands, and its recording: `python -m tests.docs`.
 
 With `--bench FILE` it also puts the output of `make bench` into docs/performance.md.
 """
@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.docs import recording
 from tests.docs.commands import PAGES, make_checkout, renew_outputs, run
 from tests.docs.console import as_shown, curl
 from tests.docs.generated import DOCS, renew
@@ -31,6 +32,7 @@ with tempfile.TemporaryDirectory() as directory, as_shown() as port:
 
     for file in PAGES:
         file.write_text(renew_outputs(renew(file.read_text()), output))
+recording.FILE.write_text(recording.picture(recording.recorded()))
 if chosen.bench:
     page = DOCS / "performance.md"
     page.write_text(set_part(page.read_text(), "bench", f"```text\n{chosen.bench.read_text().strip()}\n```\n"))

@@ -6,6 +6,7 @@ from itertools import zip_longest
 import pytest
 
 from tests.docs.commands import CHINESE, README
+from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks, figures, headings, paragraphs, sections, spans, tables, targets
 
 ENGLISH_PAGE, CHINESE_PAGE = README.read_text(), CHINESE.read_text()
@@ -36,6 +37,13 @@ def test_the_headings_have_the_same_levels():
 
 def test_the_first_link_leads_to_manifests_to_copy():
     assert targets(ENGLISH_PAGE)[1] == "docs/request.md"  # after that of the other language
+
+
+def test_the_proof_in_one_number_is_that_of_the_table():
+    (table,) = [rows for rows in tables((DOCS / "proof.md").read_text()) if "differences" in rows[0]]
+    pods = sum(int(row[3].replace(",", "")) for row in table[1:])
+    assert f"**{sum(int(row[-1]) for row in table[1:])} of {pods:,} random pods**" in ENGLISH_PAGE
+    assert f"code of {len({row[0] for row in table[1:]})} releases" in ENGLISH_PAGE
 
 
 def test_commands_and_their_outputs_are_equal():
