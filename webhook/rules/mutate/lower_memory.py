@@ -37,7 +37,9 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
             what = (
                 "is above the largest eligible card" if alone else "is more than the cards of a node have that it needs"
             )
-            yield Notice(f"{wording.container(request.container)}: {name} {memory} {what}; lowered to {amount}{INSTEAD}")
+            yield Notice(
+                f"{wording.container(request.container)}: {name} {memory} {what}; lowered to {amount}{INSTEAD}"
+            )
 
 
 def _is_above(request: DeviceRequest, pod: ReviewedPod) -> bool:
