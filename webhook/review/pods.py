@@ -7,7 +7,7 @@ from webhook.pod.view import PodView
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
 from webhook.review.too_large import excess, refuse_unread
-from webhook.review.violations import Found, Violations, decision_id, exceptions_of, findings, not_reviewed, verdict
+from webhook.review.violations import Found, Violations, decision_id, exceptions_of, findings, not_reviewed
 from webhook.rules.base import Event
 from webhook.rules.choices import ENFORCE
 from webhook.rules.context import Context
@@ -76,7 +76,7 @@ def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> 
     violations.add(findings(pod, active))
     if previous is not None and event == "update" and _chooses(pod, previous):
         violations.add(_newly_found(pod, previous, effective))
-    return verdict(request, snapshot, effective, violations, (PodReview(view, pod),))
+    return violations.outcome(request, snapshot, effective, (PodReview(view, pod),))
 
 
 def _chooses(pod: ReviewedPod, previous: PodView) -> bool:

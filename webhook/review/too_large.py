@@ -12,7 +12,7 @@ from webhook.pod.size import MAX_LOOKS, MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template
 from webhook.pod.view import EPHEMERAL
 from webhook.policy.levels import Effective
-from webhook.review.violations import Violations, verdict
+from webhook.review.violations import Violations
 from webhook.rules.choices import DENY
 from webhook.rules.context import Finding
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -95,4 +95,4 @@ def refuse_unread(request: Request, snapshot: Snapshot, effective: Effective, pr
     what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
     violations = Violations()
     violations.add([(POD_TOO_LARGE, DENY, Finding("spec", f"the {what} is too large: {problem}{remedy}"))])
-    return verdict(request, snapshot, effective, violations)
+    return violations.outcome(request, snapshot, effective)

@@ -94,6 +94,29 @@ class Violations:
                 path, message = template.field(path), f"{template.path}: {message}"
             self.kept.append(Violation(rule, level, path, message))
 
+    def outcome(
+        self,
+        request: Request,
+        snapshot: Snapshot,
+        effective: Effective,
+        pods: tuple[PodReview, ...] = (),
+        notices: tuple[tuple[str, str], ...] = (),
+    ) -> Outcome:
+        """What follows from the findings."""
+        enforced = effective.enforcement is ENFORCE
+        return Outcome(
+            id=decision_id(request, "validate"),
+            allowed=not self.denied or not enforced,
+            violations=tuple(self.kept),
+            notices=notices,
+            object=request.object or {},
+            pods=pods,
+            lowered=tuple(self.lowered) if enforced else (),
+            enforcement=effective.enforcement,
+            help_url=snapshot.policy.help_url,
+            exceptions=tuple(self.excepted.items()),
+        )
+
 
 def exceptions_of(request: Request, effective: Effective) -> Exceptions:
     """The exceptions that may hold for a pod, or for the pods of a workload."""
@@ -101,22 +124,6 @@ def exceptions_of(request: Request, effective: Effective) -> Exceptions:
         return NO_EXCEPTIONS
     name = exception_name(obj(request.object, "metadata"), request.name, is_pod=request.is_pod or request.is_binding)
     return exceptions_for(name, request.day, effective.exceptions)
-
-
-def verdict(
-    request: Request, snapshot: Snapshot, effective: Effective, violations: Violations, pods: tuple[PodReview, ...] = ()
-) -> Outcome:
-    """What follows from the findings."""
-    return Outcome(
-        id=decision_id(request, "validate"),
-        allowed=not violations.denied or effective.enforcement is not ENFORCE,
-        violations=tuple(violations.kept),
-        object=request.object or {},
-        pods=pods,
-        enforcement=effective.enforcement,
-        help_url=snapshot.policy.help_url,
-        exceptions=tuple(violations.excepted.items()),
-    )
 
 
 def not_reviewed(request: Request, endpoint: str) -> Outcome:

@@ -19,10 +19,9 @@ from webhook.review.violations import (
     exceptions_of,
     findings,
     not_reviewed,
-    verdict,
     workload_findings,
 )
-from webhook.rules.choices import ENFORCE, Level, WorkloadUse
+from webhook.rules.choices import Level, WorkloadUse
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
@@ -87,10 +86,7 @@ def _validate_templates(
     by_path = {each.path: each.pod for each in pods}
     workload = Workload(request.group, request.kind, request.new_object, by_path, context)
     violations.add(workload_findings(workload, effective, running=_may_run(request)))
-    lowered = tuple(violations.lowered) if effective.enforcement is ENFORCE else ()
-    return verdict(request, snapshot, effective, violations, tuple(pods))._replace(
-        notices=tuple(notices), lowered=lowered
-    )
+    return violations.outcome(request, snapshot, effective, tuple(pods), tuple(notices))
 
 
 def _content(template: Template) -> bytes:
@@ -120,4 +116,4 @@ def validate_pod_group(request: Request, snapshot: Snapshot, effective: Effectiv
     group = Workload(request.group, request.kind, raw, {}, Context(request, snapshot, effective))
     violations = Violations()
     violations.add(workload_findings(group, effective, running=False))
-    return verdict(request, snapshot, effective, violations)
+    return violations.outcome(request, snapshot, effective)
