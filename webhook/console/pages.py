@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar, get_type_hints
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import urlencode
 
 import orjson
@@ -56,6 +57,26 @@ class Problem(ResponseModel):
     status: int
     reason: str
     message: str
+
+
+class _Shown(NamedTuple):
+    """What a template gets of a request.
+
+    Attributes:
+        given: the parameters as they were sent.
+        wanted: the same, once they are checked.
+        found: the value; None if there is a problem.
+        mistakes: by parameter, why it was left out.
+        problem: why there is no value.
+        code: the HTTP status.
+    """
+
+    given: Mapping[str, Any]
+    wanted: Any
+    found: Any = None
+    mistakes: Mapping[str, str] = MappingProxyType({})
+    problem: str = ""
+    code: int = 200
 
 
 @dataclass(frozen=True)
@@ -125,33 +146,40 @@ class ConsolePage:
         return Response(to_json(parts, self.whole), mimetype=MEDIA_TYPE)
 
     def show(self, state: ConsoleState, **parts: Any) -> Response:
-        """The value in its template. A filter that cannot be used is left out, and its field shows why.
+        """The value in its template.
 
         Raises:
-            HTTPException, WebhookError: as `run`, and if no field shows a mistake.
+            HTTPException, WebhookError: as `run`, unless there is a form; and if no field shows a mistake.
         """
-        wanted: Any = parts
-        found, problem, status = None, "", 200
+        shown = self._tried(state, parts) if self.form else self._filtered(state, parts)
+        others: dict[str, Any] = {"samples": [name for name in state.samples if name in self.shows]}
+        if "GET" in self.methods and isinstance(shown.wanted, Parameters):
+            others["as_json"] = link(f"api.{self.name}", Parameters.query(shown.wanted), *parts)
+        others |= self.more(state, shown.wanted, shown.found)
+        page = render_template(self.template, **shown._asdict(), **others)
+        if hidden := [key for key in shown.mistakes if f'id="mistake-{key}"' not in page]:
+            self.parameters.checked({**parts, **{key: shown.given[key] for key in hidden}})
+        return Response(page, shown.code)
+
+    def _filtered(self, state: ConsoleState, parts: Mapping[str, Any]) -> _Shown:
+        """By what was sent. A filter that cannot be used is left out, and its field shows why."""
+        given = self.parameters.values(_sent(), parts)
+        mistakes = {key: why for key, why in self.parameters.mistakes(given).items() if key not in parts}
+        wanted = self.parameters.checked({key: each for key, each in given.items() if key not in mistakes})
+        code = RequestError.status if mistakes else 200
+        return _Shown(given, wanted, self.run(state, wanted), mistakes, code=code)
+
+    def _tried(self, state: ConsoleState, parts: Mapping[str, Any]) -> _Shown:
+        """By the form that was sent, or why it cannot be used."""
         given: Mapping[str, Any] = parts
-        mistakes: Mapping[str, str] = {}
+        wanted: Any = parts
         try:
             given = wanted = self.parameters.values(_sent(), parts)
-            found_wrong = {} if self.form else self.parameters.mistakes(given)
-            mistakes = {key: why for key, why in found_wrong.items() if key not in parts}
-            wanted = self.parameters.checked({key: each for key, each in given.items() if key not in mistakes})
-            found = self.run(state, wanted)
+            wanted = self.parameters.checked(given)
+            return _Shown(given, wanted, self.run(state, wanted))
         except (HTTPException, WebhookError) as error:
-            if not self.form:
-                raise
-            status, problem = describe_error(error)
-        shown = {"found": found, "wanted": wanted, "problem": problem, "given": given, "mistakes": mistakes}
-        shown["samples"] = [name for name in state.samples if name in self.shows]
-        if "GET" in self.methods and isinstance(wanted, Parameters):
-            shown["as_json"] = link(f"api.{self.name}", Parameters.query(wanted), *parts)
-        page = render_template(self.template, **shown | dict(self.more(state, wanted, found)))
-        if hidden := [key for key in mistakes if f'id="mistake-{key}"' not in page]:
-            self.parameters.checked({**parts, **{key: given[key] for key in hidden}})
-        return Response(page, RequestError.status if mistakes else status)
+            code, problem = describe_error(error)
+            return _Shown(given, wanted, problem=problem, code=code)
 
 
 @dataclass(frozen=True)
