@@ -46,7 +46,6 @@ class Database:
     """
 
     def __init__(self, engine: Engine, *, temporary: bool = False) -> None:
-        """Take the engine."""
         self.temporary = temporary
         self.name = "the temporary database" if temporary else _name(engine.url)
         self._engine = engine
@@ -132,7 +131,6 @@ class Database:
                 )
 
     def close(self) -> None:
-        """Close all connections."""
         self._engine.dispose()
 
     @contextmanager

@@ -105,7 +105,6 @@ class Extent:
 
     @property
     def count(self) -> int:
-        """How many decisions."""
         return self.last - self.first + 1 if self.last else 0
 
 

@@ -165,7 +165,6 @@ class Summary:
         return cls(outcomes=Trend(step), validated=Trend(step), refusals_of=Trend(step), refusals_in=Trend(step))
 
     def add(self, decision: Decision) -> None:
-        """Add a decision."""
         self.extend(decision.time)
         group = decision.group
         self.count(group)

@@ -85,7 +85,6 @@ class LogTail:
             _close(log for log in former if log not in self._logs)
 
     def close(self) -> None:
-        """Close the files."""
         _close(self._logs)
 
     def _find_unread(self, former: list[LogFile]) -> tuple[Cursor, bool]:

@@ -103,7 +103,6 @@ class AuditFile:
         return self.descriptor < 0 or os.fstat(self.descriptor).st_nlink == 0
 
     def close(self) -> None:
-        """Close the file."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1

@@ -127,7 +127,6 @@ class Sarif:
     """Writes all findings as one SARIF 2.1.0 log."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
         self._rules: dict[str, int] = {}
         self._results: list[dict[str, Any]] = []
@@ -148,7 +147,6 @@ class Sarif:
             )
 
     def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-        """Write the log."""
         notifications = [
             {"level": level, "message": {"text": sentence}}
             for level, sentences in (("error", unread_texts(unread, texts)), ("note", notes))
@@ -189,7 +187,6 @@ class JUnit:
     """Writes a test case for each object: failed if it, or its pods, would be refused."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
         self._suites: dict[str, ET.Element] = {}
 
@@ -198,7 +195,6 @@ class JUnit:
         return ET.SubElement(self._suite(file), "testcase", classname=visible(place), name=visible(name))
 
     def add(self, one: Reported) -> None:
-        """Add one object."""
         case = self.case(one.file or one.subject.namespace or TOOL, one.place or TOOL, one.name)
         if one.skipped:
             ET.SubElement(case, "skipped", message=visible(one.skipped))
@@ -238,7 +234,6 @@ class GitHub:
     """Writes a workflow command for each finding, which GitHub shows beside the line."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
 
     def add(self, one: Reported) -> None:
@@ -266,7 +261,6 @@ class Concise:
     """Writes a line for each finding, which begins with file, line and column as compilers write it."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
 
     def add(self, one: Reported) -> None:

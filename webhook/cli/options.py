@@ -46,7 +46,6 @@ class File(click.Path):
     """A file or directory, never a URL."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
         return super().convert(refuse_url(value) if isinstance(value, str) else value, param, ctx)
 
 

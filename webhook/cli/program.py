@@ -56,7 +56,6 @@ class Complaints:
         self.texts: list[str] = []
 
     def __call__(self, text: str) -> None:
-        """Report one error."""
         self.count += 1
         if len(self.texts) < MAX_COMPLAINTS:
             self.texts.append(text)

@@ -21,7 +21,6 @@ class Csv:
     """Writes a line for each finding, and one for each object without findings."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._writer = csv.writer(stream, lineterminator="\n")
         self._writer.writerow(COLUMNS)
 
@@ -90,7 +89,6 @@ class Html:
     """Writes one page, which loads nothing."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
         self._lines: list[str] = []
         self._counts: Counter[str] = Counter()
@@ -111,7 +109,6 @@ class Html:
             self._add(f"{head}</td>", "skipped" if one.skipped else "fine", "", _text(one.skipped))
 
     def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-        """Write the page."""
         levels = [level for level in (*map(str, LEVEL_STYLES), "fine", "skipped") if self._counts[level]]
         counts = ", ".join(f'<span class="{level}">{self._counts[level]} {level}</span>' for level in levels)
         sentences = [("deny", sentence) for sentence in unread_texts(unread, texts)]

@@ -78,7 +78,6 @@ class Terminal:
         return self._width is not None
 
     def line(self, *pieces: Piece) -> None:
-        """Write one line."""
         print("".join([self._coloured(piece) for piece in pieces]), file=self._stream)
 
     def paragraph(self, indent: str, head: tuple[Piece, ...], text: str, hanging: str | None = None) -> None:

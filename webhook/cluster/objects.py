@@ -42,7 +42,6 @@ class ClusterObjects:
         return self._share
 
     def __iter__(self) -> Iterator[Document]:
-        """The objects."""
         for kind in self._kinds:
             for version in kind.versions:
                 try:

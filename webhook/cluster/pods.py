@@ -78,5 +78,4 @@ class FollowedPods:
         )
 
     def pods(self) -> Sequence[BoundPod]:
-        """The pods."""
         return list(self._reflector.objects.copy().values())

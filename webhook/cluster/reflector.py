@@ -286,7 +286,6 @@ class Reflector(Generic[Kept]):
             self._advance()
 
     def _apply(self, kind: str, found: dict[str, Any]) -> None:
-        """Apply one event."""
         if kind in ("ADDED", "MODIFIED", "DELETED"):
             assert self._listed is not None  # noqa: S101
             name, kept = self._read(found, self._listed)

@@ -88,7 +88,6 @@ class ConfigMapSource(Generic[Value]):
         self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
 
     def start(self) -> None:
-        """Follow the ConfigMaps."""
         for reflector in self.reflectors:
             reflector.follow(self.keep)
 
@@ -216,7 +215,6 @@ class NodeSource:
     """
 
     def __init__(self, access: Access) -> None:
-        """Prepare."""
         self.reflector: Reflector[Node] = Reflector(access, "nodes", NODES)
         self.began = access.pace.clock()
         self._pace = access.pace

@@ -60,7 +60,6 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
     """gunicorn's threaded worker with timeouts: by itself it waits for ever for the rest of a request, or for a slow reader."""
 
     def init_process(self) -> None:
-        """Serve."""
         logging.getLogger("gunicorn.error").addFilter(_is_not_a_timeout)
         self._served: dict[Any, float] = {}  # connections in a thread, and since when
         super().init_process()

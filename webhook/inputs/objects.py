@@ -190,7 +190,6 @@ class ObjectFiles:
         return (sum(self._sizes[: self._done]) + here) / sum(self._sizes)
 
     def __iter__(self) -> Iterator[Document]:
-        """The objects."""
         for path in self._paths:
             try:
                 yield from self._objects(path)

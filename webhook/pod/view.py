@@ -196,11 +196,9 @@ class PodView:
         return self.init_containers + self.containers + self.ephemeral_containers
 
     def tolerations(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The tolerations."""
         return objects(self.spec, "tolerations", "spec.")
 
     def volumes(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The volumes."""
         return objects(self.spec, "volumes", "spec.")
 
     def host_paths(self) -> Iterator[tuple[int, Any, str]]:

@@ -76,7 +76,6 @@ class WorkloadKind:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Group and kind."""
         return self.group, self.kind
 
     @property

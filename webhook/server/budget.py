@@ -92,7 +92,6 @@ class MemoryBudget:
         return len(self._connections)
 
     def open(self, connection: Connection, now: float) -> None:
-        """Add a connection."""
         self._connections[connection] = None
         connection.usage.counted = True
         self._used += connection.usage.total
@@ -107,7 +106,6 @@ class MemoryBudget:
             connection.usage.counted = False
 
     def read(self, usage: ConnectionUsage, size: int, now: float) -> None:
-        """Count received bytes."""
         usage.reading += size
         self._add(usage, size)
         if self._used > LIMIT_BYTES:

@@ -71,7 +71,6 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     @property
     def service(self) -> Service:
-        """What is served."""
         service: Service = self.app.service
         return service
 
@@ -189,12 +188,10 @@ class Server(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        """Apply the settings."""
         for name, value in self._settings.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """What is served."""
         return self.service.admission
 
 

@@ -143,7 +143,6 @@ class Metrics(Collector):
             self._gauges["fleet_cards"][(family,)] = sum(shape.nodes * len(shape.devices) for shape in real)
 
     def exposition(self) -> bytes:
-        """The text format."""
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:

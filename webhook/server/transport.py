@@ -93,7 +93,6 @@ class TlsTransport(asyncio.Protocol):
     # Called by the HTTP connection.
 
     def write(self, data: bytes) -> None:
-        """Encrypt and send."""
         if self.usage.closing:
             return
         for start in range(0, len(data), RECORD_BYTES):
@@ -124,7 +123,6 @@ class TlsTransport(asyncio.Protocol):
             self._socket.pause_reading()
 
     def resume_reading(self) -> None:
-        """Continue to read."""
         if self._reading_paused:
             self._reading_paused = False
             if not self._socket.is_closing():

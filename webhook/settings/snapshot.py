@@ -80,7 +80,6 @@ class SnapshotInputs:
         return newer if "fleet" in values else replace(newer, nodes=self.nodes)
 
     def snapshot(self) -> Snapshot:
-        """Build the snapshot."""
         config, target = self.config, self.policy.target.facts(self.scheduler)
         declared = self.policy.declared(config)
         fleet = None

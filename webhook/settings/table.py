@@ -88,7 +88,7 @@ class DocumentSetting(Setting, Generic[Value]):
     deletable: bool = True
     doubts: Callable[[Value], Iterable[str]] = lambda _: ()
 
-    def load(self, path: str | Path) -> Value:  # noqa: D102  # as Setting has it
+    def load(self, path: str | Path) -> Value:  # as Setting has it
         return self.read(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
 
     def read(self, data: bytes, source: str) -> Value:
@@ -181,7 +181,7 @@ class ListSetting(Setting, Generic[Kept]):
         """Whether a rule may read it under a policy."""
         return not self.rule or policy.is_on(self.rule)
 
-    def load(self, path: str | Path) -> Any:  # noqa: D102  # as Setting has it
+    def load(self, path: str | Path) -> Any:  # as Setting has it
         return self.read(parse_stream(read_bytes(path, self.max_bytes), str(path)), str(path))
 
     def read(self, documents: Iterable[Any], source: str) -> Any:

@@ -80,7 +80,6 @@ class RuleGlob(click.ParamType[str]):
     name = "glob"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
         if not any(matches(rule, [value]) for rule in _RULES):
             self.fail(unknown_rule(value, _RULES), param, ctx)
         return str(value)
@@ -98,7 +97,6 @@ class DecisionId(click.ParamType[str]):
     name = "id"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
         if not is_id(value):
             self.fail(f"{value!r} is not the id of a decision; it has 12 digits from 0 to 9 and a to f", param, ctx)
         return str(value)
@@ -295,7 +293,6 @@ class DecisionsCommand(Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Choose the command."""
         if args[:1] == [ship.name]:
             return ship.make_context(f"{info_name} {ship.name}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)

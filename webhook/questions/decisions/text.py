@@ -136,13 +136,11 @@ class Listing:
     """Writes decisions as they come, so the widths of columns are fixed."""
 
     def __init__(self, terminal: Terminal) -> None:
-        """Take the terminal."""
         self._terminal = terminal
         self._columns = terminal.columns(list(_COLUMNS), list(_COLUMNS.values()), folded=True, optional=_OPTIONAL)
         self._begun = False
 
     def add(self, decision: Decision) -> None:
-        """Write one decision."""
         if not self._begun:
             self._begun = True
             self._terminal.name_left_out(self._columns)
@@ -194,11 +192,9 @@ class JsonLines:
     """Writes decisions as the log has them."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
 
     def add(self, decision: Decision) -> None:
-        """Write one decision."""
         print(to_json(to_record(decision)), file=self._stream)
 
 

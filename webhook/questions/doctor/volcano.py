@@ -46,7 +46,6 @@ class ImageWorkload:
 
     @property
     def place(self) -> str:
-        """Namespace and name."""
         return place_of(self.raw)
 
     @property

@@ -173,7 +173,6 @@ class Replayer:
         self._repairs = Repairs()
 
     def replay(self, decision: Decision) -> Replayed:
-        """Replay a decision."""
         was, base = decision.digests, self._base.digests
         other = tuple([part for part in SETTING_NAMES if was.get(part) != base.get(part)])
         if decision.word is OutcomeWord.NOT_REVIEWED and was.get("policy") == self._tried.digests["policy"]:

@@ -79,7 +79,6 @@ class Changes:
         return bool(self.directions)
 
     def add(self, replayed: Replayed) -> None:
-        """Add a replay."""
         self.verdicts[replayed.verdict] += 1
         for part in replayed.other:
             digest = str(replayed.decision.digests.get(part, "missing"))[:64]

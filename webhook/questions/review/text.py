@@ -333,7 +333,6 @@ class Format:
         self._render = render
 
     def add(self, reviewed: Reviewed, explained: ObjectExplanation | None = None) -> None:
-        """Write one outcome."""
         print(self._render(reviewed, explained), file=self._stream)
 
     def finish(self, unread: int, texts: Sequence[str] = ()) -> None:

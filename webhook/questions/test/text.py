@@ -20,13 +20,11 @@ class TextResults:
     """Writes a line for each case, and below a failed one what differs."""
 
     def __init__(self, terminal: Terminal) -> None:
-        """Take the terminal."""
         self._terminal = terminal
         self._file = ""
         self._passed = self._failed = 0
 
     def add(self, result: CaseResult) -> None:
-        """Write a result."""
         if result.file != self._file:
             self._file = result.file
             self._terminal.line((Style.BOLD, result.file))
@@ -45,7 +43,6 @@ class TextResults:
             self._terminal.line(INDENT * 4, (MARK_STYLES[line.mark], line.shown))
 
     def finish(self, unread: int, texts: Sequence[str] = ()) -> None:  # noqa: ARG002  # standard error has them
-        """Write the sum."""
         total = self._passed + self._failed
         parts = [f"{self._passed} passed", f"{self._failed} failed" if self._failed else ""]
         parts.append(f"{unread} not readable" if unread else "")
@@ -58,11 +55,9 @@ class JsonResults:
     """Writes each result as a line of JSON."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._stream = stream
 
     def add(self, result: CaseResult) -> None:
-        """Write a result."""
         value = {
             "file": result.file,
             "line": result.line,
@@ -81,11 +76,9 @@ class JUnitResults:
     """Writes a JUnit test suite for each file."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._junit = JUnit(stream)
 
     def add(self, result: CaseResult) -> None:
-        """Add a result."""
         case = self._junit.case(result.file, f"{result.file}:{result.line}", result.case.name)
         if not result.passed:
             failure = ET.SubElement(case, "failure", message=_problem(result))
@@ -100,7 +93,6 @@ class GitHubResults:
     """Writes a workflow command for each failed case, which GitHub shows beside the case."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
         self._github = GitHub(stream)
 
     def add(self, result: CaseResult) -> None:

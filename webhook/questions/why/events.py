@@ -59,7 +59,6 @@ class TokenBucket:
     """A limit on the rate of events: a constant number a second, and a burst after a pause."""
 
     def __init__(self, rate: float, burst: int) -> None:
-        """Begin full."""
         self._rate, self._burst = rate, burst
         self._tokens, self._at = float(burst), time.monotonic()
 
@@ -93,7 +92,6 @@ class WaitingEvents:
         self._leads = False
 
     def start(self) -> None:
-        """Start the thread."""
         self._worker.start()
 
     def _turn(self) -> float:
