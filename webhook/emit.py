@@ -45,10 +45,10 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_text)
 
 
-def dump(value: Any, *, unicode: bool) -> str:
-    """Block style YAML without aliases; long lines stay whole, keys in their order."""
+def dump(value: Any, *, unicode: bool, flow: bool = False) -> str:
+    """Block style YAML, or flow style on one line, without aliases; long lines stay whole, keys in their order."""
     dumped: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=unicode, width=_WIDE, default_flow_style=False
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=unicode, width=_WIDE, default_flow_style=flow
     )
     return dumped
 

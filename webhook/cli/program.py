@@ -72,6 +72,11 @@ def report_warning(text: str) -> None:
     _report("warning", text)
 
 
+def report_fixed(text: str) -> None:
+    """Write one line to standard error that begins with `fixed:`."""
+    _report("fixed", text)
+
+
 def _report(what: str, text: str) -> None:
     sys.stdout.flush()  # keeps the order where both streams are one terminal
     print(f"{what}: {visible(text)}", file=sys.stderr)

@@ -18,7 +18,7 @@ MAX_ENTRIES = 64  # objects and lists whose entries are in memory
 _DECODER = json.JSONDecoder()
 _STEP = re.compile(r"\[(.*?)\](?=[.\[]|\Z)|\.?([^.\[]+)")
 _NULL = "tag:yaml.org,2002:null"
-_MERGE = "tag:yaml.org,2002:merge"
+MERGE = "tag:yaml.org,2002:merge"
 
 
 class Position(NamedTuple):
@@ -34,11 +34,15 @@ def steps_of(path: str) -> list[str]:
 
 
 class SourceText:
-    """The text of a manifest file, whose documents are read again when a position in them is wanted."""
+    """The text of a manifest file, whose documents are read again when a position in them is wanted.
+
+    Attributes:
+        data: the text.
+    """
 
     def __init__(self, data: bytes) -> None:
         """Take the text: one that `parse_stream` can read."""
-        self._data = data
+        self.data = data
         # Findings in a long list share the way to it, which is read once.
         self._json_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda at: dict(_json_entries(self._json[0], at)))
         self._yaml_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda node: dict(_yaml_entries(node)))
@@ -59,9 +63,9 @@ class SourceText:
             offset = _deepest(path, (begin, begin), self._json_entries)
             line = bisect_right(self._lines, offset)
             return Position(line, offset - self._lines[line - 1] + 1)
-        if document > len(self._yaml):
+        if document > len(self.nodes):
             return None
-        node = self._yaml[document - 1]
+        node = self.nodes[document - 1]
         mark = _deepest(path, (node.start_mark, node), self._yaml_entries)
         return Position(mark.line + 1, mark.column + 1)
 
@@ -73,18 +77,24 @@ class SourceText:
     @cached_property
     def _json(self) -> tuple[str, list[int]]:
         """The text and where its documents begin; nothing if it is not JSON."""
-        if not is_json(self._data):
+        if not is_json(self.data):
             return "", []
         try:
-            text = self._data.decode("utf-8-sig")
+            text = self.data.decode("utf-8-sig")
             return text, [begin for begin, _ in json_documents(text)]
         except (ValueError, RecursionError, WebhookError):
             return "", []
 
+    @property
+    def is_json(self) -> bool:
+        """Whether it is JSON."""
+        return bool(self._json[1])
+
     @cached_property
-    def _yaml(self) -> list[yaml.Node]:
+    def nodes(self) -> list[yaml.Node]:
+        """The documents that are not empty; none if it cannot be read as YAML, as JSON documents in a row."""
         try:
-            nodes = list(yaml.compose_all(self._data, _Loader))
+            nodes = list(yaml.compose_all(self.data, _Loader))
         except yaml.YAMLError:
             return []
         return [node for node in nodes if node.tag != _NULL]
@@ -133,10 +143,10 @@ def _yaml_entries(node: yaml.Node) -> Iterator[tuple[str, tuple[yaml.Mark, yaml.
             yield str(index), (item.start_mark, item)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.tag == _MERGE:
+            if key.tag == MERGE:
                 merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
                 for each in reversed(merged):  # the first one wins
                     yield from _yaml_entries(each)
         for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                 yield key.value, (key.start_mark, value)

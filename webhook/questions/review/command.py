@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import click
@@ -9,21 +11,24 @@ import click
 from webhook.cli.files import FileArguments, files_option, selector_option
 from webhook.cli.inputs import SettingsOptions, exempt_namespaces_option, settings_option
 from webhook.cli.options import output_option, warnings_as_errors_option
-from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_warning
+from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_fixed, report_warning
 from webhook.cli.terminal import Terminal
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
-from webhook.inputs.documents import Document, is_object, read_documents
+from webhook.inputs.documents import Document, is_object, parse_documents, read_documents
+from webhook.inputs.files import STANDARD_INPUT, source_name
 from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.questions.review.beside import QuotasBeside
 from webhook.questions.review.explanation import ObjectExplanation, explain_object
+from webhook.questions.review.fix import Fixed, Review, fix, unified_diff, write
 from webhook.questions.review.text import FORMATS, TextReport
+from webhook.snapshot import Snapshot
 from webhook.texts import and_more
 
 _EPILOG = """
 exit codes:
   0  all admitted
-  1  something is refused: a pod, a workload, or the pods of a workload that is admitted itself
+  1  something is refused: a pod, a workload, or the pods of a workload that is admitted itself; with --diff: a file changes
   2  bad input or configuration; what could be read is reported all the same
   3  admitted with warnings, under --warnings-as-errors
 """
@@ -59,6 +64,13 @@ class Report(Protocol):
     help="Show for each kind of node why it refuses the pod, what would help, or where its slices go; of a gang, also which "
     "pods fit where together.",
 )
+@click.option(
+    "--fix",
+    "fixes",
+    is_flag=True,
+    help="Write the repairs into the files, and report what is left; comments and order stay.",
+)
+@click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
 @warnings_as_errors_option
 def command(
     given: FileArguments,
@@ -68,30 +80,38 @@ def command(
     exempt_namespaces: tuple[str, ...],
     output: str,
     explain: bool,
+    fixes: bool,
+    diff: bool,
     warnings_as_errors: bool,
 ) -> int:
     """Show what the webhook does with pods, workloads, lists and recorded AdmissionReviews."""
     if explain and not settings.knows_nodes:
         raise bad_usage("--explain describes each node: add --fleet FILE or --cluster")
+    if fixes and STANDARD_INPUT in given.paths and not diff:
+        raise bad_usage("--fix writes files: for standard input take -o yaml, which prints the result, or --diff")
     files = given.files
     snapshot = settings.read().snapshot()
     namespace = namespace or settings.namespace
+
+    review = partial(_review, snapshot=snapshot, namespace=namespace, exempt=exempt_namespaces, selector=selector)
+    if diff:
+        return _print_changes(files, review)
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
     complain, quotas = Complaints(), QuotasBeside(snapshot)
     denied = warned = False
     passed_over: list[str] = []
     read = False
-    for document in _documents(files, complain):
+    for document in _documents(files, complain, review if fixes else None):
         if document.file not in given.paths and not is_object(document.value):
             passed_over.append(document.place)
             continue
         read = True
         try:
-            reviewed = review_document(document, snapshot, namespace, exempt_namespaces)
+            reviewed = review(document)
         except WebhookError as error:
             complain(f"{document.place}: {error}")
             continue
-        if not selects(selector, reviewed.request.object or reviewed.request.old_object):
+        if reviewed is None:
             continue
         outcome = reviewed.outcome
         denied |= not outcome.allowed or bool(outcome.never_runs)
@@ -101,19 +121,69 @@ def command(
     for sentence in quotas.sentences():
         warned = True
         report_warning(sentence)
-    if passed_over and not read:
-        complain(f"no Kubernetes object in {', '.join(given.paths)}")
     if passed_over:
-        named = and_more(passed_over, MAX_NAMED)
-        report_warning(f"passed over, without apiVersion and kind: {len(passed_over)}, {named}")
+        _report_passed_over(passed_over, [] if read else given.paths, complain)
     report.finish(complain.count, complain.texts)
     return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 
 
-def _documents(files: Sequence[str], complain: Callable[[str], None]) -> Iterator[Document]:
-    """The documents of all files; a file that cannot be read is passed over with a complaint."""
+def _review(
+    document: Document, *, snapshot: Snapshot, namespace: str, exempt: Sequence[str], selector: LabelSelector
+) -> Reviewed | None:
+    """Review a document that is selected."""
+    reviewed = review_document(document, snapshot, namespace, exempt)
+    return reviewed if selects(selector, reviewed.request.object or reviewed.request.old_object) else None
+
+
+def _report_passed_over(places: Sequence[str], without_objects: Sequence[str], complain: Callable[[str], None]) -> None:
+    if without_objects:
+        complain(f"no Kubernetes object in {', '.join(without_objects)}")
+    report_warning(f"passed over, without apiVersion and kind: {len(places)}, {and_more(places, MAX_NAMED)}")
+
+
+def _documents(files: Sequence[str], complain: Callable[[str], None], fixing: Review | None) -> Iterator[Document]:
+    """The documents of all files, after their repairs with `fixing`; a file that cannot be read is passed over."""
     for file in files:
         try:
-            yield from read_documents(file)
+            documents = read_documents(file)
+            fixed = _fixed(documents, fixing, complain) if fixing is not None else None
+            if fixed is not None:
+                write(Path(file), fixed.data)
+                _report_fixed(fixed)
+                documents = parse_documents(fixed.data, file)
+            yield from documents
         except ConfigError as error:
             complain(str(error))
+
+
+def _fixed(documents: Sequence[Document], review: Review, complain: Callable[[str], None]) -> Fixed | None:
+    try:
+        return fix(documents, review)
+    except ConfigError as error:
+        complain(f"{documents[0].file}: the repairs are not written: {error}")
+        return None
+
+
+def _report_fixed(fixed: Fixed) -> None:
+    for reviewed in fixed.reviewed:
+        outcome = reviewed.outcome
+        by = ", ".join(outcome.mutations) or "the repairs of its pods"
+        report_fixed(f"{reviewed.place}: {reviewed.request.kind} {reviewed.name or '(no name)'}: {by}")
+        for rule, sentence in outcome.notices:
+            report_warning(f"{reviewed.place}: {rule}: {sentence}")
+
+
+def _print_changes(files: Sequence[str], review: Review) -> int:
+    """Print what would be written."""
+    complain, changed = Complaints(), False
+    for file in files:
+        try:
+            documents = read_documents(file)
+        except ConfigError as error:
+            complain(str(error))
+            continue
+        fixed = _fixed(documents, review, complain)
+        if fixed is not None and documents[0].text is not None:
+            changed = True
+            sys.stdout.write(unified_diff(source_name(file), documents[0].text.data, fixed.data))
+    return exit_code(unread=complain.count > 0, found=changed)

@@ -1,0 +1,142 @@
+"""`review --fix` and `--diff`: the repairs in the files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.reviewing import ALL_FAMILIES, snapshot
+from webhook.document_review import review_document
+from webhook.inputs.documents import parse_documents
+from webhook.questions.review.fix import fix
+
+ROOT = Path(__file__).parents[3]
+RECORDED, EXAMPLES = ROOT / "tests/data/reviews", ROOT / "webhook/rules/examples/mutate"
+POD = """\
+# mine
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: main  # the only one
+      image: x
+      resources:
+        limits:
+          volcano.sh/vgpu-number: 1
+          volcano.sh/vgpu-memory: 1000
+"""
+REPAIRED = f"""\
+{POD}  schedulerName: volcano
+  tolerations:
+    - key: volcano.sh/vgpu
+      operator: Exists
+      effect: NoSchedule
+"""
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, labels: {app: train}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: x, resources: {limits: {volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 1000}}}]
+"""
+
+
+def test_the_repairs_are_written_and_what_is_left_is_reported(run, tmp_path):
+    real, link = tmp_path / "real.yaml", tmp_path / "pod.yaml"
+    text = f"{POD}---\n{JOB}---\n{POD.replace('main  #', 'side  #')}  hostPID: true\n"
+    real.write_text(text)
+    real.chmod(0o640)
+    link.symlink_to(real)
+    diff = run("review", "--diff", link)
+    assert (diff.code, real.read_text()) == (1, text)
+    assert [line for line in diff.out.splitlines() if line.startswith("-")] == [f"--- {link}"]
+    result = run("review", "--fix", "-o", "concise", link)
+    assert result.code == 0
+    assert [line.partition(": document ")[2] for line in result.err.splitlines()] == [
+        "1: Pod train: scheduler-name, toleration",
+        "2: Job train: the repairs of its pods",
+        "3: Pod train: scheduler-name, toleration",
+    ]
+    (left,) = result.out.splitlines()
+    assert left.startswith(f"{link}:45:3: warn host-access: ")
+    assert real.read_text().startswith(
+        f"{REPAIRED}---\n{JOB}      schedulerName: volcano\n      tolerations:\n        - key"
+    )
+    assert (link.is_symlink(), real.stat().st_mode & 0o777, list(tmp_path.iterdir())) == (True, 0o640, [link, real])
+    again = run("review", "--diff", link)
+    assert (again.code, again.out, again.err) == (0, "", "")
+
+
+def test_an_amount_that_is_changed_is_named(run, write):
+    path = write("pod.yaml", POD.replace("1000", "99999"))
+    result = run("review", "--sample", "--fix", path)
+    assert "warning: " in result.err
+    assert f"{path}: lower-memory: " in result.err
+    assert "volcano.sh/vgpu-memory: '81920'" in path.read_text()
+
+
+def test_what_cannot_be_written_stays(run, write):
+    shared = POD.replace("limits:", "limits: &amounts").replace("volcano.sh/vgpu-number: 1", "cpu: 1")
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: *amounts\n"
+    items = "".join(f"- {text}".replace("\n", "\n  ").removesuffix("  ") for text in (shared, config))
+    row = json.dumps(yaml.safe_load(POD))
+    cases = {
+        "shared.yaml": (f"apiVersion: v1\nkind: List\nitems:\n{items}", "an anchor (&) or a merge (<<) shares"),
+        "patch.yaml": (JOB.replace("image: x, ", ""), "Job train looks like a patch; render it first"),
+        "rows.json": (f"{row}\n{row}\n", "this text cannot be changed in place"),
+    }
+    for name, (text, message) in cases.items():
+        path = write(name, text)
+        result = run("review", "--fix", path)
+        assert (result.code, path.read_text()) == (2, text), name
+        assert f"{path}: the repairs are not written: {message}" in result.err
+        assert " by " in result.out or "will change" in result.out  # it is reported as without --fix
+        assert run("review", "--diff", path).code == 2
+
+
+def test_what_is_left_as_it_is(run, write, tmp_path):
+    recorded = write("review.json", (RECORDED / "cores-only.json").read_text())
+    labelled = write("job.yaml", JOB)
+    for path, options in ((recorded, ()), (labelled, ("-l", "app=other")), (tmp_path / "absent", ())):
+        before = path.read_bytes() if path.exists() else b""
+        result = run("review", "--fix", *options, path)
+        assert "fixed: " not in result.err
+        assert (path.read_bytes() if path.exists() else b"") == before
+    assert run("review", "--fix", "-").code == 2
+
+
+# --- every repair, in every style -----------------------------------------------------------------------------------
+
+
+class Indented(yaml.SafeDumper):
+    """Indents lists below their keys."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        return super().increase_indent(flow, False)
+
+
+STYLES = {
+    "block": lambda value: yaml.safe_dump(value, sort_keys=False),
+    "indented": lambda value: yaml.dump(value, Dumper=Indented, sort_keys=False, indent=4),
+    "mixed": lambda value: yaml.safe_dump(value, default_flow_style=None, width=60).rstrip("\n"),
+    "list": lambda value: yaml.dump({"apiVersion": "v1", "kind": "List", "items": [value, value]}),  # with an anchor
+    "json": lambda value: json.dumps(value, indent=2),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_repair_can_be_written_in_every_style(style: str):
+    """`fix` reviews what it writes, and raises if that would be repaired again."""
+    settings, fixed = snapshot(*ALL_FAMILIES), 0
+    recorded = [json.loads(path.read_text())["request"].get("object") for path in sorted(RECORDED.glob("*.json"))]
+    examples = [yaml.safe_load(path.read_text()) for path in sorted(EXAMPLES.glob("*.yaml"))]
+    for value in filter(None, [*recorded, *examples]):
+        documents = parse_documents(STYLES[style](value).encode(), "it")
+        found = fix(documents, lambda document: review_document(document, settings))
+        fixed += found is not None
+    assert fixed > 40
