@@ -221,11 +221,12 @@ def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: 
         if alone.policy.get("fleet", {}).get("declared") or not alone.review().allowed:
             continue
         pod = repaired(alone)
+        unlimited = pod.with_policy(namespaces=[])  # a node whose cards the policy does not allow can get the pod, too
         others = [one for at, one in enumerate(scenario.nodes or ()) if at != number]
         able = [
             one
             for one in others
-            if _selects(pod.but(nodes=[one])) and pod.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
+            if _selects(pod.but(nodes=[one])) and unlimited.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
         ]
         if not able:
             left = refused(scenario.but(pod=pod.pod).validate())
