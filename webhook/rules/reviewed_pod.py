@@ -36,6 +36,7 @@ from webhook.volcano.queues import DEFAULT, Queue, Queues
 
 PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers
 NO_ROOM = f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
+MAX_TRIED = 16  # nodes that differ in what they give
 MAX_OTHERS = 3  # resources of other device plugins in a sentence
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
 
@@ -250,6 +251,23 @@ class ReviewedPod(DevicePod):
         if found is None or not self.cluster.knows_nodes:
             return True
         return may_take(found, self.eligible.candidates, self._trials)
+
+    def lowered(self, wanted: Mapping[DeviceRequest, int]) -> Mapping[DeviceRequest, int]:
+        """Memory of some containers, lowered to the most that one node may give to all of them.
+
+        Nothing if the status of the pod has no room for that: a rule refuses it.
+        """
+        numbers = sorted({request.number or 1 for request in wanted})
+        nodes = {tuple([one.slice_memory(number) or 0 for number in numbers]) for one in self.eligible.candidates}
+        first: Mapping[DeviceRequest, int] = {}
+        for memory in islice(sorted(nodes, reverse=True), MAX_TRIED):
+            most = dict(zip(numbers, memory, strict=True))
+            amounts = {request: min(amount, most[request.number or 1]) for request, amount in wanted.items()}
+            if min(memory) > 0 and self.status_takes(amounts):
+                if self.may_fit(amounts):
+                    return amounts
+                first = first or amounts
+        return first
 
     def fits_safely(self, request: SliceRequest) -> bool:
         """Whether the scheduler does not miss a place for these slices on a node that is not in doubt."""
