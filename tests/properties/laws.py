@@ -226,7 +226,8 @@ def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: 
         able = [
             one
             for one in others
-            if _selects(pod.but(nodes=[one])) and unlimited.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
+            if _selects(pod.but(nodes=[one]))
+            and unlimited.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
         ]
         if not able:
             left = refused(scenario.but(pod=pod.pod).validate())

@@ -68,7 +68,8 @@ def _of_text(amount: Amount, factor: int, config: VgpuConfig) -> str:
         return UNREADABLE.format(what=f"{json_type(raw)}, not a quantity", advice=advice)
     if (size := _SIZE.fullmatch(raw)) and amount.role is Role.MEMORY:
         meant = int(Fraction(size[1]) * _MEBIBYTES[size[2].lower()]) // factor
-        return BYTES.format(unit=wording.unit_of(factor), meant=max(meant, 1))
+        if meant * factor >= LEAST:
+            return BYTES.format(unit=wording.unit_of(factor), meant=meant)
     if percentage := _PERCENTAGE.fullmatch(raw):
         advice = _part(amount, Fraction(percentage[1]), config) or advice
     return UNREADABLE.format(what="not a quantity", advice=advice)
