@@ -356,7 +356,9 @@ class ReviewedPod(DevicePod):
         if not found or not self.cluster.knows_offers:
             return {}
         classes = self.cluster.collections.classes
-        elsewhere = {names.NVIDIA_GPU, *(classes.by_resource if classes is not None else ())}  # the first: family-mixed
+        elsewhere = set(classes.by_resource if classes is not None else ())
+        if self.requests_family(Family.VGPU) and not fleet.vgpu.native and self.context.denies("family-mixed"):
+            elsewhere.add(names.NVIDIA_GPU)  # refused already
         return {name: nodes for name, nodes in found.items() if name not in elsewhere}
 
     @computed_once
