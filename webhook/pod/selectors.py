@@ -186,6 +186,7 @@ _TAKES: dict[Operator, Callable[[list[str]], bool]] = {
 }
 
 
+HARD_EFFECTS = ("NoSchedule", "NoExecute")  # of taints that keep pods away
 LIFECYCLE = "node.kubernetes.io/"  # before the taints that Kubernetes itself adds and removes
 # What autoscalers and others add to a node that comes or goes. Sources: kubernetes/autoscaler
 # `cluster-autoscaler/utils/taints/taints.go`, karpenter `pkg/apis/v1/taints.go`, cloud-provider `api/well_known_taints.go`.

@@ -104,5 +104,6 @@ MUTATIONS: tuple[Mutation, ...] = _rules("mutate", "propose", _MUTATIONS)
 VALIDATIONS: tuple[Validation, ...] = _rules("validate", "check", _VALIDATIONS)
 
 WORKLOAD_RULES = frozenset(rule.id for rule in VALIDATIONS if not rule.reads_pods)
+FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

@@ -56,7 +56,6 @@ CONTAINING = "which has settings of the node; mount a narrower path"
 ABOVE = above(chain.from_iterable(CONTROLLING.values())) - ABOVE_CARDS
 
 SHARES = "{field}: true lets the pod reach the other tenants of its cards; remove it"
-BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolation; remove it"
 
 
@@ -86,7 +85,7 @@ def _of_the_host(pod: ReviewedPod) -> Findings:
         problem = _problem(clean_path(path) or "")
         if problem:
             shown = {"name": wording.quoted(name), "path": wording.quoted(path)}
-            yield Finding(f"spec.volumes[{index}].hostPath.path", BRINGS_IN.format(problem=problem, **shown))
+            yield Finding(f"spec.volumes[{index}].hostPath.path", wording.BRINGS_IN.format(problem=problem, **shown))
 
 
 def _problem(path: str) -> str | None:

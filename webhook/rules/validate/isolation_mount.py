@@ -20,9 +20,7 @@ SHADOWED = (
     "/overrideEnv/",
     f"/run/{names.NVIDIA_REQUESTS}/",
 )
-MOUNTS = "{who} mounts {path}, {problem}"
 SHADOWS = "where the vGPU isolation keeps its files; mount it elsewhere"
-BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 OPENS_BELOW = "which opens the cards or the isolation's files; mount a narrower path"
 OPENS = "which opens the cards or the isolation's files; remove the volume"
 _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
@@ -45,13 +43,13 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
                 problem = _problem_of_mount(path) if isinstance(path, str) else None
                 if problem:
                     place, shown = f"{kind}[{index}].{field}", wording.quoted(path)
-                    yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=problem)
+                    yield wording.find_in_container(wording.MOUNTS, container, place, path=shown, problem=problem)
     for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
         problem = _problem_of_host_path(path)
         if problem:
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
-                BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
+                wording.BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
             )
     yield from find_injections(pod, context)
 

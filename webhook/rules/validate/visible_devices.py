@@ -39,7 +39,6 @@ SHOWS_NPUS = (
     f"{{who}} sets {names.ASCEND_VISIBLE_DEVICES}: on an NPU node it sees the cards that it names, whatever it is assigned; "
     "remove it, or write void"
 )
-MOUNTS = "{who} mounts {path}, {problem}"
 REQUESTS_CARDS = "which the NVIDIA runtime can read as a request for cards of the node; remove the mount"
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
@@ -103,4 +102,4 @@ def _mounts(container: Container, pod: ReviewedPod) -> Findings:
             clean = clean_path(path)
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
-                yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
+                yield wording.find_in_container(wording.MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
