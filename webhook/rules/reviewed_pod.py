@@ -1,6 +1,7 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import islice
 from operator import and_
@@ -295,14 +296,37 @@ class ReviewedPod(DevicePod):
         # Another rule refuses what cannot be read.
         return found is None or not may_take(found, self.writing, self._trials)
 
+    def status_takes_less(self, request: Any, nodes: int | None) -> bool:
+        """Whether the status has room for the units of a changed request on some nodes, and of one for less memory.
+
+        Args:
+            request: what the pod would request of a family.
+            nodes: those that it may get, as bits; None for all.
+        """
+        if not isinstance(request, SliceRequest):
+            return True
+        units = [need.memory or 0 for need in request.needs]
+        excess, largest = sum(units) - MAX_STATUS_UNITS, max(units, default=0)
+        if excess <= 0:
+            return True
+        place = units.index(largest)
+        least = replace(request.needs[place], memory=max(largest - excess + 1, 1))
+        needs = (*request.needs[:place], least, *request.needs[place + 1 :])
+        return not may_take(
+            replace(request, needs=needs), self._writing(request.constraints._replace(nodes=nodes)), self._trials
+        )
+
     @computed_once
     def writing(self) -> list[Candidate]:
         """The nodes whose kubelets write each unit of vGPU memory into the status of a pod, with the cards that it may use."""
+        return self._writing(self.constraints)
+
+    def _writing(self, constraints: Constraints) -> list[Candidate]:
         fleet, always = self.cluster.known_fleet, self.cluster.target.lists_units
         listing = -1 if always else fleet.vgpu.listing if fleet is not None else 0
         if fleet is None or not listing:
             return []
-        left = eligible(self.constraints._replace(nodes=_both(listing, self.constraints.nodes)), fleet.vgpu)
+        left = eligible(constraints._replace(nodes=_both(listing, constraints.nodes)), fleet.vgpu)
         return [one for one in left.candidates if always or not one.shape.declared]
 
     @computed_once
