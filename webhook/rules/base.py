@@ -119,7 +119,7 @@ class Validation:
         return self.check is not _no_findings
 
     def yields_to(self, served: Collection[str], requested: Collection[str]) -> bool:
-        """Whether it is only about families that are served elsewhere, of those that a pod requests."""
+        """Whether of the families that a pod requests, all that the rule is about are served elsewhere."""
         if self.isolates or self.families is EVERY_POD:
             return False
         return all(family in served for family in requested if concerns(self.families, (family,)))

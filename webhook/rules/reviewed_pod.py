@@ -53,7 +53,7 @@ class JudgedRequest(NamedTuple):
 
 
 class RefusedRequest(NamedTuple):
-    """A verdict that no node can ever give a request what it names, with the same family and request."""
+    """A request that no node can ever serve, with its family and the verdict."""
 
     family: str
     request: Any
@@ -540,7 +540,7 @@ class ReviewedPod(DevicePod):
         return tuple(found)
 
     def _shares_node(self, fleet: Fleet, members: int) -> bool:
-        """Whether one of some nodes may satisfy all that the pod requests; each of its families has a node of its own."""
+        """Whether one of some nodes may serve all families of the pod; for each alone there is one."""
         if {Family.VGPU, Family.GPUSHARE} <= self.requested.keys() and self.context.denies("family-mixed"):
             return True  # refused already
 
