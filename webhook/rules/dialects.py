@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices.config import VgpuConfig
-from webhook.devices.dialects import ANNOTATIONS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
+from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
 from webhook.devices.families import Family, PodFact, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
+from webhook.pod.fields import FieldGroup, annotations, labels, variables
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
@@ -31,6 +32,26 @@ _UNKNOWN = "nothing that says the same is known; remove it, or write this cluste
 CONTRADICTED = "the container requests the same by this cluster's names, too; remove one of the two"
 _ROLES = (Role.NUMBER, Role.MEMORY, Role.PERCENTAGE, Role.CORES)
 _SIZES = (Role.MEMORY, Role.PERCENTAGE)
+
+
+def _keys() -> Iterator[str]:
+    """The keys of annotations and labels that are names of another system, or almost."""
+    for dialect in DIALECTS.values():
+        yield from [f"{prefix}*" for prefix in dialect.prefixes]
+        yield dialect.chooser
+        for word in dialect.words:
+            if word.place in (Place.ANNOTATION, Place.CONTAINER_ANNOTATION, Place.LABEL):
+                domain, slash, _ = word.name.rpartition("/")
+                yield f"{domain}/*" if slash else f"{word.name.partition('{')[0]}*"
+
+
+ANNOTATED = FieldGroup("the annotations of other systems", annotations(*filter(None, _keys())))
+DIALECT = FieldGroup(
+    "the resources, labels and schedulers of other systems",
+    labels(*filter(None, _keys()))
+    | variables(*(word.name for one in DIALECTS.values() for word in one.words if word.place is Place.VARIABLE))
+    | {"containers[*].resources", "spec.schedulerName"},
+)
 
 Asked = dict[Word, Any]  # what a pod has under each name
 

@@ -27,6 +27,7 @@ from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, may_take, only_on, slice_request
 from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod import quantity
+from webhook.pod.fields import FieldGroup, annotations, labels
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS
@@ -40,6 +41,20 @@ NO_ROOM = f"which is more units than the {MAX_STATUS_UNITS} that the status of a
 MAX_TRIED = 16  # nodes that differ in what they give
 MAX_OTHERS = 3  # resources of other device plugins in a sentence
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
+
+# What every rule reads: the devices that a pod requests, and what chooses their nodes and cards.
+REQUEST = FieldGroup(
+    "the devices and nodes that the pod requests",
+    annotations(*names.CHOOSING_ANNOTATIONS)
+    | labels(*names.MINDCLUSTER_LABELS)
+    | {"containers[*].resources", "containers[*].restartPolicy", "spec.nodeSelector", "spec.affinity"},
+)
+QUEUE = FieldGroup(
+    "the queue that the pods go to",
+    annotations(names.GROUP_NAME, names.JOB_NAME, names.JOB_QUEUE_NAME, names.QUEUE_NAME)
+    | {"spec.schedulerName", "workload.queue", f"workload.metadata.labels[{names.JOB_QUEUE_NAME}]"}
+    | {f"workload.metadata.annotations[{names.QUEUE_NAME}]"},
+)
 
 Value = TypeVar("Value")
 

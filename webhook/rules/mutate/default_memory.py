@@ -2,7 +2,6 @@
 
 If no node has that for all containers of the pod, they get what the cards of one node have.
 
-Reads:    resources of the regular containers; defaultMemory; the fleet's eligible cards
 Writes:   the memory, in limits and requests
 Why:      no other component of Volcano applies this default.
 """
@@ -17,6 +16,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, 
     "a count without memory: the memory becomes `defaultMemory`, when that is set",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_memory > 0,
+    reads=("deviceConfig.defaultMemory",),
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the memory to containers without memory or percentage, unless the status of the pod has no room for it."""

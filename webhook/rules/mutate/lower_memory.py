@@ -1,6 +1,5 @@
 """More memory than the largest eligible card: lowered to that card, with a warning.
 
-Reads:    resources of the regular containers; the fleet's eligible cards; policy memoryAboveCard
 Writes:   the memory, in limits and requests
 Why:      the policy promises the largest card for such a request; without the repair the pod stays pending.
 
@@ -18,6 +17,7 @@ INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses 
     "memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
     families=VGPU_ONLY,
     enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
+    reads=("policy.memoryAboveCard",),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no node's cards have, to what the cards of one node have."""

@@ -1,6 +1,5 @@
 """Host namespaces, powerful capabilities and paths that control the node bypass the isolation.
 
-Reads:    spec.hostPID, spec.hostIPC, hostPath volumes; capabilities of every container
 Finds:    any of them, in a pod that requests a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
 
@@ -63,9 +62,14 @@ ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolati
     Level.WARN,
     "hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     families=VGPU_ONLY,
-    needs={"hostPID", "hostIPC", "volumes", "securityContext"},
+    needs={
+        *(f"spec.{field}" for field in NAMESPACES),
+        "spec.volumes[*].hostPath.path",
+        "containers[*].securityContext.capabilities.add[*]",
+    },
     on={"ephemeral"},
     isolates=True,
+    reads=("spec.volumes[*].name",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find host namespaces, powerful capabilities and paths."""

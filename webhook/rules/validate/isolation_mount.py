@@ -1,6 +1,5 @@
 """Some mounts shadow the isolation's files, or open the devices directly.
 
-Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, annotations; policy trustedUsers
 Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; annotations that inject devices
 Why:      what is mounted there replaces the preloaded library, its lock or another tenant's accounting.
 
@@ -9,7 +8,7 @@ On update, only new ephemeral containers are read, and such annotations that an 
 
 from webhook import names
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import ABOVE_CARDS, CARDS, MAX_SLASHES, clean_path, find_injections
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, INJECTED, MAX_SLASHES, clean_path, find_injections
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (
@@ -30,9 +29,15 @@ _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
     Level.DENY,
     "a mount over the isolation's files, a hostPath to the cards, or an annotation that injects devices",
     families=VGPU_ONLY,
-    needs={"volumeMounts", "volumeDevices", "volumes", "annotations"},
+    needs={
+        "containers[*].volumeMounts[*].mountPath",
+        "containers[*].volumeDevices[*].devicePath",
+        "spec.volumes[*].hostPath.path",
+        INJECTED,
+    },
     on={"update", "ephemeral"},
     isolates=True,
+    reads=("spec.volumes[*].name", "policy.trustedUsers", "request.user"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find mounts, volumes and annotations that bypass the isolation."""

@@ -1,6 +1,5 @@
 """A device quantity is a whole number from 0 to 2147483647, and memory a number of MiB.
 
-Reads:    the family names in limits and requests of every container
 Refuses:  text that is not a quantity, a fraction, a negative number, one above 2147483647, memory above 1048576: bytes
 Why:      the scheduler casts to int32, which overflows: 8Gi of memory becomes 0, which means the whole card.
 """
