@@ -134,6 +134,11 @@ def _quoted(value: object) -> str:
 
 
 _WHOLE, _TRUTH, _OBJECT, _TEXT, _LIST = "a whole number", "true or false", "an object", "a string", "a list"
+_PATTERNS = {  # of all models
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "a name of lower-case letters, digits and -",
+    r"^[-a-z0-9.*?]+$": "a name of lower-case letters, digits, - and ., in which * and ? stand for anything",
+    r"^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$": "a name of letters, digits, - and .",
+}
 _RULES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), lambda _: _WHOLE),
     **dict.fromkeys(("bool_type", "bool_parsing"), lambda _: _TRUTH),
@@ -143,7 +148,7 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("list_type", "tuple_type"), lambda _: _LIST),
     **dict.fromkeys(("literal_error", "enum"), lambda context: str(context["expected"])),
     "string_type": lambda _: _TEXT,
-    "string_pattern_mismatch": lambda context: f"a text like {context['pattern']}",
+    "string_pattern_mismatch": lambda context: _PATTERNS.get(context["pattern"], f"a text like {context['pattern']}"),
     "string_too_short": lambda context: f"at least {counted(context['min_length'], 'character')} long",
     "string_too_long": lambda context: f"at most {counted(context['max_length'], 'character')} long",
     "too_short": lambda context: f"a list of at least {counted(context['min_length'], 'value')}",

@@ -92,7 +92,7 @@ def manifest_files(
         return [str(path)]
     for name in KUSTOMIZATIONS:
         if (Path(path) / name).is_file() and not _excluded(Path(path) / name, path, exclude):
-            build = f"`kustomize build {path} | vgpu-webhook review -`"
+            build = f"`kubectl kustomize {path} | vgpu-webhook review -`"
             raise ConfigError(f"{path}: a kustomization, whose files are parts of objects; render it first: {build}")
     found: list[str] = []
     for directory, below, names in os.walk(path, onerror=fail):

@@ -228,6 +228,15 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_printed(run, write):
     assert run("convert", "--from", "slurm", good).code == 2
 
 
+def test_the_names_of_another_system_than_the_named_one(run, write):
+    file = write("hami.yaml", yaml.safe_dump(pod(**template())))
+    result = run("convert", "--from", "kai", file)
+    assert (result.code, result.err) == (
+        1,
+        f"warning: {file}: the pod: it has names of HAMi; convert it with --from hami\n",
+    )
+
+
 def test_the_dialect_is_found_and_two_of_one_pod_are_told(run):
     two = template(limits=LIMITS | {"aliyun.com/gpu-mem": 3})
     documents = [pod(**template()), pod(**template({"tencent.com/vcuda-core": 100})), pod(**two)]

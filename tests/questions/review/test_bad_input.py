@@ -58,5 +58,5 @@ def test_a_kustomization_is_rendered_first(name, run, write):
     write("pod.yaml", pod())
     directory = write(name, "resources: [pod.yaml]\n").parent
     found = error_line(run("review", directory))
-    assert found.endswith(f"`kustomize build {directory} | vgpu-webhook review -`")
+    assert found.endswith(f"`kubectl kustomize {directory} | vgpu-webhook review -`")
     assert run("review", "--exclude", name, directory).code == 0

@@ -502,7 +502,7 @@ PATCHES = [
     ("batch/v1", "Job", {"template": {"spec": {"schedulerName": "volcano"}}}, CONTAINERS, "its pods have no container"),
     ("batch/v1", "Job", {"template": None, "parallelism": 4}, "spec", "it has no pod template"),
 ]
-RENDER = "render it first: `kustomize build . | vgpu-webhook review -`"
+RENDER = "render it first: `kubectl kustomize . | vgpu-webhook review -`"
 
 
 def test_a_patch_is_not_a_whole_workload(run, write):

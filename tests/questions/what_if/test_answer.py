@@ -269,6 +269,7 @@ def test_room_is_what_is_left_then():
         ({"drain": ("nowhere",)}, "there is no node nowhere"),
         ({"modes": {"nowhere": "mig"}}, "there is no node nowhere"),
         ({"add": (parse_addition("nowhere"),)}, "neither the policy's fleet.declared nor the cluster has it"),
+        ({"add": (parse_addition("gpu-a:2"),)}, "; for copies write 'gpu-a x 2'"),
         ({"add": (parse_addition("pool=x x 2"),)}, "2 kinds; name one of the nodes"),
     ],
 )

@@ -23,6 +23,7 @@ from webhook.pod.templates import Template, read_templates
 from webhook.pod.view import PodView
 from webhook.questions.convert.amounts import convert_amounts, object_at
 from webhook.rules.choices import DialectUse
+from webhook.rules.context import Context
 from webhook.rules.dialects import spoken
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.validate import foreign_dialect
@@ -116,10 +117,19 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
         certain = {each for each in on if uses[each] is DialectUse.TRANSLATE}
         counted = convert_amounts(request, on, certain, snapshot.config.vgpu)
         draft.apply(counted.edits)
-        told += counted.told
+        told += counted.told or _of_others(request, snapshot, context, dialect)
     elif not told:
         told = _refusals(replace(document, value=draft.object), snapshot)
     return raw, draft.object, told
+
+
+def _of_others(request: Request, snapshot: Snapshot, context: Context, dialect: str | None) -> Iterator[str]:
+    """That pods have the names of other systems than the one that was named."""
+    uses = dict.fromkeys(DIALECTS.keys() - {dialect}, DialectUse.WARN) if dialect else {}
+    context = context._replace(effective=replace(context.effective, dialects=uses))
+    for template in _templates(request, snapshot):
+        for other, _ in spoken(ReviewedPod(PodView(template.pod), context), context):
+            yield f"{template.path or 'the pod'}: it has names of {other.title}; convert it with --from {other.id}"
 
 
 def _leftovers(dialect: Dialect, template: Template, raw: Any) -> Iterator[Edit]:

@@ -23,7 +23,6 @@ def to_value(row: RuleEntry) -> dict[str, Any]:
         "level": row.level,
         "what": row.what,
         "why": row.why,
-        "reads": row.shown_reads,
         "file": row.file,
         "example": {"file": row.example_file, "conditions": example.conditions, "pod": example.request.object},
         "messages": [message for _, message in example.messages],
@@ -40,12 +39,16 @@ def table(rows: Sequence[RuleEntry], terminal: Terminal) -> None:
             if kind:
                 terminal.line()
             kind = row.kind
-            order = "repairs, in the order they run" if kind == "mutation" else "checks, on what the repairs left"
-            terminal.line((Style.BOLD, f"{kind}s"), (Style.DIM, f"  {order}"))
+            order = "in the order they run" if row.level == REPAIR else "on what the repairs left"
+            terminal.line((Style.BOLD, f"{_kind(row)}s"), (Style.DIM, f"  {order}"))
         head = ((_LEVELS[row.level], f"{row.level:<8}"), (Style.BOLD, f"{row.id:<{widest}}"), INDENT)
         terminal.paragraph(INDENT, head, row.what, hanging=" " * (len(INDENT) * 2 + 8 + widest))
     terminal.line()
     terminal.line("`vgpu-webhook rules ID` explains a rule and shows an example; the policy file sets levels.")
+
+
+def _kind(row: RuleEntry) -> str:
+    return "repair" if row.level == REPAIR else "check"
 
 
 def in_full(rows: Sequence[RuleEntry], terminal: Terminal) -> None:
@@ -53,7 +56,8 @@ def in_full(rows: Sequence[RuleEntry], terminal: Terminal) -> None:
     for number, row in enumerate(rows):
         if number:
             terminal.line()
-        terminal.line((Style.BOLD, row.id), f"  {row.kind}, ", (_LEVELS[row.level], row.level))
+        level = () if row.level == REPAIR else (", ", (_LEVELS[row.level], row.level))
+        terminal.line((Style.BOLD, row.id), f"  {_kind(row)}", *level)
         for line in row.text.splitlines():
             terminal.line(INDENT if line else "", line)
         _example(row, terminal)
@@ -90,16 +94,10 @@ def explain_finding(finding: EngineFinding, terminal: Terminal) -> None:
 
 def markdown(rows: Sequence[RuleEntry | EngineFinding]) -> Iterator[str]:
     """The lines of the table; each rule is an anchor of the page, to which reports link."""
-    yield "| id | level | what | why | reads |"
-    yield "|---|---|---|---|---|"
+    yield "| id | level | what | why |"
+    yield "|---|---|---|---|"
     for row in rows:
-        what, why = markdown_cell(row.what), markdown_cell(row.why)
-        reads = "; ".join(map(_read, row.shown_reads)) if isinstance(row, RuleEntry) else ""
-        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {what} | {why} | {reads} |'
-
-
-def _read(shown: str) -> str:
-    return shown if " " in shown.partition("[")[0] else f"`{shown}`"
+        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {markdown_cell(row.what)} | {markdown_cell(row.why)} |'
 
 
 def markdown_in_full(rows: Sequence[RuleEntry]) -> Iterator[str]:

@@ -9,7 +9,6 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.model import CARD_CORES
 from webhook.devices.nodes import GATE_NAMES, Node
-from webhook.devices.vgpu.eligibility import MODES
 from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
 from webhook.live.cluster import LiveCluster
@@ -21,6 +20,7 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import registered, try_out, with_handshake
 
 MAX_ADDED = 100  # nodes of one addition
+MODES = (names.MODE_HAMI_CORE, names.MODE_MIG, names.MODE_MPS)
 HOSTNAME = "kubernetes.io/hostname"
 
 _ADDITION = re.compile(r"(\S+)(?:\s+x\s*(\d{1,3}))?((?:\s+[^\s=]+=\S*)*)")
@@ -163,7 +163,7 @@ class _Additions:
         if not found:
             raise ConfigError(
                 f"--add {shape}: neither the policy's fleet.declared nor the cluster has it; name a declared node, a node with "
-                "devices, or a label of such nodes as KEY=VALUE"
+                f"devices, or a label of such nodes as KEY=VALUE{_copies(shape)}"
             )
         kinds = {self._kind(at) for at, _ in found}
         if len(kinds) > 1:
@@ -201,3 +201,9 @@ def _copy(node: Node, name: str, labels: Mapping[str, str]) -> Node:
 
 def _entries(register: str) -> Sequence[str]:
     return [entry for entry in register.split(":") if "," in entry]
+
+
+def _copies(shape: str) -> str:
+    """How to write copies, if that is what a name like `gpu-b:2` means."""
+    name, colon, number = shape.rpartition(":")
+    return f"; for copies write '{name} x {number}'" if colon and number.isdecimal() else ""

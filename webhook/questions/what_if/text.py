@@ -35,11 +35,13 @@ def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
     """
     starting = [pod for pod in found.waiting if pod.after is Fate.STARTS is not pod.before]
     lost = [pod for pod in (*found.moved, *found.displaced) if not pod.after.placed]
-    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} only with the change")
+    terminal.line(
+        (Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} start only with the change"
+    )
     _table([pod for pod in found.waiting if wide or pod.before is not pod.after], terminal)
     if found.moved:
         terminal.line((Style.BOLD, "pods of drained nodes"), f": {_summary(found.moved)}")
-        _table([pod for pod in found.moved if wide or pod.after is not Fate.STARTS], terminal)
+        _table(sorted(found.moved, key=lambda pod: pod.after is Fate.STARTS), terminal)
     if found.displaced:
         text = f": {counted(len(found.displaced), 'running pod')} would not fit again if created again"
         terminal.line((Style.BOLD, "cards registered anew"), text)

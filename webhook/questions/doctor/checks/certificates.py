@@ -24,7 +24,7 @@ MAX_CHAIN = 5
 
 SOON = timedelta(days=14)  # certificates are renewed long before
 SHARE = 8  # of the lifetime: a certificate for hours is renewed within hours
-RENEW = "run `python -m certs ensure`, or see why its CronJob or cert-manager did not"
+RENEW = "run `vgpu-webhook certs ensure`, or see why its CronJob or cert-manager did not"
 
 # What the library raises for certificates that other programs made.
 _UNREADABLE = (

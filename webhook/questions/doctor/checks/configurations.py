@@ -13,7 +13,7 @@ from webhook.texts import counted
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
 BIND = (
     "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
-    "`python -m certs bind`"
+    "`vgpu-webhook certs bind`"
 )
 Compared = tuple[str, Object, Object | None]  # name, installed and rendered entry
 
