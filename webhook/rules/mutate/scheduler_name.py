@@ -1,5 +1,6 @@
 """No schedulerName, or the default one: it becomes Volcano's.
 
+Reads:    spec.schedulerName; policy schedulerName
 Writes:   spec.schedulerName
 Why:      only Volcano's scheduler assigns cards; under another the pod fails with UnexpectedAdmissionError.
 """
@@ -8,11 +9,7 @@ from webhook import names
 from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod
 
 
-@Mutation(
-    "an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)",
-    unread=True,
-    reads=("spec.schedulerName", "policy.schedulerName"),
-)
+@Mutation("an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)", unread=True)
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Name the scheduler, unless the author named another."""
     wanted = context.cluster.policy.scheduler_name

@@ -1,5 +1,6 @@
 """A privileged container sees every card, whatever it requests.
 
+Reads:    securityContext.privileged of every container; on update, of new ephemeral containers
 Refuses:  true, in a pod that requests a vGPU
 Why:      the isolation limits the devices that a container gets; a privileged container can open the others itself.
 """
@@ -17,7 +18,7 @@ IN_CHART = f"{DETAIL}: in JupyterHub's chart, write singleuser.cloudMetadata.blo
     Level.DENY,
     "a privileged container in a pod that requests a vGPU",
     families=VGPU_ONLY,
-    needs={"containers[*].securityContext.privileged"},
+    needs={"securityContext"},
     on={"ephemeral"},
     isolates=True,
 )

@@ -1,12 +1,13 @@
 """An amount of a device is a resource of a container.
 
+Reads:    the names of a pod's annotations and labels; the names of the device config, and as annotations those of other systems
 Finds:    one that is the name of a device resource
 Why:      nothing reads it there, so the pod gets another amount than its author means.
 """
 
 from webhook.devices.dialects import AMOUNTS, ANNOTATIONS
 from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
-from webhook.rules.dialects import ANNOTATED, DIALECT, spoken
+from webhook.rules.dialects import spoken
 from webhook.rules.isolation import is_reserved
 
 DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under resources.limits of a container"
@@ -16,8 +17,7 @@ DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under res
     Level.WARN,
     "the name of a device resource as an annotation or a label",
     families=EVERY_POD,
-    needs={"metadata.annotations[<resource>]", "metadata.labels[<resource>]"},
-    reads=(ANNOTATED, DIALECT),
+    needs={"annotations", "labels"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names of resources among annotations and labels."""
