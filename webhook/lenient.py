@@ -1,5 +1,6 @@
 """Reads JSON without trust: a value of an unexpected type counts as absent."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 
@@ -32,3 +33,11 @@ def texts(value: Any, *path: str) -> list[str]:
     """The strings of the list at a path."""
     found = at(value, *path)
     return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
+def only(value: Any, fields: Mapping[str, Collection[str]]) -> Any:
+    """An object with some of its fields, and of those that are objects with some of theirs; no fields are all."""
+    if not isinstance(value, dict):
+        return value
+    found = {key: value[key] for key in fields if key in value}
+    return {key: only(own, dict.fromkeys(fields[key], ())) if fields[key] else own for key, own in found.items()}

@@ -24,7 +24,7 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
 from webhook.devices.model import Device, NodeState
-from webhook.devices.nodes import Index, read_node
+from webhook.devices.nodes import Index, cut_node, read_node
 from webhook.devices.shapes import SAMPLE, NodeShape
 from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.settings.snapshot import default_device_config, read_nodes
@@ -43,7 +43,10 @@ ONE_EACH = {
 
 
 def fleet(*items, declared=None):
-    return build_fleet(read_nodes(items, CONFIG), CONFIG, MASTER, declared or {})
+    """The fleet: the same if the nodes were cut while their file was read."""
+    nodes = read_nodes(items, CONFIG)
+    assert read_nodes(map(cut_node, items), CONFIG) == nodes
+    return build_fleet(nodes, CONFIG, MASTER, declared or {})
 
 
 def sharing(number, memory):

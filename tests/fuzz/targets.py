@@ -28,7 +28,7 @@ from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
 from webhook.existing import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document, parse_documents
-from webhook.inputs.objects import ItemStream
+from webhook.inputs.items import ItemStream
 from webhook.inputs.parse import parse_stream
 from webhook.outcome import MAX_WARNING, Outcome
 from webhook.questions import QUESTIONS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from webhook.errors import ConfigError
-from webhook.inputs.objects import ItemStream
+from webhook.inputs.items import ItemStream
 
 
 class SlowReader(io.BytesIO):
@@ -45,6 +45,15 @@ def test_the_items_of_a_list_are_read(objects: list[Any], indent: int | None, st
     head = {"apiVersion": "v1", "kind": "List"}
     whole = {"items": objects, **head} if last else {**head, "items": objects}
     assert read(to_text(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == objects
+
+
+@given(st.lists(documents, max_size=4), st.integers(1, 9))
+def test_lists_are_read_with_what_is_kept_of_their_items(objects: list[Any], step: int):
+    whole = {"apiVersion": "v1", "items": objects, "kind": "List"}
+    stream = SlowReader("\n".join(to_text(one, None) for one in (whole, *objects)).encode())
+    stream.step = step
+    found = list(ItemStream(stream, "file").documents(lambda item: [item]))
+    assert found == [whole | {"items": [[item] for item in objects]}, *objects]
 
 
 def test_the_items_of_a_pod_list_are_pods():

@@ -1,14 +1,16 @@
 """Device config, policy, fleet and queues from files."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import yaml
 
 from webhook.devices.config_file import parse_device_config
+from webhook.emit import to_yaml
 from webhook.errors import ConfigError
-from webhook.inputs.files import read_bytes
+from webhook.inputs.files import MAX_CHECKED, read_bytes
 from webhook.settings.snapshot import default_device_config, read_nodes
 from webhook.settings.sources import SAMPLES
 from webhook.settings.table import DEVICE_CONFIG, FLEET, MAX_SETTINGS_BYTES, POLICY, QUEUES
@@ -140,6 +142,24 @@ def test_a_settings_file_that_is_too_large(write, load):
     exact = b"#" * MAX_SETTINGS_BYTES
     assert error_of(load, write(exact + b"#")) == "larger than 1 MiB"
     assert read_bytes(write(exact), MAX_SETTINGS_BYTES) == exact
+
+
+def test_what_nobody_reads_of_a_node_takes_no_memory(write):
+    """The images of nodes are most of the text, and nobody reads them."""
+    node = {
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": {"a": "b"}},
+        "spec": {"podCIDRs": ["10.0.0.0/24"], "taints": [{"key": "a", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"cpu": "1"}, "images": [{"names": ["i", "j"], "sizeBytes": 1}] * 100},
+    }
+    path = write(to_yaml({"kind": "List", "items": [node] * 300}))
+    tracemalloc.start()
+    found = FLEET.load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    kept = {"spec": {"taints": node["spec"]["taints"]}, "status": {"allocatable": node["status"]["allocatable"]}}
+    assert found == [node | kept] * 300
+    assert peak < 2 * MAX_CHECKED  # half of it for the first read
 
 
 def test_queues_are_loaded(write):

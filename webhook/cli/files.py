@@ -7,7 +7,7 @@ import click
 
 from webhook.cli.options import Decorator, Parsed, combined, refuse_url
 from webhook.cli.program import OptionGroup, bad_usage
-from webhook.inputs.files import manifest_files
+from webhook.inputs.documents import manifest_files
 from webhook.inputs.label_selector import parse_label_selector
 
 

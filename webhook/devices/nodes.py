@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import MAX_NAME, DeviceConfig
-from webhook.lenient import at, obj, text
+from webhook.lenient import at, obj, only, text
 from webhook.pod import quantity
 from webhook.pod.selectors import NodeSelector, Operator, Requirement, Term, integer
 
@@ -84,6 +84,20 @@ def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
     cordoned = at(raw, "spec", "unschedulable") is True
     name = str(metadata.get("name", ""))
     return Node(name, labels, annotations, capacity, allocatable, cordoned=cordoned, kubelet=kubelet)
+
+
+_READ = {
+    "apiVersion": (),
+    "kind": (),
+    "metadata": ("name", "labels", "annotations"),
+    "spec": ("taints", "unschedulable"),
+    "status": ("capacity", "allocatable", "conditions", "nodeInfo"),
+}
+
+
+def cut_node(raw: Any) -> Any:
+    """A Node's JSON without what nobody reads, whatever the device config: its images are most of it."""
+    return only(raw, _READ)
 
 
 def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:

@@ -1,20 +1,27 @@
-"""Turns manifests and recorded reviews into the requests that an API server would send."""
+"""Finds manifests and recorded reviews in files, and turns them into the requests that an API server would send."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
-from webhook.inputs.files import MAX_MANIFEST_BYTES, flattened, read_input, source_name
-from webhook.inputs.parse import parse_stream
+from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
+from webhook.inputs.parse import parse_stream, with_kind
 from webhook.inputs.positions import Position, SourceText, steps_of
 from webhook.lenient import obj
+from webhook.mistakes import mistake_in_file
+from webhook.texts import matches
 from webhook.wire.codec import creation, to_request
 from webhook.wire.models import Request
 
 DEFAULT_NAMESPACE = "default"
+SUFFIXES = (".yaml", ".yml", ".json")  # of the files that are read in a directory
+MAX_FILES = 10_000  # of a directory
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +152,72 @@ def _text(value: Mapping[str, Any], key: str) -> str:
 
 def _spelled(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a bare value"
+
+
+# --- files of a directory, and objects of lists ---------------------------------------------------------------------------
+
+
+def manifest_files(
+    path: str | Path, *, recursive: bool, exclude: Collection[str] = (), most: int = MAX_FILES
+) -> list[str]:
+    """A file as it is; a directory as its regular files with YAML or JSON, in order. Reading a pipe in it would block.
+
+    Args:
+        path: the file or directory; `-` for standard input.
+        recursive: take the directories below a directory, too.
+        exclude: globs of files and directories to leave out of a directory: of their names, or of their paths below it.
+        most: how many files a directory may have.
+
+    Raises:
+        ConfigError: a directory cannot be read, or holds no such file, or too many; or the named one is a kustomization, whose
+            files are parts and patches of objects.
+    """
+
+    def fail(error: OSError) -> None:
+        raise ConfigError(f"{error.filename}: {mistake_in_file(error)}")
+
+    if str(path) == STANDARD_INPUT or not Path(path).is_dir():
+        return [str(path)]
+    for name in KUSTOMIZATIONS:
+        if (Path(path) / name).is_file() and not _excluded(Path(path) / name, path, exclude):
+            build = f"`kubectl kustomize {path} | vgpu-webhook review -`"
+            raise ConfigError(f"{path}: a kustomization, whose files are parts of objects; render it first: {build}")
+    found: list[str] = []
+    for directory, below, names in os.walk(path, onerror=fail):
+        here = Path(directory)
+        files = (here / name for name in names if not _excluded(here / name, path, exclude))
+        found += [str(file) for file in files if file.suffix in SUFFIXES and file.is_file()]
+        if len(found) > most:
+            raise ConfigError(f"{path}: more than {most} files; name fewer")
+        below[:] = [name for name in below if recursive and not _excluded(here / name, path, exclude)]
+    if not found:
+        more = "" if recursive else ", or add -R to read the directories below it"
+        ends = " or ".join((", ".join(SUFFIXES[:-1]), SUFFIXES[-1]))
+        raise ConfigError(f"{path}: no file in this directory ends in {ends}; name a file{more}")
+    return sorted(found)
+
+
+def _excluded(path: Path, top: str | Path, globs: Collection[str]) -> bool:
+    return matches(path.name, globs) or matches(path.relative_to(top).as_posix(), globs)
+
+
+def flattened(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The objects of a document, each with the way to it: the items of lists, also of lists in lists, in order."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), document)]
+    while stack:
+        inside, value = stack.pop()
+        items = _items(value)
+        if items is None:
+            yield inside, value
+        else:
+            found = [((*inside, "items", str(index)), with_kind(item, value)) for index, item in enumerate(items)]
+            stack += reversed(found)
+
+
+def _items(value: Any) -> list[Any] | None:
+    """The items of a List; None if the value is not one."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return None
+    items = value.get("items")
+    return [] if items is None else items if isinstance(items, list) else None

@@ -3,13 +3,13 @@
 import json
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from json import JSONDecodeError
 from typing import Any
 
-import orjson
 import yaml
+from yaml.composer import Composer
 
 from webhook.errors import ConfigError, RequestError
 from webhook.mistakes import mistake_in_json
@@ -17,7 +17,6 @@ from webhook.wire.codec import unique_keys
 
 MAX_VALUES = 2_000_000  # values after aliases are followed: a small file can expand to billions
 MAX_TEXT = 64 << 20  # characters after aliases are followed: a long text can be repeated, too
-MAX_CHECKED = 10 << 20  # bytes of JSON that are read strictly; a larger file was printed by a program
 MAX_DEPTH = 100  # more than any Kubernetes object has; the YAML composer in C has no limit and would crash
 
 _ODD_VALUES = (AttributeError, IndexError, KeyError, TypeError)  # the YAML library on `!!bool maybe` and its like
@@ -26,6 +25,7 @@ _JSON_TAGS = {f"{_TAG}{word}" for word in ("null", "bool", "int", "float", "str"
 _MERGE = f"{_TAG}merge"
 
 _INT = f"{_TAG}int"
+_READ: Any = object()  # the tag of an item that has been read, which no text can have
 _KEPT = {f"{_TAG}null", f"{_TAG}bool", _MERGE}
 
 # More plain scalars that are no text, with the characters that they begin with. For kubectl and the API server, `1e-3` and
@@ -81,12 +81,44 @@ class RefusedYaml(yaml.constructor.ConstructorError):
         super().__init__(None, None, problem, mark)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times faster
+Cut = Callable[[Any], Any]  # what to keep of an item of a list
+
+
+class _ItemComposer(Composer):
+    """Composes the nodes of documents, and reads the items of a list as they come: nodes take ten times their text."""
+
+    depth = 0
+    inside = ""  # the key of the document whose value is being composed
+    read: Cut | None = None
+
+    def compose_node(self: Any, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose the next node; of an item, one that holds what was read."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH and isinstance(event := self.peek_event(), yaml.CollectionStartEvent):
+            raise RefusedYaml(f"nested more than {MAX_DEPTH} deep", event.start_mark)
+        if self.depth == _VALUE:
+            self.inside = index.value if isinstance(index, yaml.ScalarNode) else ""
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if self.depth == _VALUE and self.inside == "items" and isinstance(index, int) and self.read is not None:
+            return yaml.ScalarNode(_READ, self.read(self.construct_document(node)))
+        return node
+
+
+_VALUE = 2  # the depth of the values of a document
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is ten times faster
+
+
+class _Loader(_ItemComposer, _SafeLoader):  # type: ignore[misc]
     """YAML as Kubernetes reads it: only JSON's types; keys are unique strings."""
 
     merged = 0
     limit = MAX_VALUES
     bool_values = yaml.SafeLoader.bool_values | {"y": True, "n": False}
+
+    def __init__(self, data: Any) -> None:
+        _SafeLoader.__init__(self, data)
+        self.anchors: dict[str, yaml.Node] = {}
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Refuse duplicate keys, before merged ones join them: two readers could see two different objects."""
@@ -135,13 +167,19 @@ for _word, _first, _pattern in _SCALARS:
     _Loader.add_implicit_resolver(f"{_TAG}{_word}", re.compile(_pattern), list(_first))
 _Loader.yaml_constructors = {
     tag: construct for tag, construct in yaml.SafeLoader.yaml_constructors.items() if tag is None or tag in _JSON_TAGS
-} | dict.fromkeys((_INT, f"{_TAG}float"), _number)
+} | {_INT: _number, f"{_TAG}float": _number, _READ: lambda _, node: node.value}
 
 
-def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES) -> list[Any]:
+def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES, cut: Cut | None = None) -> list[Any]:
     """Parse JSON documents in a row, or a stream of YAML documents without the empty ones. The values are plain JSON.
 
     A value takes at least one byte; a text with more values than bytes, and than `most_values`, repeats them by aliases.
+
+    Args:
+        data: the text.
+        source: its name in messages.
+        most_values: at least so many are fine.
+        cut: what to keep of each item of a document that is a list; None to keep them as they are.
 
     Raises:
         ConfigError: neither, a key twice in one object, too deep, a value that JSON does not have, or too large once aliases
@@ -149,17 +187,16 @@ def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES) -> lis
     """
     documents: list[Any] | None = None
     json_error: Exception | None = None
+    bounds = _Bounds(source, max(most_values, len(data)), max(MAX_TEXT, len(data)))
+    read = None if cut is None else lambda item: cut(bounds.checked(item))
     try:
         if is_json(data):
-            if len(data) > MAX_CHECKED:
-                with suppress(orjson.JSONDecodeError):
-                    return [orjson.loads(data)]
             try:
-                documents = [document for _, document in json_documents(data.decode("utf-8-sig"))]
+                documents = [_with_items(document, read) for _, document in json_documents(data.decode("utf-8-sig"))]
             except (RecursionError, ValueError) as error:
                 json_error = error  # flow style YAML looks like JSON
         if documents is None:
-            documents = _parse_yaml(data, max(most_values, len(data)))
+            documents = _parse_yaml(data, max(most_values, len(data)), read)
     except _ODD_VALUES as error:
         raise ConfigError(f"{source}: not YAML that can be read: a value does not suit its tag (!!…)") from error
     except (yaml.YAMLError, RecursionError, ValueError, RequestError) as error:
@@ -167,9 +204,22 @@ def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES) -> lis
         if json_error is None or isinstance(error, RefusedYaml):
             raise ConfigError(f"{source}: not YAML or JSON that can be read: {why_unreadable(data, error)}") from error
         raise ConfigError(f"{source}: not JSON that can be read: {why_unreadable(data, json_error)}") from error
-    if problem := _foreign_value(documents, max(most_values, len(data)), max(MAX_TEXT, len(data))):
-        raise ConfigError(f"{source}: {problem}")
-    return documents
+    return [bounds.checked(document) for document in documents]
+
+
+def _with_items(document: Any, read: Cut | None) -> Any:
+    """A document with its items as they are read."""
+    if read is None or not isinstance(document, dict) or not isinstance(document.get("items"), list):
+        return document
+    return document | {"items": [read(item) for item in document["items"]]}
+
+
+def with_kind(item: Any, of: Mapping[str, Any]) -> Any:
+    """An item of a list, with its kind: the items of a PodList from the API have none."""
+    kind = of.get("kind")
+    if not isinstance(item, dict) or not isinstance(kind, str) or kind == "List" or not kind.endswith("List"):
+        return item
+    return {"apiVersion": of.get("apiVersion"), "kind": kind.removesuffix("List")} | item
 
 
 def is_json(data: bytes) -> bool:
@@ -198,17 +248,9 @@ def after_space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _parse_yaml(data: bytes, most_values: int) -> list[Any]:
-    depth = 0
-    for event in yaml.parse(data, _Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise RefusedYaml(f"nested more than {MAX_DEPTH} deep", event.start_mark)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+def _parse_yaml(data: bytes, most_values: int, read: Cut | None) -> list[Any]:
     loader = _Loader(data)
-    loader.limit = most_values
+    loader.limit, loader.read = most_values, read
     try:
         documents = []
         while loader.check_data():
@@ -218,32 +260,49 @@ def _parse_yaml(data: bytes, most_values: int) -> list[Any]:
     return [document for document in documents if document is not None]
 
 
-def _foreign_value(documents: list[Any], values: int, characters: int) -> str:
-    """Why later code should not meet these documents; empty if it may. At most so many values and characters are fine."""
-    stack = [(document, 0) for document in documents]
-    while stack:
-        value, depth = stack.pop()
-        values -= 1
-        if values < 0:
-            return "more values than its size allows; an alias (&, *) that explodes?"
-        if isinstance(value, str):
-            characters -= len(value)
-            if characters < 0:
-                return "more text than its size allows; an alias (&, *) that explodes?"
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                return "a text holds half a character (a lone surrogate)"
-        elif isinstance(value, float) and not math.isfinite(value):
-            return f"{value} is not a number that Kubernetes accepts"
-        elif isinstance(value, int) and value.bit_length() > 63:
-            return "a number beyond 64 bits; put it in quotes if it is text"
-        elif isinstance(value, dict | list) and value:
-            if depth >= MAX_DEPTH:
-                return f"nested more than {MAX_DEPTH} deep; an alias (&, *) that explodes?"
-            inside = [*value, *value.values()] if isinstance(value, dict) else value
-            stack.extend((child, depth + 1) for child in inside)
-    return ""
+class _Bounds:
+    """Which values later code may meet, and how many of them in all."""
+
+    def __init__(self, source: str, values: int, characters: int) -> None:
+        self._source = source
+        self._values = values
+        self._characters = characters
+
+    def checked(self, document: Any) -> Any:
+        """The document.
+
+        Raises:
+            ConfigError: it may not.
+        """
+        if problem := self._problem(document):
+            raise ConfigError(f"{self._source}: {problem}")
+        return document
+
+    def _problem(self, document: Any) -> str:
+        stack = [(document, 0)]
+        while stack:
+            value, depth = stack.pop()
+            self._values -= 1
+            if self._values < 0:
+                return "more values than its size allows; an alias (&, *) that explodes?"
+            if isinstance(value, str):
+                self._characters -= len(value)
+                if self._characters < 0:
+                    return "more text than its size allows; an alias (&, *) that explodes?"
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    return "a text holds half a character (a lone surrogate)"
+            elif isinstance(value, float) and not math.isfinite(value):
+                return f"{value} is not a number that Kubernetes accepts"
+            elif isinstance(value, int) and value.bit_length() > 63:
+                return "a number beyond 64 bits; put it in quotes if it is text"
+            elif isinstance(value, dict | list) and value:
+                if depth >= MAX_DEPTH:
+                    return f"nested more than {MAX_DEPTH} deep; an alias (&, *) that explodes?"
+                inside = [*value, *value.values()] if isinstance(value, dict) else value
+                stack.extend((child, depth + 1) for child in inside)
+        return ""
 
 
 def why_unreadable(data: bytes, error: Exception) -> str:

@@ -14,9 +14,10 @@ from typing import Any, Generic, TypeVar
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.nodes import cut_node
 from webhook.errors import ConfigError
-from webhook.inputs.files import parse_document, read_bytes
-from webhook.inputs.parse import parse_stream
+from webhook.inputs.files import parse_document, parse_file, read_bytes
+from webhook.inputs.parse import Cut
 from webhook.lenient import at, obj
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
@@ -153,6 +154,7 @@ class ListSetting(Setting, Generic[Kept]):
         file: what such a file is called.
         kind, plural, command: of its objects, and the command that prints them.
         path: of the collection at the API server.
+        cut: what to keep of an object of a file while the file is read.
         keep: what to keep of an object; None to leave it out.
         index: makes the value of all objects.
         required: fields of every object; a list whose last object lacks one is cut off.
@@ -168,6 +170,7 @@ class ListSetting(Setting, Generic[Kept]):
     plural: str
     command: str
     path: str
+    cut: Cut = lambda raw: raw
     keep: Callable[[dict[str, Any]], Kept | None]
     index: Callable[[Iterable[Kept]], Any]
     required: tuple[tuple[str, ...], ...] = ()
@@ -182,7 +185,7 @@ class ListSetting(Setting, Generic[Kept]):
         return not self.rule or policy.is_on(self.rule)
 
     def load(self, path: str | Path) -> Any:  # as Setting has it
-        return self.read(parse_stream(read_bytes(path, self.max_bytes), str(path)), str(path))
+        return self.read(parse_file(path, self.max_bytes, self.cut), str(path))
 
     def read(self, documents: Iterable[Any], source: str) -> Any:
         """Read parsed documents.
@@ -266,7 +269,8 @@ FLEET: ListSetting[dict[str, Any]] = ListSetting(
     plural="nodes",
     command="kubectl get nodes -o yaml",
     path=NODES,
-    keep=lambda node: node,  # complete, because the device config determines which fields are needed
+    cut=cut_node,
+    keep=lambda node: node,  # with all annotations, because the device config determines which are needed
     index=list,
     required=(("metadata", "name"), ("status", "allocatable")),
     max_bytes=1 << 30,  # 50,000 nodes

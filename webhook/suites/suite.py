@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, Mistakes, RequestError
-from webhook.inputs.documents import Document, read_documents
-from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, manifest_files, read_bytes, read_input, source_name
+from webhook.inputs.documents import Document, manifest_files, read_documents
+from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_bytes, read_input, source_name
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
 from webhook.mistakes import mistake_in_model, unknown_rule
