@@ -24,7 +24,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import Amounts
-from webhook.devices.occupancy import BoundPodReader, Occupancy, accountant, occupancy
+from webhook.devices.occupancy import BoundPodReader, Occupancy, accountant, cut_pod, occupancy
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 
@@ -54,10 +54,18 @@ def assigned(name, node, ids, **more):
     return bound(name, node, {names.VGPU_IDS: ids}, **more)
 
 
+def read(raw, config):
+    """What is kept of a pod: the same if the pod was cut while its file was read."""
+    reader = BoundPodReader(config, frozenset({names.RING_CONTROLLER}))
+    found = reader.read(raw)
+    assert reader.read(cut_pod(raw)) == found
+    return found
+
+
 def occupied(nodes, pods, version=TODAY, config=CONFIG):
     target = Target(volcano=version)
     known = read_nodes(nodes, config)
-    kept = [pod for raw in pods if (pod := BoundPodReader(config).read(raw)) is not None]
+    kept = [pod for raw in pods if (pod := read(raw, config)) is not None]
     return occupancy(known, kept, build_fleet(known, config, target))
 
 

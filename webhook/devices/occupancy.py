@@ -33,7 +33,7 @@ from webhook.devices.shapes import AnyShape, KnownStates
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.ledger import VgpuAccountant
 from webhook.errors import Malformed
-from webhook.lenient import obj, objs, text
+from webhook.lenient import obj, objs, only, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
 from webhook.volcano.target import Target
 
@@ -45,6 +45,7 @@ ACCOUNTANTS: Mapping[type[AnyFamily], type[AnyAccountant]] = {
 }
 
 REJECTED = "UnexpectedAdmissionError"
+_BOUND = "PodScheduled"
 FINISHED = ("Succeeded", "Failed")
 TAKEN_IN = ("Running", *FINISHED)  # the kubelet asks the device plugin before it starts a container
 REFILLING = frozenset(
@@ -126,6 +127,33 @@ class BoundPodReader:
         return {key: value for key in self.rule_labels if isinstance(value := labels.get(key), str)}
 
 
+_READ = {
+    "apiVersion": (),
+    "kind": (),
+    "metadata": (
+        *("namespace", "name", "uid", "creationTimestamp", "deletionTimestamp"),
+        *("annotations", "labels", "ownerReferences"),
+    ),
+    "spec": ("nodeName", "initContainers", "containers", "ephemeralContainers"),
+    "status": ("phase", "reason", "conditions"),
+}
+_READ_OF_CONTAINERS: Mapping[str, tuple[str, ...]] = {"name": (), "resources": (), "restartPolicy": ()}
+
+
+def cut_pod(raw: Any) -> Any:
+    """What `BoundPodReader` needs of a pod's JSON, whatever the device config."""
+    found = only(raw, _READ)
+    spec, status = obj(found, "spec"), obj(found, "status")
+    if "conditions" in status:
+        status["conditions"] = [one for one in objs(status, "conditions") if one.get("type") == _BOUND]
+    spec |= {
+        kind: [only(one, _READ_OF_CONTAINERS) for one in containers]
+        for kind, containers in spec.items()
+        if isinstance(containers, list)
+    }
+    return found
+
+
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -152,7 +180,7 @@ def _refilled_by(metadata: Mapping[str, Any]) -> str:
 
 def _bound_at(raw: Mapping[str, Any]) -> str:
     for condition in objs(raw, "status", "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+        if condition.get("type") == _BOUND and condition.get("status") == "True":
             return text(condition, "lastTransitionTime")
     return ""
 

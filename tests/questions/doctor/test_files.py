@@ -3,13 +3,15 @@
 import json
 import os
 import shutil
+import tracemalloc
 
 import pytest
 import yaml
 
 from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy, render, secret
 from webhook.errors import ConfigError
-from webhook.inputs.files import manifest_files
+from webhook.inputs.documents import manifest_files
+from webhook.inputs.files import MAX_CHECKED
 from webhook.questions.doctor.facts import ObjectKind, Unread
 from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.registry import examine
@@ -97,6 +99,25 @@ def test_a_missing_file_is_reported_with_the_command_that_prints_it(read, tmp_pa
     dump(tmp_path / "nodes.yaml", {"kind": "Node", "metadata": {"name": "a"}})
     assert "kubectl get configmaps -A -o yaml" in check_results("policy", read())[0].remedy
     assert 'del(.data["tls.key"])' in check_results("serving-certificate", read())[0].remedy
+
+
+def test_large_files_are_read_item_by_item(tmp_path, read):
+    """What kubectl prints of 5,000 nodes and 50,000 pods was refused: more than 256 MiB."""
+    images = [{"names": ["x" * 4_000]}] * 12
+    pods = [
+        {"kind": "Pod", "metadata": {"name": f"{at}", "namespace": "a"}, "spec": {"volumes": images}, "status": {}}
+        for at in range(250)
+    ]
+    objects = {**healthy(), "Node/big": {"kind": "Node", "metadata": {"name": "big"}, "status": {"images": images}}}
+    dump(tmp_path / "all.json", {"kind": "List", "items": [*pods, {"kind": "Lease"}, *objects.values()]})
+    assert (tmp_path / "all.json").stat().st_size > MAX_CHECKED
+    tracemalloc.start()
+    facts = read()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * MAX_CHECKED  # of the first piece: the bytes, the text, and the text with what is left of it
+    assert {result.status for result in results(facts).values()} == {Status.OK}
+    assert len(facts.all(ObjectKind.POD)) == len(pods) + sum(raw["kind"] == "Pod" for raw in objects.values())
 
 
 def test_private_keys_are_not_kept(read, tmp_path):

@@ -11,15 +11,17 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.devices.ledger import BoundPod
-from webhook.lenient import at, obj, objs, text
+from webhook.devices.nodes import cut_node
+from webhook.devices.occupancy import cut_pod
+from webhook.lenient import obj, objs, only, text
 from webhook.policy.policy import Policy
 
 Object = dict[str, Any]
 
 EVERYWHERE = ""  # as a namespace: all namespaces, or objects without one
 
-_NODE_METADATA = ("name", "labels", "annotations")
 _PUBLIC = ("tls.crt", "ca.crt")  # of a Secret; its keys are never kept
+_POD_GROUP = {"metadata": ("name", "namespace", "ownerReferences"), "spec": ("queue",), "status": ("phase",)}
 
 
 def name_of(value: Object) -> str:
@@ -160,28 +162,20 @@ class Facts:
 
 
 def kept(kind: ObjectKind, raw: Object) -> Object:
-    """The part of an object that checks read: of a Secret no private key, of a node no list of images."""
+    """The part of an object that checks read: of a Secret no private key, of a node no list of images; pending pods whole."""
     if kind is ObjectKind.SECRET:
-        data = obj(raw, "data")
-        public = {key: data[key] for key in _PUBLIC if key in data}
-        return {"metadata": {"name": name_of(raw), "namespace": namespace_of(raw)}, "data": public}
-    if kind is ObjectKind.NODE:
-        metadata, status = obj(raw, "metadata"), obj(raw, "status")
-        return {
-            "metadata": {key: metadata[key] for key in _NODE_METADATA if key in metadata},
-            "spec": {"taints": objs(raw, "spec", "taints"), "unschedulable": at(raw, "spec", "unschedulable")},
-            "status": {key: obj(status, key) for key in ("capacity", "allocatable", "nodeInfo")},
-        }
+        data = {key: value for key, value in obj(raw, "data").items() if key in _PUBLIC}
+        return {"metadata": {"name": name_of(raw), "namespace": namespace_of(raw)}, "data": data}
     if kind is ObjectKind.CONFIG_MAP:
-        metadata = {"name": name_of(raw), "namespace": namespace_of(raw)}
+        metadata: Object = {"name": name_of(raw), "namespace": namespace_of(raw)}
         writes = [{"time": text(write, "time")} for write in objs(raw, "metadata", "managedFields")]
         metadata |= {"creationTimestamp": text(raw, "metadata", "creationTimestamp"), "managedFields": writes}
         return {"metadata": metadata, "data": {key: text(raw, "data", key) for key in obj(raw, "data")}}
-    if kind is ObjectKind.POD_GROUP:
-        metadata = obj(raw, "metadata")
-        return {
-            "metadata": {key: metadata[key] for key in ("name", "namespace", "ownerReferences") if key in metadata},
-            "spec": {"queue": text(raw, "spec", "queue")},
-            "status": {"phase": text(raw, "status", "phase")},
-        }
-    return raw
+    found: Object = raw
+    if kind is ObjectKind.NODE:
+        found = cut_node(raw)
+    elif kind is ObjectKind.POD_GROUP:
+        found = only(raw, _POD_GROUP)
+    elif kind is ObjectKind.POD and text(raw, "status", "phase") != "Pending":
+        found = cut_pod(raw)
+    return found

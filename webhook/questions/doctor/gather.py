@@ -13,8 +13,9 @@ from webhook import names
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.errors import ClusterError, ConfigError
-from webhook.inputs.files import flattened, manifest_files, read_input, source_name
-from webhook.inputs.parse import parse_stream
+from webhook.inputs.documents import flattened, manifest_files
+from webhook.inputs.files import parse_file, source_name
+from webhook.inputs.objects import file_size
 from webhook.policy.policy import Policy
 from webhook.questions.doctor.facts import (
     EVERYWHERE,
@@ -42,7 +43,7 @@ from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 if TYPE_CHECKING:
     from webhook.cluster.client import Client  # loading the Kubernetes client takes a second
 
-MAX_BYTES = 256 << 20  # of all files
+MAX_BYTES = 1 << 30  # of all files: those of 5,000 nodes and 50,000 pods have some 600 MiB
 MAX_TEXT = 64 << 20  # the metrics of a large API server take some MiB
 
 _WITHOUT_KEY = "`kubectl get secret -n NAMESPACE NAME -o json | jq 'del(.data[\"tls.key\"])'`"
@@ -108,10 +109,9 @@ def facts_from_files(
     left = most
     for file in [file for path in paths for file in manifest_files(path, recursive=recursive)]:
         try:
-            data = read_input(file, left)
-            left -= len(data)
-            for document in parse_stream(data, source_name(file)):
+            for document in parse_file(file, left, _cut):
                 collection.add(document)
+            left -= file_size(file)
         except ConfigError as error:
             complaints.append(str(error))
     if not collection.objects and complaints:
@@ -121,6 +121,14 @@ def facts_from_files(
             f"{source}: holds no object that the doctor examines; `vgpu-webhook doctor --help` lists them"
         )
     return collection.facts(source, now, policy), complaints
+
+
+def _cut(raw: Any) -> Any:
+    """What checks read of an item of a list, with its kind; nothing of kinds that they do not read."""
+    kind = raw.get("kind") if isinstance(raw, dict) else None
+    if not isinstance(kind, str) or kind.endswith("List"):
+        return raw  # the list says what it is, or it is a list itself
+    return {"kind": kind, **kept(ObjectKind(kind), raw)} if kind in list(ObjectKind) else None
 
 
 @dataclass(slots=True)

@@ -93,7 +93,7 @@ def _spared(entry: Object) -> Iterator[str]:
 
 def undone_repairs(setup: Setup) -> Results:
     """No pod that waits lacks a repair which this webhook made when the pod was created."""
-    pods = setup.facts.all(ObjectKind.POD)
+    pods = [raw for raw in setup.facts.all(ObjectKind.POD) if text(raw, "status", "phase") == "Pending"]
     if not pods:
         need(setup.facts.gap(ObjectKind.POD))
     need(setup.settings_gap)
