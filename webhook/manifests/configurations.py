@@ -40,6 +40,8 @@ _HEADER = """\
 # rules an entry is not called.
 """
 
+_GROUP, _, _VERSION = names.QUEUE_API.partition("/")  # of queues and PodGroups
+
 Object = dict[str, Any]
 
 
@@ -151,6 +153,15 @@ def _mutating(config: DeviceConfig, policy: Policy, *, all_pods: bool) -> Iterat
 
 
 def _validating(config: DeviceConfig, policy: Policy, own: str) -> Iterator[Object]:
+    yield from _of_pods(config, policy)
+    yield from _of_workloads(config, policy)
+    yield from _of_settings(config, own)
+    probe = _entry("probe", "/validate", [_rule(["CREATE"], ["configmaps"])], {"is-the-probe": when.is_probe()})
+    del probe["namespaceSelector"]  # the webhook may be installed in an exempt namespace
+    yield probe
+
+
+def _of_pods(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
     yield _entry(
         "pods",
         "/validate",
@@ -188,11 +199,13 @@ def _validating(config: DeviceConfig, policy: Policy, own: str) -> Iterator[Obje
         {"may-concern-a-device": when.may_concern_device(config), "is-no-mirror": when.is_no_mirror()},
         failurePolicy="Ignore",  # most pods that are so large have no device
     )
-    group, _, version = names.QUEUE_API.partition("/")
+
+
+def _of_workloads(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
     yield _entry(
         "pod-groups",
         "/validate",
-        [_rule(["CREATE", "UPDATE"], ["podgroups"], group, (version,))],
+        [_rule(["CREATE", "UPDATE"], ["podgroups"], _GROUP, (_VERSION,))],
         {"changes-a-queue": when.changes_queue()},
         failurePolicy="Ignore",  # every pod under Volcano needs one, also those without devices
     )
@@ -208,6 +221,9 @@ def _validating(config: DeviceConfig, policy: Policy, own: str) -> Iterator[Obje
             },
             failurePolicy="Ignore",  # their pods are judged again
         )
+
+
+def _of_settings(config: DeviceConfig, own: str) -> Iterator[Object]:
     written = {
         "policy": ((own,), {"is-a-policy": when.is_policy()}),
         "settings": (_READ_BY_VOLCANO, {"configures-volcano": when.configures_volcano()}),
@@ -221,14 +237,11 @@ def _validating(config: DeviceConfig, policy: Policy, own: str) -> Iterator[Obje
         "/settings",
         [
             _rule(["CREATE", "UPDATE"], ["resourcequotas"]),
-            _rule(["CREATE", "UPDATE"], ["queues"], group, (version,)) | {"scope": "Cluster"},
+            _rule(["CREATE", "UPDATE"], ["queues"], _GROUP, (_VERSION,)) | {"scope": "Cluster"},
         ],
         {"limits-devices": when.limits_devices(config)},
         failurePolicy="Ignore",
     )
-    probe = _entry("probe", "/validate", [_rule(["CREATE"], ["configmaps"])], {"is-the-probe": when.is_probe()})
-    del probe["namespaceSelector"]  # the webhook may be installed in an exempt namespace
-    yield probe
 
 
 def _workload_rules(kinds: WorkloadKinds) -> Iterator[Object]:
