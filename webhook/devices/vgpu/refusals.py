@@ -27,7 +27,7 @@ def describe(refusal: SliceRefusal, fleet: VgpuFleet, config: DeviceConfig, targ
     found = eligible(refusal.request.constraints, fleet)
     match refusal.never.reason:
         case Reason.NO_CARD:
-            yield _no_card(refusal, fleet, found, target)
+            yield _no_card(refusal, fleet, found, config, target)
         case Reason.CARDS:
             yield from _cards(refusal, found, config)
         case Reason.MEMORY:
@@ -147,7 +147,9 @@ def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
     return "its containers do not fit onto the cards of one node together (memory, cores, and cards taken whole by 100 cores)"
 
 
-def _no_card(refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, target: Target) -> tuple[str, str]:
+def _no_card(
+    refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, config: DeviceConfig, target: Target
+) -> tuple[str, str]:
     """The annotations that leave too few cards, and the cards of the fleet."""
     pod, mode, left = refusal.pod, refusal.request.constraints.mode, refusal.left()
     if not fleet.shapes:
@@ -157,6 +159,9 @@ def _no_card(refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, target: T
     if mode is not None and mode not in modes:
         written = wording.quoted(pod.view.annotation(names.VGPU_MODE))
         advice = f"write {' or '.join(modes)}, or remove the annotation"
+        models = [config.vgpu.geometries_of(card.type) for shape in fleet.shapes for card, _ in shape.kinds]
+        if mode == names.MODE_MIG and not any(models):
+            advice += ". A node with mig counts as hami-core while the device config has no knownMigGeometries for its card"
         return path, f"{names.VGPU_MODE} is {written}, but no node is in that mode; {advice}"
     if not found.shapes:
         is_so = f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{left} is in that mode"
