@@ -24,7 +24,7 @@ from typing import Any
 from webhook import names
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.templates import walk
-from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, VCJOB, WORKLOAD_KINDS
+from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD, POD_GROUP, VCJOB, WORKLOAD_KINDS
 
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
 _OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})
@@ -87,6 +87,11 @@ class Gang:
     certain: bool = True
     replicas: int = field(init=False)
     counts_roles: bool = field(init=False)
+
+    @property
+    def setting(self) -> str:
+        """The last part of the field with the number, for people: `minAvailable`."""
+        return re.split(r"[./]", self.path)[-1].removesuffix("]")
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
@@ -152,6 +157,9 @@ def read_gang(group: str, kind: str, raw: Mapping[str, Any], roles: tuple[GangRo
     """The gang of a workload with these roles; None if its pods start one by one, or a field is malformed."""
     if not roles:
         return None
+    if (group, kind) == POD_GROUP:
+        least = _count(at(raw, "spec", "minMember"), 1)
+        return None if least is None else Gang("spec.minMember", least, roles)
     if (group, kind) != VCJOB:
         minimum = roles[0].minimum
         return Gang(f"metadata.annotations[{names.GROUP_MIN_MEMBER}]", minimum, roles) if minimum > 1 else None
@@ -211,6 +219,16 @@ def read_pods(group: str, raw: Mapping[str, Any], templates: Iterable[str]) -> l
     found = [_read_role(group, raw, template) for template in templates if not template.endswith(_SUBMITTER)]
     roles = [role for role in found if role is not None]
     return roles if len(roles) == len(found) else []
+
+
+def every_pod(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable[str]) -> Sequence[GangRole]:
+    """All pods that are made of each template of an object, of all its copies; a pod is its own."""
+    if (group, kind) == POD.key:
+        return [GangRole("", "", 1, 1)]
+    copies = _count(at(raw, "spec", "replicas"), 1) or 0
+    return read_roles(group, kind, raw) or [
+        replace(role, replicas=role.replicas * copies) for role in read_pods(group, raw, templates)
+    ]
 
 
 def _least_of_shape(raw: Mapping[str, Any]) -> tuple[str, int] | None:

@@ -21,7 +21,7 @@ from webhook.volcano.queues import DEFAULT
 
 
 class Workload:
-    """A workload and the pods that its templates would give, or a PodGroup, which has none.
+    """A workload and the pods that its templates would give, or a PodGroup, with those that name it if they are known.
 
     Attributes:
         group, kind: the API group and the kind of the object.
@@ -38,6 +38,16 @@ class Workload:
         self.raw = raw
         self.pods = pods
         self.context = context
+        self._joined: tuple[GangRole, ...] | None = None  # of a PodGroup, if they are known
+
+    @classmethod
+    def of_pod_group(
+        cls, raw: Mapping[str, Any], pods: Mapping[str, ReviewedPod], roles: Sequence[GangRole], context: Context
+    ) -> "Workload":
+        """A PodGroup with the pods that name it, and how many there are of each."""
+        found = cls(*POD_GROUP, raw, pods, context)
+        found._joined = tuple(roles)
+        return found
 
     @property
     def who(self) -> str:
@@ -61,7 +71,7 @@ class Workload:
 
     @computed_once
     def _written_roles(self) -> tuple[GangRole, ...]:
-        return read_roles(self.group, self.kind, self.raw)
+        return read_roles(self.group, self.kind, self.raw) if self._joined is None else self._joined
 
     @computed_once
     def roles(self) -> tuple[GangRole, ...]:

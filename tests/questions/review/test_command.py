@@ -610,3 +610,32 @@ def test_a_quota_that_does_not_count_the_pods_beside_it(hard, says, run, write):
     )
     assert (result.err.count(sentence), result.err.count("the pods beside it")) == (says, says)
     assert not says or result.code == ExitCode.WARNED
+
+
+@each_case(
+    ("asked", "codes", "sentence"),
+    [
+        ((4, 4000), (ExitCode.OK, 0), ""),
+        ((5, 4000), (ExitCode.WARNED, 1), "minMember is 5, but the workloads beside it have 4 pods that name it"),
+        (
+            (4, 24000),
+            (ExitCode.FOUND, 4),
+            "4 vGPU pods of 2 tasks must start at once, but the empty fleet holds at most 2",
+        ),
+        ((2, 4000), (ExitCode.OK, 0), ""),
+    ],
+)
+def test_the_pods_that_name_a_podgroup_beside_them(asked, codes, sentence, run, write):
+    minimum, memory = asked
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "pd"}}
+    group["spec"] = {"minMember": minimum}
+    template = {
+        "metadata": {"annotations": {"scheduling.k8s.io/group-name": "pd"}},
+        "spec": pod(limits=vgpus(4, memory))["spec"],
+    }
+    of = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    workloads = [written("apps/v1", kind, replicas=2, **of) for kind in ("Deployment", "StatefulSet")]
+    file, nothing = write("all.yaml", *workloads, group), write("pods.json", {"kind": "List", "items": []})
+    result = run("review", "--fleet", FLEETS / "rtx4090.yaml", "--warnings-as-errors", file)
+    why = run("why", "-f", file, "--fleet", FLEETS / "rtx4090.yaml", "--pods", nothing)
+    assert (result.code, why.code, sentence in result.err) == (*codes, True)

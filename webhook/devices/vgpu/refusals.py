@@ -161,7 +161,9 @@ def _no_card(
         advice = f"write {' or '.join(modes)}, or remove the annotation"
         models = [config.vgpu.geometries_of(card.type) for shape in fleet.shapes for card, _ in shape.kinds]
         if mode == names.MODE_MIG and not any(models):
-            advice += ". A node with mig counts as hami-core while the device config has no knownMigGeometries for its card"
+            advice += (
+                ". A node with mig counts as hami-core while the device config has no knownMigGeometries for its card"
+            )
         return path, f"{names.VGPU_MODE} is {written}, but no node is in that mode; {advice}"
     if not found.shapes:
         is_so = f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{left} is in that mode"

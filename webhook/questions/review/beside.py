@@ -1,14 +1,24 @@
-"""ResourceQuotas beside the pods that they shall limit: those that count none of what the pods request.
+"""What several documents say together: of quotas and of PodGroups, beside the pods that they are for.
 
-Kubernetes counts `requests.` of an extended resource, under the name that the pods have.
+A ResourceQuota may count none of what the pods request. Kubernetes counts `requests.` of an extended resource, under the name
+that the pods have.
 Source: Kubernetes `pkg/quota/v1/evaluator/core/pods.go`.
+
+The pods of a PodGroup name it in an annotation, so its workloads need not be of kinds that Volcano makes PodGroups for.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from webhook import names
 from webhook.document_review import Reviewed
-from webhook.lenient import obj
+from webhook.lenient import at, obj, text
+from webhook.pod.gangs import GangRole, every_pod
+from webhook.pod.workload_kinds import POD_GROUP
+from webhook.review.violations import Found, workload_findings
 from webhook.rules.limits import COUNTED, names_devices
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.workloads import Workload
 from webhook.settings.review import DOUBTFUL_QUOTA
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more
@@ -51,3 +61,50 @@ class QuotasBeside:
                     f"{place}: it counts {some}, and the pods beside it request {here}; limit "
                     f"{COUNTED}{next(iter(requested))}, too"
                 )
+
+
+class GroupsBeside:
+    """Collects the PodGroups and the pods of some documents, whatever their order."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._groups: dict[tuple[str, str], Reviewed] = {}  # by namespace and name
+        self._joined: dict[tuple[str, str], list[Reviewed]] = {}
+
+    def add(self, reviewed: Reviewed) -> None:
+        """Look at one document."""
+        request = reviewed.request
+        if (request.group, request.kind) == POD_GROUP:
+            self._groups[request.namespace, reviewed.name] = reviewed
+        for name in dict.fromkeys(each.pod.view.annotation(names.GROUP_NAME) for each in reviewed.outcome.pods):
+            if name:
+                self._joined.setdefault((request.namespace, name), []).append(reviewed)
+
+    def findings(self) -> Iterator[tuple[str, Found]]:
+        """What keeps the pods of a PodGroup from starting together, with its place; not what its own review has found."""
+        for key, group in self._groups.items():
+            if joined := self._joined.get(key):
+                effective = self._snapshot.policy.of(group.request.namespace)
+                for found in workload_findings(self._workload(group, joined), effective, running=False):
+                    if found[0] not in group.outcome.rules:
+                        yield group.place, found
+
+    def _workload(self, group: Reviewed, joined: list[Reviewed]) -> Workload:
+        raw = group.request.object or {}
+        tasks = obj(raw, "spec", "minTaskMember")
+        pods: dict[str, ReviewedPod] = {}
+        roles: list[GangRole] = []
+        for number, one in enumerate(joined):
+            own = {each.path: each.pod for each in one.outcome.pods if _names(each.pod, group.name)}
+            for role in every_pod(one.request.group, one.request.kind, one.request.object or {}, own):
+                if role.template in own:
+                    pod, template = own[role.template], f"{number}:{role.template}"
+                    minimum = at(tasks, text(pod.view.raw, "metadata", "annotations", names.TASK))
+                    needed = min(minimum, role.replicas) if isinstance(minimum, int) else 0
+                    roles.append(replace(role, name=role.name or one.name, template=template, minimum=needed))
+                    pods[template] = pod
+        return Workload.of_pod_group(raw, pods, roles, self._snapshot.context_of(group.request))
+
+
+def _names(pod: ReviewedPod, group: str) -> bool:
+    return pod.view.annotation(names.GROUP_NAME) == group

@@ -18,10 +18,11 @@ from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, is_object, parse_documents, read_documents
 from webhook.inputs.files import STANDARD_INPUT, source_name
 from webhook.inputs.label_selector import LabelSelector, selects
-from webhook.questions.review.beside import QuotasBeside
+from webhook.questions.review.beside import GroupsBeside, QuotasBeside
 from webhook.questions.review.explanation import ObjectExplanation, explain_object
 from webhook.questions.review.fix import Fixed, Review, fix, unified_diff, write
 from webhook.questions.review.text import FORMATS, TextReport
+from webhook.rules.choices import DENY, Level
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more
 
@@ -97,7 +98,7 @@ def command(
     if diff:
         return _print_changes(files, review)
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
-    complain, quotas = Complaints(), QuotasBeside(snapshot)
+    complain, quotas, groups = Complaints(), QuotasBeside(snapshot), GroupsBeside(snapshot)
     denied = warned = False
     passed_over: list[str] = []
     read = False
@@ -117,10 +118,15 @@ def command(
         denied |= not outcome.allowed or bool(outcome.never_runs)
         warned |= bool(outcome.warnings)
         quotas.add(reviewed)
+        groups.add(reviewed)
         report.add(reviewed, explain_object(reviewed) if explain else None)
     for sentence in quotas.sentences():
         warned = True
         report_warning(sentence)
+    for place, (rule, level, finding) in groups.findings():
+        denied |= level is DENY
+        warned |= level is Level.WARN
+        report_warning(f"{place}: {finding.path}: {rule}: {finding.detail}")
     if passed_over:
         _report_passed_over(passed_over, [] if read else given.paths, complain)
     report.finish(complain.count, complain.texts)

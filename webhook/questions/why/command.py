@@ -21,7 +21,7 @@ from webhook.pod.workload_kinds import kind_named
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
-from webhook.questions.why.subject import WaitingObject
+from webhook.questions.why.subject import WaitingObject, subjects_of
 from webhook.questions.why.text import show_answers, show_waiting
 from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
 from webhook.settings.snapshot import SnapshotInputs
@@ -148,7 +148,7 @@ def _manifests(path: str, namespace: str) -> list[WaitingObject]:
     documents = read_documents(path)
     if len(documents) > MAX_ANSWERS:
         report_warning(f"{path}: only the first {MAX_ANSWERS} of {len(documents)} objects are explained")
-    return [WaitingObject(document, False, namespace=namespace) for document in documents[:MAX_ANSWERS]]
+    return subjects_of(documents[:MAX_ANSWERS], namespace)
 
 
 def _read(

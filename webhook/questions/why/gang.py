@@ -18,16 +18,16 @@ from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import SliceRequest, only_on
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import GangVerdict, NeverStarts, StartsTightly, judge_gang
-from webhook.document_review import Reviewed
+from webhook.document_review import Reviewed, review_document
 from webhook.inputs.documents import Document
 from webhook.lenient import obj
 from webhook.live.cluster import LiveCluster, request_content
 from webhook.live.objects import task_of
-from webhook.pod.gangs import Gang, read_gang, read_groups, read_roles
+from webhook.pod.gangs import Gang, every_pod, read_gang, read_groups, read_roles
 from webhook.pod.view import Container, PodView
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, Turn, take_turn
-from webhook.questions.why.subject import WaitingObject, members, scheduler_context
+from webhook.questions.why.subject import WaitingObject, members, pods_of, scheduler_context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 
@@ -134,9 +134,14 @@ def gang_of(
     if group is not None:
         if not at_once or group.minimum <= 1:
             return GangAnswer()
-        missing = group.missing(Counter(map(task_of, subject.waiting)), subject.started)
+        roles = (
+            _waiting_roles(subject, reviewed, contents, live)
+            if subject.exists
+            else _joined_roles(subject, reviewed, pods, contents, live)
+        )
+        waiting = _counts(roles) if not subject.exists else Counter(map(task_of, subject.waiting))
+        missing = group.missing(waiting, subject.started)
         gang = WaitingGang(group.minimum, subject.started_pods, missing.replicas)
-        roles = _waiting_roles(subject, reviewed, contents, live)
         return GangAnswer(gang, list(_keeps(gang, missing, roles, subject, live)), missing, roles)
     request: Request = reviewed.request
     key, raw = (request.group, request.kind), request.object or {}
@@ -244,6 +249,33 @@ def _planned_roles(planned: Gang, pods: Pods, own: Collection[object]) -> list[_
             ]
             found.append(_Role(pod, task, raws, _content(pod) in own, role.template))
     return found
+
+
+def _joined_roles(
+    subject: WaitingObject, reviewed: Reviewed, pods: Pods, own: Collection[object], live: LiveCluster
+) -> list[_Role]:
+    """The pods of a manifest that name the PodGroup of the object, as they would be admitted."""
+    found = []
+    for number, document in enumerate(subject.joined):
+        one, its = reviewed, pods
+        if document is not subject.document:
+            other = replace(subject, document=document)
+            one = review_document(document, live.snapshot, subject.namespace)
+            its = pods_of(other, one, live)
+        request, by_path = one.request, dict(its)
+        roles = [
+            replace(role, name=task_of(by_path[role.template].view.raw))
+            for role in every_pod(request.group, request.kind, request.object or {}, by_path)
+            if role.template in by_path
+        ]
+        planned = _planned_roles(Gang("", 0, tuple(roles)), its, own)
+        found += [role._replace(raws=[_renamed(raw, number) for raw in role.raws]) for role in planned]
+    return found
+
+
+def _renamed(raw: dict[str, Any], number: int) -> dict[str, Any]:
+    """A pod with a name that no other document's has."""
+    return {**raw, "metadata": {**raw["metadata"], "name": f"{number}-{raw['metadata']['name']}"}}
 
 
 def _waiting_roles(

@@ -9,11 +9,12 @@ from webhook import names
 from webhook.document_review import Reviewed
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
-from webhook.lenient import obj, objs
+from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster, request_content
-from webhook.live.objects import PodGroup, key_of
-from webhook.pod.templates import find_templates, read_templates
+from webhook.live.objects import Key, PodGroup, key_of, object_key, read_pod_group
+from webhook.pod.templates import find_templates, read_templates, walk
 from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import POD_GROUP
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.snapshot import Snapshot
@@ -33,6 +34,7 @@ class WaitingObject:
         group: its PodGroup; None if it is not known.
         lacks_group: the name of its PodGroup, if there is none of that name.
         namespace: of a manifest that names none.
+        joined: the documents of a manifest whose pods name the PodGroup.
     """
 
     document: Document
@@ -42,11 +44,35 @@ class WaitingObject:
     group: PodGroup | None = None
     lacks_group: str = ""
     namespace: str = ""
+    joined: Sequence[Document] = ()
 
     @property
     def started_pods(self) -> int:
         """How many of its pods have a node, or have succeeded."""
         return sum(self.started.values()) + (self.group.succeeded if self.group is not None else 0)
+
+
+def subjects_of(documents: Iterable[Document], namespace: str) -> list[WaitingObject]:
+    """The objects of a manifest, with the PodGroups that are written beside them, which stand for none themselves."""
+    groups: dict[Key, PodGroup] = {}
+    joined: dict[Key, list[Document]] = {}
+    named: list[tuple[Document, Key]] = []
+    for document in documents:
+        raw = document.value
+        place = key_of(raw)[0] if at(raw, "metadata", "namespace") else namespace
+        if object_key(raw)[:2] == POD_GROUP:
+            groups[place, key_of(raw)[1]] = read_pod_group(raw)
+        found = {name for _, here in walk(raw) if isinstance(here, dict) and (name := text(here, names.GROUP_NAME))}
+        key = place, found.pop() if len(found) == 1 else ""
+        named.append((document, key))
+        joined.setdefault(key, []).append(document)
+    return [
+        WaitingObject(document, False, group=groups.get(key), joined=joined[key], namespace=namespace)
+        if key in groups
+        else WaitingObject(document, False, namespace=namespace)
+        for document, key in named
+        if object_key(document.value)[:2] != POD_GROUP or len(named) == 1
+    ]
 
 
 def scheduler_context(request: Request, snapshot: Snapshot) -> Context:

@@ -14,6 +14,7 @@ from webhook import names
 from webhook.devices.vgpu.gang import Starts
 from webhook.pod.gangs import Gang, group_min_member
 from webhook.pod.rollout import first_of_rollout, read_rollout
+from webhook.pod.workload_kinds import POD_GROUP, VCJOB
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
 from webhook.texts import counted
 
@@ -28,11 +29,21 @@ def check(workload: Workload, context: Context) -> Findings:
     gang = workload.gang
     if gang is None:
         yield from _on_template(workload)
-    elif detail := _of_job(gang) if workload.is_volcano_job else _of_owner(workload, gang):
+    elif detail := _OF.get((workload.group, workload.kind), _of_owner)(workload, gang):
         yield Finding(gang.path, detail)
 
 
-def _of_job(gang: Gang) -> str:
+def _of_group(workload: Workload, gang: Gang) -> str:
+    """A PodGroup whose pods are written beside it."""
+    if gang.minimum <= gang.replicas:
+        return ""
+    problem = (
+        f"minMember is {gang.minimum}, but the workloads beside it have {counted(gang.replicas, 'pod')} that name it"
+    )
+    return f"{problem} in {names.GROUP_NAME}; set it to {gang.replicas} or less, or write more pods"
+
+
+def _of_job(_workload: Workload, gang: Gang) -> str:
     """A Volcano Job whose tasks have too few pods, or wait for one another."""
     if gang.minimum > gang.replicas:
         pods = gang.replicas
@@ -77,6 +88,9 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
             f"{wider}use strategy Recreate"
         )
     return ""
+
+
+_OF = {VCJOB: _of_job, POD_GROUP: _of_group}
 
 
 def _on_template(workload: Workload) -> Findings:

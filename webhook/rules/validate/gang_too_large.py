@@ -41,11 +41,10 @@ def _alone(workload: Workload, judged: JudgedGang, never: NeverStarts) -> Findin
     names = [f"{name} {pods}" for name, pods in never.nodes[:MAX_NODES]]
     more = ", …" if len(never.nodes) > MAX_NODES else ""
     held = f"{most} ({', '.join(names)}{more})" if names else f"{most}"
-    setting = "minAvailable" if in_job else "group-min-member"
     return Finding(
         path,
         f"{workload.role_name(role)} must start {needed} pods at once, but the empty fleet holds {held}; "
-        f"set {setting} to {most} or request fewer vGPUs per pod",
+        f"set {judged.gang.setting} to {most} or request fewer vGPUs per pod",
     )
 
 
@@ -53,5 +52,5 @@ def _together(judged: JudgedGang, never: NeverStarts) -> str:
     held = "does not have room for them together" if never.most is None else f"holds at most {never.most}"
     return (
         f"{judged.request.minimum} vGPU pods of {len(judged.roles)} tasks must start at once, but the empty fleet {held}; "
-        "set a smaller minAvailable or request fewer vGPUs per pod"
+        f"set a smaller {judged.gang.setting} or request fewer vGPUs per pod"
     )
