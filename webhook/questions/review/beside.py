@@ -16,6 +16,7 @@ from webhook.lenient import at, obj, text
 from webhook.pod.gangs import GangRole, every_pod
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review.violations import Found, workload_findings
+from webhook.rules.choices import Level
 from webhook.rules.limits import COUNTED, names_devices
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
@@ -24,6 +25,25 @@ from webhook.snapshot import Snapshot
 from webhook.texts import and_more
 
 MAX_NAMED = 3  # amounts of one sentence
+
+
+class Beside:
+    """Collects the documents of a review, whatever their order."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._quotas, self._groups = QuotasBeside(snapshot), GroupsBeside(snapshot)
+
+    def add(self, reviewed: Reviewed) -> None:
+        """Look at one document."""
+        self._quotas.add(reviewed)
+        self._groups.add(reviewed)
+
+    def findings(self) -> Iterator[tuple[Level, str]]:
+        """What they say together, each a sentence."""
+        for sentence in self._quotas.sentences():
+            yield Level.WARN, sentence
+        for place, (rule, level, finding) in self._groups.findings():
+            yield level, f"{place}: {finding.path}: {rule}: {finding.detail}"
 
 
 class QuotasBeside:

@@ -18,7 +18,7 @@ from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, is_object, parse_documents, read_documents
 from webhook.inputs.files import STANDARD_INPUT, source_name
 from webhook.inputs.label_selector import LabelSelector, selects
-from webhook.questions.review.beside import GroupsBeside, QuotasBeside
+from webhook.questions.review.beside import Beside
 from webhook.questions.review.explanation import ObjectExplanation, explain_object
 from webhook.questions.review.fix import Fixed, Review, fix, unified_diff, write
 from webhook.questions.review.text import FORMATS, TextReport
@@ -98,7 +98,7 @@ def command(
     if diff:
         return _print_changes(files, review)
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
-    complain, quotas, groups = Complaints(), QuotasBeside(snapshot), GroupsBeside(snapshot)
+    complain, beside = Complaints(), Beside(snapshot)
     denied = warned = False
     passed_over: list[str] = []
     read = False
@@ -117,16 +117,12 @@ def command(
         outcome = reviewed.outcome
         denied |= not outcome.allowed or bool(outcome.never_runs)
         warned |= bool(outcome.warnings)
-        quotas.add(reviewed)
-        groups.add(reviewed)
+        beside.add(reviewed)
         report.add(reviewed, explain_object(reviewed) if explain else None)
-    for sentence in quotas.sentences():
-        warned = True
-        report_warning(sentence)
-    for place, (rule, level, finding) in groups.findings():
+    for level, sentence in beside.findings():
         denied |= level is DENY
         warned |= level is Level.WARN
-        report_warning(f"{place}: {finding.path}: {rule}: {finding.detail}")
+        report_warning(sentence)
     if passed_over:
         _report_passed_over(passed_over, [] if read else given.paths, complain)
     report.finish(complain.count, complain.texts)
