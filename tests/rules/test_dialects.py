@@ -17,7 +17,7 @@ from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
 from webhook.review.repair import Repair
-from webhook.rules.dialects import Step, spoken
+from webhook.rules.dialects import Step, dialect_steps
 from webhook.rules.mutate import translate_dialect
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
@@ -165,7 +165,7 @@ def using(dialect: Dialect, word: Word) -> dict[str, Any]:
 def told(raw: dict[str, Any], dialect: Dialect) -> list[Step]:
     snapshot = SnapshotInputs(parse_device_config({}, "config"), parse_policy({}, "policy"), None).snapshot()
     context = snapshot.context_of(creation("u", "v1", "Pod", "default", raw))
-    found = dict(spoken(ReviewedPod(PodView(raw), context), context))
+    found = dict(dialect_steps(ReviewedPod(PodView(raw), context), context))
     return found[dialect]
 
 

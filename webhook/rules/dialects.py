@@ -91,9 +91,9 @@ class _Untranslatable(Exception):
     """Why an amount has no counterpart."""
 
 
-def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]:
-    """The dialects that a pod uses, of those that are not off in its namespace."""
-    if not _may_speak(pod):
+def dialect_steps(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]:
+    """The dialects that a pod uses, of those that are not off in its namespace, each with what says the same here."""
+    if not _may_use_one(pod):
         return []
     uses = context.effective.dialects
     on = [one for one in dialects_with(_names(pod.view)) if uses.get(one.id, DialectUse.OFF) is not DialectUse.OFF]
@@ -103,9 +103,14 @@ def spoken(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]
     return [(dialect, steps) for dialect, steps in found if steps]
 
 
-def spoken_here(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, list[Step]]]:
-    """The same for a pod of this cluster: a percentage that its nodes cannot resolve would be refused, so it blocks."""
-    found = spoken(pod, context)
+def dialect_names(pod: DevicePod, context: Context) -> set[str]:
+    """The names of a pod about which there is a step."""
+    return {word for _, steps in dialect_steps(pod, context) for step in steps for word in step.words}
+
+
+def resolved_steps(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, list[Step]]]:
+    """The same for a pod of this cluster, where a percentage that no node resolves blocks: it would be refused."""
+    found = dialect_steps(pod, context)
     if not found:
         return found
     share = sum([step.percentage[0] > 0 for _, steps in found for step in steps])
@@ -139,7 +144,7 @@ def contradicted(pod: DevicePod, context: Context) -> list[Container]:
 
     A repair that removed the former would let the latter be translated when the webhook is called again.
     """
-    if not (found := spoken(pod, context)):
+    if not (found := dialect_steps(pod, context)):
         return []
     uses = context.effective.dialects
     whose = {
@@ -160,7 +165,7 @@ def _names(view: PodView) -> set[str]:
     return found
 
 
-def _may_speak(pod: DevicePod) -> bool:
+def _may_use_one(pod: DevicePod) -> bool:
     """A fast test, False for almost every pod."""
     found = pod.view.annotations
     if found and not (ANNOTATIONS.isdisjoint(found) and not any(key.startswith(PREFIXES) for key in found)):

@@ -16,7 +16,7 @@ from webhook.pod import quantity
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.choices import DialectUse, Level
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import dialect_names
 from webhook.rules.reviewed_pod import ReviewedPod
 
 CLAIMS = "resources.claims"
@@ -92,7 +92,7 @@ def _is_foreign(name: str) -> bool:
 
 
 def _devices(pod: ReviewedPod, wanted: Callable[[str], bool], *, claims: bool = False) -> Iterator[UnjudgedDevice]:
-    told = {word for _, steps in spoken(pod, pod.context) for step in steps for word in step.words} | pod.roles.keys()
+    told = dialect_names(pod, pod.context) | pod.roles.keys()
     told |= {unknown.resource for unknown in pod.unknown_names}
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():

@@ -24,7 +24,7 @@ from webhook.pod.view import PodView
 from webhook.questions.convert.amounts import convert_amounts, object_at
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
@@ -93,24 +93,24 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     uses = context.effective.dialects
     draft, told = Draft(raw), list[str]()
     for template in _templates(request, snapshot):
-        found = spoken(ReviewedPod(PodView(template.pod), context), context)
+        found = dialect_steps(ReviewedPod(PodView(template.pod), context), context)
         if len(found) > 1:
             systems = " and ".join(one.title for one, _ in found)
             told.append(f"{template.path or 'the pod'}: {foreign_dialect.SEVERAL.format(systems=systems)}")
             continue
-        spoken_here, steps = found[0] if found else (None, [])
+        written_in, steps = found[0] if found else (None, [])
         edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
         if None in edits and not any(step.blocks for step in steps):
             told.append(f"{template.path}: its name is written in another field than its amount; convert it by hand")
-        elif spoken_here and not any(step.blocks for step in steps):
-            edits += [_placed(edit, template, raw) for edit in _leftovers(spoken_here, template, raw)]
+        elif written_in and not any(step.blocks for step in steps):
+            edits += [_placed(edit, template, raw) for edit in _leftovers(written_in, template, raw)]
             draft.apply([edit for edit in edits if edit is not None])
-            told += _drop_of_object(draft, template, spoken_here)
+            told += _drop_of_object(draft, template, written_in)
             _drop_empty(draft, template)
         told += [
-            f"{_field(template, step.path)}: {step.advice(spoken_here)}"
+            f"{_field(template, step.path)}: {step.advice(written_in)}"
             for step in steps
-            if spoken_here and (step.blocks or not step.here)
+            if written_in and (step.blocks or not step.here)
         ]
     if draft.object is raw and not told:
         on = [each for each, use in uses.items() if use is not DialectUse.OFF]
@@ -128,7 +128,7 @@ def _of_others(request: Request, snapshot: Snapshot, context: Context, dialect: 
     uses = dict.fromkeys(DIALECTS.keys() - {dialect}, DialectUse.WARN) if dialect else {}
     context = context._replace(effective=replace(context.effective, dialects=uses))
     for template in _templates(request, snapshot):
-        for other, _ in spoken(ReviewedPod(PodView(template.pod), context), context):
+        for other, _ in dialect_steps(ReviewedPod(PodView(template.pod), context), context):
             yield f"{template.path or 'the pod'}: it has names of {other.title}; convert it with --from {other.id}"
 
 

@@ -26,7 +26,7 @@ from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason,
 from webhook.questions.why.placing import obstacles
 from webhook.questions.why.subject import WaitingObject, pod_content, pods_of, unlike
 from webhook.rules.choices import DialectUse, Level
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
 from webhook.rules.validate import node_name_set, queue_capability, status_too_large
@@ -326,7 +326,7 @@ def _foreign(pods: Sequence[ReviewedPod]) -> str:
     found = (
         one
         for pod in pods[:MAX_PODS]
-        for one in spoken(pod, pod.context._replace(effective=replace(pod.context.effective, dialects=uses)))
+        for one in dialect_steps(pod, pod.context._replace(effective=replace(pod.context.effective, dialects=uses)))
     )
     dialect, steps = next(found, (None, ()))
     return "" if dialect is None else "; ".join([step.advice(dialect) for step in steps[:MAX_NAMED]])

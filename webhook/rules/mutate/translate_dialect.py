@@ -10,7 +10,7 @@ the rule foreign-dialect says why.
 
 from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Edits, Mutation, Notice, ReviewedPod
-from webhook.rules.dialects import spoken_here, translatable
+from webhook.rules.dialects import resolved_steps, translatable
 
 
 @Mutation(
@@ -19,7 +19,7 @@ from webhook.rules.dialects import spoken_here, translatable
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Translate the one dialect of a pod, wholly or not at all."""
-    if found := translatable(spoken_here(pod, context), context):
+    if found := translatable(resolved_steps(pod, context), context):
         dialect, steps = found
         for step in steps:
             yield from step.edits

@@ -11,7 +11,7 @@ from itertools import islice
 
 from webhook import names
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import dialect_names
 
 DETAIL = "the annotation {key} is read by nothing; did you mean {meant}?"
 
@@ -30,13 +30,8 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that are close to one that is read."""
     for key in islice(_unknown(pod), MAX_COMPARED):
         meant = get_close_matches(key, sorted(READ), n=1, cutoff=CLOSE)
-        if meant and f"annotation {key}" not in _told(pod, context):
+        if meant and f"annotation {key}" not in dialect_names(pod, context):  # which foreign-dialect reports
             yield Finding(wording.annotation_path(key), DETAIL.format(key=wording.quoted(key), meant=meant[0]))
-
-
-def _told(pod: ReviewedPod, context: Context) -> set[str]:
-    """What foreign-dialect reports."""
-    return {word for _, steps in spoken(pod, context) for step in steps for word in step.words}
 
 
 def _unknown(pod: ReviewedPod) -> Iterator[str]:

@@ -8,7 +8,7 @@ Why:      the pod stays pending, or gets a whole card where it means a share.
 from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation
 from webhook.rules.choices import DialectUse
-from webhook.rules.dialects import spoken_here, translatable
+from webhook.rules.dialects import resolved_steps, translatable
 
 SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
 NOT_SENT = (  # it would have been translated before
@@ -27,7 +27,7 @@ TRANSLATION = "translate-dialect"
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""
-    found = spoken_here(pod, context)
+    found = resolved_steps(pod, context)
     if not found:
         return ()
     findings = [

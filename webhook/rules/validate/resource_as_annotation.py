@@ -7,7 +7,7 @@ Why:      nothing reads it there, so the pod gets another amount than its author
 
 from webhook.devices.dialects import AMOUNTS, ANNOTATIONS
 from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
-from webhook.rules.dialects import spoken
+from webhook.rules.dialects import dialect_names
 from webhook.rules.isolation import is_reserved
 
 DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under resources.limits of a container"
@@ -24,7 +24,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     view, roles, every = pod.view, pod.config.roles, pod.config.resources.exact
     for field, found, known in (("annotations", view.annotations, every), ("labels", view.labels, roles.keys())):
         if found and not known.isdisjoint(found):
-            told = {word for _, steps in spoken(pod, context) for step in steps for word in step.words} | ANNOTATIONS
+            told = dialect_names(pod, context) | ANNOTATIONS
             for key in sorted(known & found.keys()):
                 if field == "annotations" and is_reserved(key, pod):
                     continue
