@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from certs import pki
 from webhook.audit import writer
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import FILE, Parsed, duration
@@ -104,12 +103,12 @@ def command(
     """Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files take effect without a restart."""
     configure_logging(log_level, log_format)
     files, cluster = settings
-    made: Path | None = None
+    made, ca = None, None
     master = os.getpid()
     if standalone:
         files = files if cluster else or_samples(files)
         made = Path(tempfile.mkdtemp(prefix="vgpu-webhook-"))
-        tls_cert, tls_key = _make_certificate(state_dir or made)
+        tls_cert, tls_key, ca = _make_certificate(state_dir or made)
     if not tls_cert or not tls_key:
         raise bad_usage("give --tls-cert and --tls-key, or --standalone to try it out")
     options = Options(
@@ -123,30 +122,31 @@ def command(
         drain_seconds=drain.total_seconds(),
     )
     try:
-        _serve(options, bind or f"{'127.0.0.1' if standalone else '[::]'}:{DEFAULT_PORT}", standalone=standalone)
+        _serve(options, bind or f"{'127.0.0.1' if standalone else '[::]'}:{DEFAULT_PORT}", ca)
     finally:
         if made is not None and os.getpid() == master:  # a worker that is replaced ends here, too
             shutil.rmtree(made, ignore_errors=True)
 
 
-def _serve(options: Options, bind: str, *, standalone: bool) -> None:
+def _serve(options: Options, bind: str, ca: Path | None) -> None:
     service = Service(options)
     bound_open_files()
     server = Server(service, bind)
     log = logging.getLogger("vgpu-webhook")
     log.info("serving on https://%s, certificate %s", server.bind, options.certificate)
-    if standalone:
-        ca, port = options.certificate.parent / pki.CA, bind.rsplit(":", 1)[1]
-        log.info("try: curl --cacert %s https://localhost:%s/readyz", ca, port)
+    if ca is not None:
+        log.info("try: curl --cacert %s https://localhost:%s/readyz", ca, bind.rsplit(":", 1)[1])
     server.run()
 
 
-def _make_certificate(directory: Path) -> tuple[Path, Path]:
-    """Make a CA and a certificate; returns the files of certificate and key."""
+def _make_certificate(directory: Path) -> tuple[Path, Path, Path]:
+    """Make a CA and a certificate; returns the files of certificate, key and CA."""
+    from certs import pki  # noqa: PLC0415  # to try it out: in a cluster, jobs make the certificate
+
     ca = pki.make_ca("vgpu-webhook standalone CA")
     leaf = pki.make_leaf(ca, ["localhost", "127.0.0.1", "::1"])
     try:
         pki.write(directory, leaf, ca.certificate)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror or error}; name a directory with --state-dir") from error
-    return directory / pki.CERTIFICATE, directory / pki.KEY
+    return directory / pki.CERTIFICATE, directory / pki.KEY, directory / pki.CA
