@@ -35,9 +35,7 @@ def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
     """
     starting = [pod for pod in found.waiting if pod.after is Fate.STARTS is not pod.before]
     lost = [pod for pod in (*found.moved, *found.displaced) if not pod.after.placed]
-    terminal.line(
-        (Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} start only with the change"
-    )
+    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} because of the change")
     _table([pod for pod in found.waiting if wide or pod.before is not pod.after], terminal)
     if found.moved:
         terminal.line((Style.BOLD, "pods of drained nodes"), f": {_summary(found.moved)}")
