@@ -18,6 +18,10 @@ from tests.docs.markdown import Block
 ROOT = Path(__file__).parents[2]
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 PAGES = [README, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
+TRANSLATIONS = [
+    file for file in PAGES if file.name.endswith(".zh-CN.md")
+]  # their blocks are those of the English pages
+ENGLISH = [file for file in PAGES if file not in TRANSLATIONS]
 SAMPLES = ROOT / "webhook" / "samples"
 BIN = Path(sys.executable).parent
 AS_THE_CHART = "as the chart with: "  # before a patch: the values that it does the same as

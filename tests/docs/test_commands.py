@@ -16,6 +16,7 @@ from tests.cases import each_case
 from tests.deploy.files import CHART
 from tests.docs.commands import (
     AS_THE_CHART,
+    ENGLISH,
     NOT_INHERITED,
     PAGES,
     ROOT,
@@ -39,7 +40,6 @@ class Shown(NamedTuple):
         return f"{self.page}: {self.block.text.partition(chr(10))[0]}"
 
 
-ENGLISH = [file for file in PAGES if file.name != "README.zh-CN.md"]  # whose blocks are the same
 ALL = [Shown(file.name, block) for file in ENGLISH for block in blocks(file.read_text())]
 CONSOLE = [shown for shown in ALL if shown.block.language == "console" and not is_curl(shown.block)]
 SCRIPTS = [
