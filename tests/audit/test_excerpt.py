@@ -15,10 +15,11 @@ from tests.reviewing import ALL_FAMILIES, request, snapshot
 from webhook import names
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
-from webhook.pod.excerpt import MAX_TEXT, excerpt
+from webhook.pod.excerpt import MAX_TEXT
 from webhook.pod.selectors import MAX_WORD
 from webhook.pod.view import PodView
 from webhook.review.endpoints import review
+from webhook.rules.registry import EXCERPT
 from webhook.wire.models import Request
 
 SNAPSHOT = snapshot(*ALL_FAMILIES)
@@ -29,7 +30,7 @@ def findings(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def excerpt_of(pod: Any) -> dict[str, Any]:
-    return excerpt(PodView(pod), SNAPSHOT.config.resources.pick)
+    return EXCERPT.of_pod(PodView(pod), SNAPSHOT.config.resources)
 
 
 def check_same_findings(admission_request: Request) -> Outcome:

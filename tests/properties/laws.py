@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
+from tests.properties.answers import advised, cluster, follow, unhindered
 from tests.properties.scenarios import LEVELS, SHORT, Scenario
 from webhook import names
 from webhook.devices.requests import requested_families
@@ -17,6 +18,8 @@ from webhook.document_review import review_document
 from webhook.inputs.documents import Document
 from webhook.outcome import Outcome, Violation
 from webhook.pod.view import PodView
+from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.text import nearest_words
 from webhook.review.endpoints import mutate
 from webhook.rules.base import concerns
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
@@ -221,11 +224,13 @@ def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: 
         if alone.policy.get("fleet", {}).get("declared") or not alone.review().allowed:
             continue
         pod = repaired(alone)
+        unlimited = pod.with_policy(namespaces=[])  # a node whose cards the policy does not allow can get the pod, too
         others = [one for at, one in enumerate(scenario.nodes or ()) if at != number]
         able = [
             one
             for one in others
-            if _selects(pod.but(nodes=[one])) and pod.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
+            if _selects(pod.but(nodes=[one]))
+            and unlimited.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
         ]
         if not able:
             left = refused(scenario.but(pod=pod.pod).validate())
@@ -456,6 +461,40 @@ def _follow(raw: dict[str, Any], rule: str, message: str) -> bool:
     return True
 
 
+# --- advice of why ---------------------------------------------------------------------------------------------------
+
+
+def advice_of_why_works(scenario: Scenario, chance: random.Random) -> None:
+    """With the change that is advised, or once the pod has ended that is named, the node takes the pod now."""
+    found = cluster(scenario, chance)
+    answer = found.ask()
+    if answer is None:
+        return
+    for words, node in advised(answer):
+        after = follow(found, words, chance)
+        then = (after.only(node) if node else after).ask()
+        assert then is not None, words
+        hindered = {reason.reason for reason in then.reasons if not reason.family}
+        assert then.verdict is WaitVerdict.FITS_NOW or (node and hindered), (words, then)
+        assert after.refused() <= found.refused(), (words, after.refused())
+    for reason in answer.reasons:
+        after = None if reason.family else unhindered(found, reason.message)
+        again = None if after is None else after.ask()
+        if again is not None:
+            assert (reason.reason, reason.message) not in {(one.reason, one.message) for one in again.reasons}, again
+
+
+def advice_of_why_to_jobs_works(scenario: Scenario, chance: random.Random) -> None:
+    """With the amount that is advised, or so few pods, the whole job starts now."""
+    found = cluster(scenario, chance, exists=False)
+    answer = found.ask()
+    if answer is not None and answer.change is not None:
+        words = nearest_words(answer, answer.change)
+        then = follow(found, words, chance).ask()
+        assert then is not None, words
+        assert then.verdict is WaitVerdict.FITS_NOW, (words, then)
+
+
 LAWS: dict[str, Law] = {
     law.__name__: law
     for law in (
@@ -475,5 +514,7 @@ LAWS: dict[str, Law] = {
         every_entry_answers_alike,
         advice_works,
         workload_advice_works,
+        advice_of_why_works,
+        advice_of_why_to_jobs_works,
     )
 }

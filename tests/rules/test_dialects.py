@@ -13,12 +13,12 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.dialects import DIALECTS, Dialect, Place, Word
 from webhook.devices.families import Role
-from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
 from webhook.review.repair import Repair
 from webhook.rules.dialects import Step, dialect_steps
 from webhook.rules.mutate import translate_dialect
+from webhook.rules.registry import EXCERPT
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import creation
@@ -240,7 +240,7 @@ def test_the_audit_log_keeps_every_name_of_a_dialect():
             words["annotation"][dialect.chooser] = "main"
     raw = pod(words["resource"], words["annotation"], words["label"])
     raw["spec"]["containers"][0]["env"] = [{"name": name, "value": "1"} for name in words[Place.VARIABLE]]
-    kept = excerpt(PodView(raw), WARNING.snapshot.config.resources.pick)
+    kept = EXCERPT.of_pod(PodView(raw), WARNING.snapshot.config.resources)
     assert kept["spec"]["containers"][0]["resources"]["limits"] == words["resource"]
     assert kept["metadata"] == {"annotations": words["annotation"], "labels": words["label"]}
     assert {variable["name"] for variable in kept["spec"]["containers"][0]["env"]} == words[Place.VARIABLE].keys()

@@ -90,7 +90,7 @@ def test_the_docstring_of_a_rule_has_the_fixed_parts(package: str, rule: Mutatio
     title, _, rest = (module.__doc__ or "").partition("\n\n")
     assert re.fullmatch(r"[^\n]+\.", title)
     does = "Writes" if isinstance(rule, Mutation) else "Refuses" if rule.level is Level.DENY else "Finds"
-    headings = ["Reads", does, "Why"]
+    headings = [does, "Why"]
     assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == headings
     assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
     assert rule.families is EVERY_POD or rule.families or rule.check_workload is not None

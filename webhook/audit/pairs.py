@@ -12,10 +12,11 @@ import orjson
 
 from webhook.audit.decision import Decision
 from webhook.audit.filters import MAX_GLOB, Filter, Moment, exactly
+from webhook.devices.config import ResourceNames
 from webhook.errors import Malformed
-from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.review.endpoints import mutate
+from webhook.rules.registry import EXCERPT
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 
@@ -62,6 +63,9 @@ def made_again(request: Request, snapshot: Snapshot) -> Request:
     return request._replace(object=dict(repaired.object)) if repaired.reviewed else request
 
 
+_ALL = ResourceNames(frozenset(), ())  # a line has no others
+
+
 def content_after(decision: Decision) -> bytes | None:
     """Identifies the pod of a line after its repair: equal in both lines of a new pod. None if the line holds no pod."""
     pod = decision.request.get("pod")
@@ -79,7 +83,7 @@ def _key(pod: dict[str, Any]) -> bytes:
     Raises:
         Malformed: it is no pod.
     """
-    kept = excerpt(PodView(pod), lambda amounts: amounts)
+    kept = EXCERPT.of_pod(PodView(pod), _ALL)
     return hashlib.blake2b(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 

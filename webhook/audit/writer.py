@@ -17,10 +17,10 @@ import orjson
 
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
-from webhook.pod.excerpt import excerpt, excerpt_workload
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import POD_GROUP
+from webhook.rules.registry import EXCERPT
 from webhook.snapshot import Snapshot
 from webhook.texts import cut
 from webhook.wire.models import SETTINGS, Request
@@ -361,7 +361,7 @@ def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[st
     is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
     if outcome.reviewed and not outcome.pods and not is_pod_group:
         return {"omitted": "too large" if request.kind not in SETTINGS else "a setting"}
-    taking = snapshot.config.resources.pick, snapshot.target.rule_labels
+    taking = snapshot.config.resources, snapshot.target.rule_labels
     kept: dict[str, Any] = {}
     if request.sub_resource:
         kept["subResource"] = request.sub_resource
@@ -369,19 +369,19 @@ def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[st
         if is_pod_group or (outcome.pods and outcome.pods[0].template is not None):
             kept["group"] = request.group
             unlike = {id(each.received): each.received for each in outcome.pods}  # equal templates share a pod
-            excerpts = {key: excerpt(pod, *taking) for key, pod in unlike.items()}
+            excerpts = {key: EXCERPT.of_pod(pod, *taking) for key, pod in unlike.items()}
             kept["templates"] = [
                 _template(each.template, excerpts[id(each.received)])
                 for each in outcome.pods
                 if each.template is not None
             ]
             paths = {each["path"] for each in kept["templates"]}
-            if workload := excerpt_workload(request.object or {}, paths):
+            if workload := EXCERPT.of_workload(request.object or {}, paths):
                 kept["workload"] = workload
         elif outcome.pods:
-            kept["pod"] = excerpt(outcome.pods[0].received, *taking)
+            kept["pod"] = EXCERPT.of_pod(outcome.pods[0].received, *taking)
         if "pod" in kept and request.old_object is not None:
-            kept["old"] = excerpt(PodView(request.old_object), *taking)
+            kept["old"] = EXCERPT.of_pod(PodView(request.old_object), *taking)
     except Malformed as error:  # in a field that no rule had to read for this pod
         return {"omitted": str(error)}
     return kept

@@ -158,7 +158,7 @@ class ConfigMapSource(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class _NodeFields:
-    """The annotations of nodes that a device config reads, and one of the device configs that read the same."""
+    """What a device config reads of nodes; equal for device configs that read the same."""
 
     annotations: frozenset[str]
     config: DeviceConfig = field(compare=False)

@@ -148,10 +148,12 @@ class ResourceNames:
         return name in self.exact or (isinstance(name, str) and self.looks_like_family(name))
 
     def pick(self, amounts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The amounts of the resources that a rule reads."""
+        """The amounts of the resources that a rule reads: all but Kubernetes' own, whose names have no domain."""
         if self.exact.issuperset(amounts):
             return amounts
-        return {name: amount for name, amount in amounts.items() if name in self}
+        return {
+            name: amount for name, amount in amounts.items() if name in self.exact or not {"/", "."}.isdisjoint(name)
+        }
 
     def looks_like_family(self, name: str) -> bool:
         """Whether a name begins like those of a family, though it may be misspelt."""

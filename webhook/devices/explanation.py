@@ -158,6 +158,7 @@ class PlacementRequest(NamedTuple):
         denies: whether a rule refuses pods in the pod's namespace.
         path: the field path of the pod in its object; empty for a pod itself.
         search: of changes, if several explanations share its steps.
+        admits: whether a changed request may be created, by the nodes that it may get, as bits; None if any may.
     """
 
     pod: DevicePod
@@ -166,6 +167,7 @@ class PlacementRequest(NamedTuple):
     denies: Callable[[str], bool]
     path: str = ""
     search: ChangeSearch | None = None
+    admits: Callable[[Any, int | None], bool] | None = None
 
     @property
     def nodes(self) -> NodeSelector | None:
@@ -246,8 +248,8 @@ class _ShapeExplainer:
             texts = explains.sentences(slices, note)
         elif not isinstance(verdict, Unknown):
             unchanged = (request, self._placement.nodes)
-            amounts = explains.reducible(request, shape)
-            change, searched = self._search.nearest(self._judge, unchanged, explains.removals(request), amounts)
+            amounts, removals = explains.reducible(request, shape), explains.removals(request)
+            change, searched = self._search.nearest(self._judge_changed, unchanged, removals, amounts)
         sentences = [Sentence("", f"in doubt: {shape.doubt}")] if shape.doubt else []
         sentences += [Sentence("", text) for text in texts]
         if isinstance(verdict, FitsTightly):
@@ -287,6 +289,13 @@ class _ShapeExplainer:
         verdict = self._explains.judge_alone(request, self._part, members, budget)
         self._search.spend(steps - max(budget.left, 0) + VERDICT_STEPS + len(self._placement.pod.amounts))
         return verdict
+
+    def _judge_changed(self, request: Any, nodes: NodeSelector | None) -> Verdict:
+        admits = self._placement.admits
+        if admits is not None and not admits(request, None if nodes is None else self._part.index.selected(nodes)):
+            self._search.spend(VERDICT_STEPS)
+            return Never(Reason.NODES)
+        return self._judge(request, nodes)
 
     def _refusal(self, never: Never) -> RefusalMessage:
         nodes = self._placement.nodes

@@ -14,7 +14,7 @@ from webhook.errors import Malformed
 from webhook.existing import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.gangs import TOGETHER, Gang, GangRole, is_parallel
-from webhook.pod.selectors import LIFECYCLE, tolerates
+from webhook.pod.selectors import HARD_EFFECTS, LIFECYCLE, tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 from webhook.snapshot import Snapshot
@@ -64,7 +64,6 @@ class NodeStatus:
 
 FREE = NodeStatus()
 _LOCK = timedelta(minutes=5)
-_EFFECTS = ("NoSchedule", "NoExecute")
 _CORDON, _NOT_READY = f"{LIFECYCLE}unschedulable", f"{LIFECYCLE}not-ready"
 _MARKS = {_CORDON: "cordoned", _NOT_READY: "not ready", f"{LIFECYCLE}unreachable": "not ready"}
 
@@ -75,7 +74,7 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     taints = [
         (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
         for taint in objs(spec, "taints")
-        if taint.get("effect") in _EFFECTS
+        if taint.get("effect") in HARD_EFFECTS
     ]
     ready = all(one.get("status") == "True" for one in objs(status, "conditions") if one.get("type") == "Ready")
     cordoned = spec.get("unschedulable") is True

@@ -45,11 +45,13 @@ def preloads_allocators(variable: Mapping[str, Any]) -> bool:
     return variable.get("name") == PRELOAD and _are_allocators(literal(variable) or "") is not None
 
 
-def without_secrets(variable: Mapping[str, Any]) -> str:
-    """A value for a variable that rules read like its own."""
+def without_secrets(variable: Mapping[str, Any]) -> dict[str, Any]:
+    """What rules read like the variable's value, or like its source."""
     value = literal(variable)
-    if value in (*SHOW_NO_DEVICE, *FORCES_LIMIT):
-        return value or ""
     if is_assigned(variable):
-        return SHOW_NO_DEVICE[-1]
-    return SOME_ALLOCATOR if preloads_allocators(variable) else HIDDEN
+        return {"value": SHOW_NO_DEVICE[-1]}
+    if value is None:
+        return {"valueFrom": {}}
+    if value in (*SHOW_NO_DEVICE, *FORCES_LIMIT):
+        return {"value": value}
+    return {"value": SOME_ALLOCATOR if preloads_allocators(variable) else HIDDEN}

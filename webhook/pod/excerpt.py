@@ -5,218 +5,195 @@ that rules compare.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Protocol
 
-from webhook import names
 from webhook.lenient import obj
 from webhook.pod.environment import without_secrets
+from webhook.pod.fields import EACH, RESOURCE, Keys, Tree, keys_at, tree_of
 from webhook.pod.parallelism import parallel_options
-from webhook.pod.view import SCHEDULING_GROUP, Container, PodView
+from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
 
 MAX_TEXT = 1024  # characters of an annotation
 
-_LABELS = names.MINDCLUSTER_LABELS
-_SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
-_TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
-_WORKLOAD_ANNOTATIONS = (
-    names.GROUP_MIN_MEMBER,
-    names.QUEUE_NAME,
-    names.KSERVE_GPU_TYPES,
-    *sorted(names.CHOOSING_ANNOTATIONS),
-)
-_WORKLOAD_FIELDS = frozenset(  # that say how many pods run at a time, and how they are replaced
-    {
-        *("replicas", "minReplicas", "maxReplicas", "numOfHosts", "size", "enableInTreeAutoscaling", "suspend"),
-        *("parallelism", "completions", "completionMode", "minAvailable", "elasticPolicy", "schedulingPolicy"),
-        *("tasks", "name", "groupName", "dependsOn", "status", "partitionPolicy", "minPartitions", "partitionSize"),
-        *("numProcPerNode", "rayStartParams", "num-gpus"),
-        *("strategy", "type", "maxSurge", "maxUnavailable", "podManagementPolicy", "leaderTemplate", "queue"),
-    }
-)
+_AMOUNTS = ("limits", "requests")
+_SELECTORS = ("nodeSelector", "affinity")  # which are kept as they are read
 _OF_OBJECTS = frozenset({"metadata", "selector"})  # whose keys their author chooses
+_EMPTY: tuple[Any, ...] = (None, {}, [])
 _MAX_DEPTH = 12  # of a workload, above its templates
-_ANNOTATION_DOMAINS = (
-    *("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX, names.GROUP_NAME),
-    *(*names.NRI_DEVICES, *names.CRIO_DEVICES),
-    *(
-        "aliyun.com/gpu-",
-        "tencent.com/vcuda-",
-        "tke.cloud.tencent.com/",
-        "gpu-fraction",
-        "gpu-memory",
-        "kai.scheduler/",
-        "runai/",
-        "runai-gpu-group",
-        "pod-group-name",
-        "received-resource-type",
-        "koordinator.sh/gpu",
-        "scheduling.koordinator.sh/",
-    ),  # of other systems
-)
-_ENV_PREFIXES = ("CUDA_", "CGPU_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
 
 
-def excerpt(
-    pod: PodView, pick: Callable[[Amounts], Amounts], rule_labels: frozenset[str] = frozenset()
-) -> dict[str, Any]:
-    """Take from a pod what rules read.
+class Resources(Protocol):
+    """The resources that rules read."""
+
+    @property
+    def exact(self) -> Collection[str]:
+        """Their names, as far as they are known."""
+
+    def pick(self, amounts: Amounts, /) -> Amounts:
+        """Leave these of some limits or requests."""
+
+
+class Excerpt:
+    """Takes some fields of pods and workloads.
 
     Args:
-        pod: the pod.
-        pick: leaves the device resources of some limits or requests.
-        rule_labels: the keys of the labels that the scheduler's rules read.
-
-    Returns:
-        A pod with the fields that rules read.
+        fields: their paths; see `webhook.pod.fields`.
     """
-    spec = _only(pod.spec, _SPEC_FIELDS)
-    if group := pod.scheduling_group:
-        spec[SCHEDULING_GROUP] = {"podGroupName": group[:MAX_TEXT]}
-    if "tolerations" in pod.spec:
-        spec["tolerations"] = [
-            {
-                field: value
-                for field, value in toleration.items()
-                if field in _TOLERATION_FIELDS and isinstance(value, str) and len(value) <= MAX_TEXT
+
+    def __init__(self, fields: Iterable[str]) -> None:
+        paths = sorted(fields)
+        self._annotations, self._labels = (keys_at(f"metadata.{part}", paths) for part in ("annotations", "labels"))
+        self._variables = keys_at("containers[*].env", paths)
+        self._container = tree_of("containers[*]", paths)
+        self._spec = tree_of("spec", paths)
+        self._selects = not self._spec.keys().isdisjoint(_SELECTORS)
+        self._beside = self._spec.pop("resources", None) is not None
+        for other in (*_SELECTORS, REGULAR, INIT, EPHEMERAL):
+            self._spec.pop(other, None)
+        self._workload = Keys(tree_of("workload", paths).keys() - {"metadata"})
+        self._of_workload = {part: keys_at(f"workload.metadata.{part}", paths) for part in ("annotations", "labels")}
+
+    def of_pod(self, pod: PodView, resources: Resources, rule_labels: Collection[str] = ()) -> dict[str, Any]:
+        """The fields of a pod.
+
+        Args:
+            pod: the pod.
+            resources: those that are kept.
+            rule_labels: the keys of the labels that the scheduler's rules read.
+        """
+        spec = _fields(pod.spec, self._spec)
+        for containers in (pod.init_containers, pod.containers, pod.ephemeral_containers):
+            if containers:
+                spec[containers[0].kind] = [self._of_container(container, resources) for container in containers]
+        if self._beside and isinstance(beside := pod.spec.get("resources"), dict):  # of the pod itself
+            parts = {part: resources.pick(obj(beside, part)) for part in _AMOUNTS}
+            if found := {part: _scalars(some) for part, some in parts.items() if some}:
+                spec["resources"] = found
+        if self._selects and pod.selector is not None:
+            spec |= pod.selector.json()
+        kept: dict[str, Any] = {"spec": spec}
+        metadata = {
+            "annotations": _texts(pod.annotations, self._annotations, resources),
+            "labels": _texts(pod.labels, self._labels, resources, rule_labels),
+        }
+        if some := {part: found for part, found in metadata.items() if found}:
+            kept["metadata"] = some
+        return kept
+
+    def of_workload(self, raw: Mapping[str, Any], templates: Collection[str] = ()) -> dict[str, Any]:
+        """The fields of a workload, without the pod templates at these paths."""
+        metadata = obj(raw, "metadata")
+        own = {"name": _scalar(metadata["name"])} if "name" in metadata else {}
+        for part, keys in self._of_workload.items():
+            if found := {key: _scalar(value) for key, value in obj(metadata, part).items() if key in keys}:
+                own[part] = found
+        kept: dict[str, Any] = {"metadata": own} if own else {}
+        if isinstance(raw.get("spec"), dict):
+            kept["spec"] = self._above(raw["spec"], "spec", _marked(templates), read=False)
+        return kept
+
+    def _above(self, value: Any, path: str, marked: Mapping[str, bool], depth: int = 0, *, read: bool = True) -> Any:
+        """Of a part of a workload, the fields that rules read, with their places; nothing of its pod templates."""
+        if not isinstance(value, dict | list):
+            return _scalar(value) if read else None
+        if depth > _MAX_DEPTH:
+            return {}
+        if "containers" in value or (depth and marked.get(path)):  # a template, which may hold another one
+            held = {key: f"{path}.{key}" for key in value if key in self._workload or f"{path}.{key}" in marked}
+            return {
+                key: self._above(value[key], inner, marked, depth + 1, read=key in self._workload)
+                for key, inner in held.items()
             }
-            for _, toleration in pod.tolerations()
-        ]
-    for containers in (pod.init_containers, pod.containers, pod.ephemeral_containers):
-        if containers:
-            spec[containers[0].kind] = [_container(container, pick) for container in containers]
-    if "volumes" in pod.spec:
-        spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
-    if isinstance(beside := pod.spec.get("resources"), dict):  # of the pod itself
-        parts = {part: pick(obj(beside, part)) for part in ("limits", "requests")}
-        spec |= (
-            {"resources": found} if (found := {part: _scalars(some) for part, some in parts.items() if some}) else {}
-        )
-    selector = pod.selector
-    if selector is not None:
-        spec |= selector.json()
-    kept: dict[str, Any] = {"spec": spec}
-    if pod.annotations and (annotations := read_annotations(pod.annotations)):
-        kept["metadata"] = {"annotations": annotations}
-    if pod.labels and (labels := _labels(pod.labels, rule_labels)):
-        kept.setdefault("metadata", {})["labels"] = labels
-    return kept
+        if isinstance(value, list):
+            return [self._above(each, f"{path}[{at}]", marked, depth + 1, read=read) for at, each in enumerate(value)]
+        kept = {}
+        for key, each in value.items():
+            inner, named = f"{path}.{key}", key in self._workload
+            if key not in _OF_OBJECTS:
+                is_read = named or (read and isinstance(each, int))  # also numbers by names
+                part = self._above(each, inner, marked, depth + 1, read=is_read)
+                if is_read or inner in marked or (isinstance(part, dict | list) and any(part)):
+                    kept[key] = part
+        return kept
+
+    def _of_container(self, container: Container, resources: Resources) -> dict[str, Any]:
+        kept: dict[str, Any] = {"name": container.name[:MAX_TEXT]}
+        raw = container.raw
+        for field, below in self._container.items():
+            if field not in raw:
+                continue
+            part: Any
+            if field == "resources":
+                part = _resources(container, resources)
+            elif field == "env":
+                part = _trimmed([self._of_variable(variable) for _, variable in container.entries(field)])
+            elif field in ("args", "command"):
+                part = parallel_options(raw, field)
+            else:
+                part = _part(raw[field], below)
+            if part not in _EMPTY:
+                kept[field] = part
+        return kept
+
+    def _of_variable(self, variable: Mapping[str, Any]) -> dict[str, Any]:
+        name = variable.get("name")
+        if not isinstance(name, str) or name not in self._variables:
+            return {}
+        return {"name": name[:MAX_TEXT], **without_secrets(variable)}
 
 
-def excerpt_workload(raw: Mapping[str, Any], templates: Collection[str] = ()) -> dict[str, Any]:
-    """Take from a workload what rules read of it, without the pod templates at these paths."""
-    kept: dict[str, Any] = {}
-    if name := _only(obj(raw, "metadata"), ("name",)):
-        kept["metadata"] = name
-    if annotations := _only(obj(raw, "metadata", "annotations"), _WORKLOAD_ANNOTATIONS):
-        kept.setdefault("metadata", {})["annotations"] = annotations
-    if isinstance(raw.get("spec"), dict):
-        kept["spec"] = _above(raw["spec"], "spec", _marked(templates))
-    return kept
+def _fields(value: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
+    """The fields of an object that are in a tree; nothing of those that are empty."""
+    found = {field: _part(value[field], below) for field, below in tree.items() if field in value}
+    return {field: part for field, part in found.items() if part not in _EMPTY}
+
+
+def _part(value: Any, tree: Tree) -> Any:
+    """Of a value, the fields in a tree; a value of another type is wrong whatever it is, so it is kept as a wrong text."""
+    if not tree or value is None:
+        return _scalar(value)
+    entries = tree.get(EACH)
+    if entries is None:
+        return _fields(value, tree) if isinstance(value, dict) else ""
+    if not isinstance(value, list):
+        return ""
+    found = [_part(each, entries) for each in value]
+    return found if entries.is_read else _trimmed([{} if _is_bare(part) else part for part in found])
+
+
+def _is_bare(entry: Any) -> bool:
+    """Whether nothing is left of an entry but its name."""
+    return isinstance(entry, dict) and entry.keys() <= {"name"}
+
+
+def _texts(found: Mapping[str, Any], keys: Keys, resources: Resources, more: Collection[str] = ()) -> dict[str, Any]:
+    """The annotations or labels with some keys, cut; a value of another type is kept as a wrong text."""
+    if not found:
+        return {}
+    named = resources.exact if RESOURCE in keys.exact else ()
+    return {
+        key: value[:MAX_TEXT] if isinstance(value, str) else ""
+        for key, value in found.items()
+        if value is not None and (key in keys or key in more or key in named)
+    }
+
+
+def _resources(container: Container, resources: Resources) -> dict[str, Any]:
+    kept = {"limits": resources.pick(container.limits), "requests": resources.pick(container.requests)}
+    if not any(kept.values()):
+        return {}
+    # A part that is there though nothing of it is kept still decides where a patch puts its values.
+    parts = container.raw["resources"]
+    return {part: _scalars(amounts) for part, amounts in kept.items() if parts.get(part) is not None}
 
 
 def _marked(templates: Collection[str]) -> dict[str, bool]:
     """The paths of templates, and with False those of all that holds one: there a group has a role, whatever else it says."""
     holders = {template[: step.start()]: False for template in templates for step in re.finditer(r"[.\[]", template)}
     return holders | dict.fromkeys(templates, True)
-
-
-def _above(value: Any, path: str, marked: Mapping[str, bool], depth: int = 0, *, read: bool = True) -> Any:
-    """Of a part of a workload, the fields that rules read, with their places; nothing of its pod templates."""
-    if not isinstance(value, dict | list):
-        return _scalar(value) if read else None
-    if depth > _MAX_DEPTH:
-        return {}
-    if "containers" in value or (depth and marked.get(path)):  # a template, which may hold another one
-        held = {key: f"{path}.{key}" for key in value if f"{path}.{key}" in marked}
-        return {key: _above(value[key], inner, marked, depth + 1, read=False) for key, inner in held.items()}
-    if isinstance(value, list):
-        return [_above(each, f"{path}[{at}]", marked, depth + 1, read=read) for at, each in enumerate(value)]
-    kept = {
-        key: _above(each, f"{path}.{key}", marked, depth + 1, read=key in _WORKLOAD_FIELDS)
-        for key, each in value.items()
-        if key not in _OF_OBJECTS
-    }
-    return {
-        key: each
-        for key, each in kept.items()
-        if key in _WORKLOAD_FIELDS or f"{path}.{key}" in marked or (each and any(each))
-    }
-
-
-def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """The annotations that rules read, cut."""
-    return {
-        key: value[:MAX_TEXT] if isinstance(value, str) else None
-        for key, value in annotations.items()
-        if any(domain in key for domain in _ANNOTATION_DOMAINS) or key in names.RESERVED_ANNOTATIONS
-    }
-
-
-def _labels(labels: Mapping[str, Any], rule_labels: frozenset[str]) -> dict[str, Any]:
-    """The labels that rules read; a value of another type is wrong whatever it is, so it is kept as a wrong text."""
-    found = {
-        key: value
-        for key, value in labels.items()
-        if value is not None and (key in _LABELS or key in rule_labels or key.startswith(_ANNOTATION_DOMAINS))
-    }
-    return {key: value[:MAX_TEXT] if isinstance(value, str) else "" for key, value in found.items()}
-
-
-def _container(container: Container, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
-    kept: dict[str, Any] = {"name": container.name[:MAX_TEXT]}
-    raw = container.raw
-    limits, requests = pick(container.limits), pick(container.requests)
-    if limits or requests:
-        parts = raw["resources"]
-        kept["resources"] = resources = {}
-        # A part that is there though nothing of it is kept still decides where a patch puts its values.
-        if parts.get("limits") is not None:
-            resources["limits"] = _scalars(limits)
-        if parts.get("requests") is not None:
-            resources["requests"] = _scalars(requests)
-    if "restartPolicy" in raw:
-        kept["restartPolicy"] = _scalar(raw["restartPolicy"])
-    if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.entries("env")])):
-        kept["env"] = env
-    for field, part in (("envFrom", "prefix"), ("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
-        if field in raw:
-            kept[field] = [_only(entry, (part,)) for _, entry in container.entries(field)]
-    kept |= {part: options for part in ("args", "command") if (options := parallel_options(raw, part))}
-    if "securityContext" in raw and (security := _security(container.security_context())):
-        kept["securityContext"] = security
-    return kept
-
-
-def _env(variable: Mapping[str, Any]) -> dict[str, Any]:
-    name = variable.get("name")
-    if not isinstance(name, str) or not name.startswith(_ENV_PREFIXES):
-        return {}
-    return {"name": name[:MAX_TEXT], "value": without_secrets(variable)}
-
-
-def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
-    host = volume.get("hostPath")
-    if not isinstance(host, dict):
-        return {}
-    return {"name": _scalar(volume.get("name")), "hostPath": {"path": _scalar(host.get("path"))}}
-
-
-def _security(context: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    if context.get("privileged") is True:
-        kept["privileged"] = True
-    capabilities = context.get("capabilities")
-    added = capabilities.get("add") if isinstance(capabilities, dict) else None
-    if isinstance(added, list) and added:
-        kept["capabilities"] = {"add": [_scalar(name) for name in added]}
-    return kept
-
-
-def _only(source: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    return {field: _scalar(source[field]) for field in fields if field in source}
 
 
 def _scalars(amounts: Amounts) -> Amounts:
@@ -233,7 +210,7 @@ def _scalar(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float)) else None
 
 
-def _trimmed(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _trimmed(entries: list[Any]) -> list[Any]:
     """Without the empty entries at the end; those before keep the indexes of the others right."""
     while entries and not entries[-1]:
         entries.pop()

@@ -23,6 +23,7 @@ from typing import Any
 
 from webhook import names
 from webhook.lenient import at, obj, objs, text
+from webhook.pod.fields import FieldGroup, annotations
 from webhook.pod.templates import walk
 from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD, POD_GROUP, VCJOB, WORKLOAD_KINDS
 
@@ -39,6 +40,22 @@ TOGETHER = frozenset(
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.serving.volcano.sh", "ModelServing"),
     }
+)
+GANG = FieldGroup(
+    "how many pods run, and start together",
+    annotations(names.GROUP_MIN_MEMBER, names.TASK_PRIORITY)
+    | {"spec.schedulerName", "spec.priority", "spec.priorityClassName"}
+    | {f"workload.metadata.annotations[{names.GROUP_MIN_MEMBER}]"}
+    | {
+        f"workload.{field}"
+        for field in (
+            *("*Replicas*", "podGroupSize", "numNodes", "nodeCount", "minMember"),
+            *("numOfHosts", "size", "enableInTreeAutoscaling", "suspend"),
+            *("parallelism", "completions", "completionMode", "minAvailable", "elasticPolicy", "schedulingPolicy"),
+            *("tasks", "name", "groupName", "dependsOn", "status", "partitionPolicy", "minPartitions", "partitionSize"),
+            "leaderTemplate",
+        )
+    },
 )
 _SUBMITTER = "submitterPodTemplate"  # of a RayJob: it may wait for the cluster
 # Numbers beside the path of a template that multiply its pods: of many kinds, AIBrix' RoleSet, a TrainJob, NVIDIA's Dynamo.

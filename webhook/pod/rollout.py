@@ -5,6 +5,12 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from webhook.lenient import at, obj
+from webhook.pod.fields import FieldGroup
+
+ROLLOUT = FieldGroup(
+    "how its pods are replaced",
+    frozenset(f"workload.{field}" for field in ("strategy", "type", "maxSurge", "maxUnavailable")),
+)
 
 
 class Rollout(NamedTuple):

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from webhook.lenient import at
+from webhook.pod.fields import FieldGroup
 
 MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read, so that no pod makes reviews slow
 MAX_WORD = 317  # characters of a label's key, the longest valid text; with a longer one, nothing is read
@@ -186,6 +187,7 @@ _TAKES: dict[Operator, Callable[[list[str]], bool]] = {
 }
 
 
+HARD_EFFECTS = ("NoSchedule", "NoExecute")  # of taints that keep pods away
 LIFECYCLE = "node.kubernetes.io/"  # before the taints that Kubernetes itself adds and removes
 # What autoscalers and others add to a node that comes or goes. Sources: kubernetes/autoscaler
 # `cluster-autoscaler/utils/taints/taints.go`, karpenter `pkg/apis/v1/taints.go`, cloud-provider `api/well_known_taints.go`.
@@ -197,6 +199,14 @@ _PASSING = (
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "karpenter.sh/",
+)
+
+
+TOLERATIONS = FieldGroup(
+    "the tolerations",
+    frozenset(
+        {"spec.tolerations[*]", *(f"spec.tolerations[*].{part}" for part in ("key", "operator", "value", "effect"))}
+    ),
 )
 
 

@@ -146,7 +146,7 @@ class Policy(Settings):
 
     @property
     def everywhere(self) -> int | None:
-        """The entry of `namespaces` that decides in a namespace which no other entry singles out; None if none does."""
+        """The last entry of `namespaces` that matches every namespace; None if there is none."""
         return max((index for index, entry in enumerate(self.namespaces) if entry.matches_all), default=None)
 
     def written(self, winner: int | None) -> dict[str, Sourced[Level]]:

@@ -11,7 +11,7 @@ from webhook.policy.levels import Source
 from webhook.policy.policy import Policy
 from webhook.policy.schema import NamespaceEntry
 from webhook.rules.choices import Level
-from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.registry import DEFAULT_LEVELS, FLEET_RULES, VALIDATIONS
 from webhook.rules.validate import (
     count_missing,
     foreign_dialect,
@@ -26,7 +26,6 @@ MAX_COMPARED = 200  # different globs; with more of them only equal ones are fou
 MAX_NAMED = 3
 MAX_GLOB = 70  # of a message; a name has 63 characters at most
 
-_FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 # The check for pods that need a repair, where that repair is off.
 CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.instead_of} | {
     "default-number": count_missing.check.id,
@@ -73,7 +72,7 @@ def _place(warning: PolicyWarning) -> list[tuple[int, str]]:
 
 def _softened(policy: Policy, place: str, levels: Mapping[str, Level]) -> Iterator[PolicyWarning]:
     for rule, level in levels.items():
-        if policy.fleet.autoscaled and level is Level.DENY and rule in _FLEET_RULES:
+        if policy.fleet.autoscaled and level is Level.DENY and rule in FLEET_RULES:
             yield PolicyWarning(
                 f"{place}.{rule}",
                 "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or "

@@ -69,7 +69,7 @@ class Choices:
 
 
 def excess(request: Request) -> str:
-    """What of a pod, or of what an update changes of it, is too much to be reviewed, for people; empty if nothing is."""
+    """Why a pod, or what an update changes of it, is too large to be reviewed, for people; empty if it is not."""
     if request.operation != "UPDATE":
         pods = [request.object]
     elif at(changed := _changed(request), "metadata", "annotations").keys().isdisjoint(names.CHOOSING_ANNOTATIONS):

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 from webhook.devices.config import DeviceConfig
+from webhook.devices.families import PodFact, Role
+from webhook.pod.fields import FieldGroup, Reads, optional_field, paths_of
+from webhook.pod.gangs import GANG
 from webhook.pod.patch import Edit
 from webhook.rules.choices import Level
 from webhook.rules.context import ANY_FAMILY, EVERY_POD, ClusterFact, Context, Finding, Notice
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.reviewed_pod import QUEUE, REQUEST, ReviewedPod
 from webhook.rules.settings import Settings
 from webhook.rules.workloads import Workload
 
@@ -35,6 +38,12 @@ def concerns(families: AbstractSet[str] | None, requested: Collection[str]) -> b
     return bool(requested) if families is ANY_FAMILY else not families.isdisjoint(requested)
 
 
+def _every_read(*reads: str | FieldGroup) -> tuple[str | FieldGroup, ...]:
+    """What a rule reads, with what every rule does, each once: groups first."""
+    found: set[str | FieldGroup] = {REQUEST, *reads} - {*PodFact, *Role}
+    return tuple(sorted(found, key=lambda each: (isinstance(each, str), each)))
+
+
 def _id(function: Callable[..., object]) -> str:
     return function.__module__.rpartition(".")[2].replace("_", "-")
 
@@ -47,6 +56,7 @@ class Mutation:
         summary: what it does, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy enable it at all.
+        reads: what it reads besides the devices and nodes that a pod requests (`webhook.pod.fields`); once decorated, all.
         on: what it repairs besides new pods: new ephemeral containers.
         unread: no other repair reads what it writes, so the next one need not read the pod again.
         id: the name of the function's module, in kebab-case; stable.
@@ -56,6 +66,7 @@ class Mutation:
     summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
+    reads: Reads = ()
     on: AbstractSet[Event] = frozenset()
     unread: bool = False
     id: str = ""
@@ -63,7 +74,7 @@ class Mutation:
 
     def __call__(self, propose: Callable[[ReviewedPod, Context], Edits]) -> "Mutation":
         """The rule with its function."""
-        return replace(self, id=_id(propose), propose=propose)
+        return replace(self, id=_id(propose), propose=propose, reads=_every_read(*self.reads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +87,10 @@ class Validation:
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
-        needs: what a pod has one of if it finds something: optional fields (`webhook.pod.view`), roles of amounts, facts
-            (`webhook.devices.families`); none: it reads every pod.
+        needs: what a pod has one of if it finds something: fields (`webhook.pod.fields`), roles of amounts, facts
+            (`webhook.devices.families`); none: it reads every pod. Once decorated, of fields the optional ones.
         knows: what the cluster or the policy has if it finds something in a pod, all of them.
+        reads: what it reads besides these, and besides the devices and nodes that a pod requests; once decorated, all.
         on: what it reads besides new pods: pods that change, Bindings, new ephemeral containers.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
@@ -92,8 +104,9 @@ class Validation:
     level: Level
     summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
-    needs: AbstractSet[str] = frozenset()
+    needs: AbstractSet[str | FieldGroup] = frozenset()
     knows: AbstractSet[ClusterFact] = frozenset()
+    reads: Reads = ()
     on: AbstractSet[Event] = frozenset()
     instead_of: str = ""
     fleet: bool = False
@@ -106,11 +119,16 @@ class Validation:
         """The rule with its function."""
         first = next(iter(check.__annotations__.values()))
         read = get_args(first) or (first,)
+        implied: list[str | FieldGroup] = ["nodes"] if self.fleet else []
+        implied += [GANG] if Workload in read or self.check_workload is not None else []
+        implied += [QUEUE] if ClusterFact.QUEUES in self.knows else []
         return replace(
             self,
             id=_id(check),
             check=cast("PodCheck", check) if read != (Workload,) else _no_findings,
             check_workload=cast("WorkloadCheck", check) if Workload in read else self.check_workload,
+            needs=frozenset([optional_field(each) or each for each in paths_of(self.needs)]),
+            reads=_every_read(*implied, *self.needs, *self.knows, *self.reads),
         )
 
     @property
@@ -119,7 +137,7 @@ class Validation:
         return self.check is not _no_findings
 
     def yields_to(self, served: Collection[str], requested: Collection[str]) -> bool:
-        """Whether it is only about families that are served elsewhere, of those that a pod requests."""
+        """Whether of the families that a pod requests, all that the rule is about are served elsewhere."""
         if self.isolates or self.families is EVERY_POD:
             return False
         return all(family in served for family in requested if concerns(self.families, (family,)))

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices.config import VgpuConfig
-from webhook.devices.dialects import ANNOTATIONS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
+from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
 from webhook.devices.families import Family, PodFact, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
+from webhook.pod.fields import FieldGroup, annotations, labels, variables
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.misspelt_dialect import Misspelt, misspelt_names
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.reviewed_pod import PERCENTAGES, ReviewedPod
 from webhook.texts import visible
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
@@ -31,6 +32,26 @@ _UNKNOWN = "nothing that says the same is known; remove it, or write this cluste
 CONTRADICTED = "the container requests the same by this cluster's names, too; remove one of the two"
 _ROLES = (Role.NUMBER, Role.MEMORY, Role.PERCENTAGE, Role.CORES)
 _SIZES = (Role.MEMORY, Role.PERCENTAGE)
+
+
+def _keys() -> Iterator[str]:
+    """The keys of annotations and labels that are names of another system, or almost."""
+    for dialect in DIALECTS.values():
+        yield from [f"{prefix}*" for prefix in dialect.prefixes]
+        yield dialect.chooser
+        for word in dialect.words:
+            if word.place in (Place.ANNOTATION, Place.CONTAINER_ANNOTATION, Place.LABEL):
+                domain, slash, _ = word.name.rpartition("/")
+                yield f"{domain}/*" if slash else f"{word.name.partition('{')[0]}*"
+
+
+ANNOTATED = FieldGroup("the annotations of other systems", annotations(*filter(None, _keys())))
+DIALECT = FieldGroup(
+    "the resources, labels and schedulers of other systems",
+    labels(*filter(None, _keys()))
+    | variables(*(word.name for one in DIALECTS.values() for word in one.words if word.place is Place.VARIABLE))
+    | {"containers[*].resources", "spec.schedulerName"},
+)
 
 Asked = dict[Word, Any]  # what a pod has under each name
 
@@ -45,7 +66,7 @@ class Step(NamedTuple):
         here: what to write instead; empty if nothing says the same.
         why: why nothing does, or what changes.
         edits: that translate it.
-        percentage: what it becomes of the memory of so many cards, and their number; 0 if it becomes no percentage.
+        percentage: what it becomes of the memory of so many cards, and their number; None if it becomes no percentage.
         blocks: whether it cannot be translated, and so the whole dialect is not.
         misspelt: the sentence about a name that is almost the dialect's; empty for its own names.
     """
@@ -56,7 +77,7 @@ class Step(NamedTuple):
     here: str = ""
     why: str = ""
     edits: tuple[Edit, ...] = ()
-    percentage: tuple[int, int] = (0, 1)
+    percentage: tuple[int, int] | None = None
     blocks: bool = False
     misspelt: str = ""
 
@@ -113,7 +134,7 @@ def resolved_steps(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, li
     found = dialect_steps(pod, context)
     if not found:
         return found
-    share = sum([step.percentage[0] > 0 for _, steps in found for step in steps])
+    share = sum([step.percentage is not None for _, steps in found for step in steps])
     uses = context.effective.dialects if context.cluster.fleet is None else {}
     return [
         (dialect, [_resolved(step, pod, share) for step in steps])
@@ -124,8 +145,10 @@ def resolved_steps(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, li
 
 
 def _resolved(step: Step, pod: ReviewedPod, share: int) -> Step:
+    if step.percentage is None or step.percentage[0] not in PERCENTAGES:
+        return step
     percentage, number = step.percentage
-    if not 1 <= percentage <= 100 or not (why := pod.unresolved(percentage, number, share)):
+    if not (why := pod.unresolved(percentage, number, share)):
         return step
     config = pod.config.vgpu
     why = f"{config.percentage_name} would be {percentage}, {why}; write {config.number_name} and {config.memory_name}"
@@ -304,11 +327,11 @@ class _Reader:
         for role, amount in amounts.items():
             edits += wording.set_amount(container, called[role], amount)
         here = ", ".join(f"{called[role]}: {amount}" for role, amount in amounts.items())
-        percentage = amounts.get(Role.PERCENTAGE, 0), amounts.get(Role.NUMBER, 1)
+        shared = (amounts[Role.PERCENTAGE], amounts.get(Role.NUMBER, 1)) if Role.PERCENTAGE in amounts else None
         remarks = [self._dialect.note, *(word.note for word in everything)]
         remarks += [_fraction_refused(word, raw) for word, raw in asked.items()]
         why = "; ".join(filter(None, remarks))
-        return step._replace(here=here, why=why, edits=tuple(edits), percentage=percentage)
+        return step._replace(here=here, why=why, edits=tuple(edits), percentage=shared)
 
     def _amounts(self, container: Container, asked: Asked) -> dict[Role, int]:
         """The amounts of each of this cluster's names that say the same.

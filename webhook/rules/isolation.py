@@ -13,6 +13,7 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.pod.environment import ASCEND_RUNTIME, FORCES_LIMIT, PRELOAD, SHOW_NO_DEVICE, is_assigned, literal
+from webhook.pod.fields import FieldGroup, annotations, variables
 from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 
@@ -55,6 +56,14 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     Family.MINDCLUSTER: (),
 }
 
+ISOLATING = FieldGroup(
+    "the variables that override the isolation",
+    frozenset(
+        path
+        for family, found in _NAMES.items()
+        for path in variables(*found, *(f"{start}*" for start in _PREFIXES[family]))
+    ),
+)
 ISOLATED = frozenset(_NAMES)  # the families whose devices are isolated by variables
 
 
@@ -128,6 +137,10 @@ INJECTS = "the annotation {key} injects devices past the scheduler; remove it"
 
 
 _BEGINNINGS = (names.CDI_PREFIX, *names.NRI_DEVICES)
+INJECTED = FieldGroup(
+    "the annotations that inject devices",
+    annotations(*(f"{start}*" for start in _BEGINNINGS), f"*{names.CDI_VENDOR}*", *names.CRIO_DEVICES),
+)
 # Devices that CRI-O lets every pod have, and that builds of images need (CRI-O 1.30, allowed_devices in pkg/config/config.go).
 OF_BUILDS = r"(?:/dev/(?:fuse|net/tun)(?::[^,]*)?,?)+"
 
@@ -175,6 +188,17 @@ def clean_path(path: str) -> str | None:
             elif part == "root" and len(parts) > 2 and parts[0] == "proc":  # of a process: /proc/1/root
                 parts = []
     return f"/{'/'.join(parts)}/" if parts else "/"
+
+
+RESERVED = FieldGroup(
+    "the annotations that assign devices",
+    annotations(
+        *names.RESERVED_ANNOTATIONS,
+        *names.RESERVED_ASCEND_ANNOTATIONS,
+        f"{names.RESERVED_ASCEND_PREFIX}*",
+        f"{names.RESERVED_HAMI_PREFIX}*",
+    ),
+)
 
 
 def is_reserved(key: str, pod: DevicePod) -> bool:

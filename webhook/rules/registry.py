@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
+from webhook.pod.excerpt import Excerpt
+from webhook.pod.fields import paths_of
 from webhook.rules.base import Mutation, Validation
 
 # The order matters: each sees what the ones before it wrote.
@@ -103,6 +105,11 @@ def _rules(package: str, function: str, ids: Iterable[str]) -> tuple[Any, ...]:
 MUTATIONS: tuple[Mutation, ...] = _rules("mutate", "propose", _MUTATIONS)
 VALIDATIONS: tuple[Validation, ...] = _rules("validate", "check", _VALIDATIONS)
 
+RULES: tuple[Mutation | Validation, ...] = (*MUTATIONS, *VALIDATIONS)
+
+EXCERPT = Excerpt({path for rule in RULES for path in paths_of(rule.reads)})
+
 WORKLOAD_RULES = frozenset(rule.id for rule in VALIDATIONS if not rule.reads_pods)
+FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

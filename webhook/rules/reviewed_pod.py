@@ -1,6 +1,7 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import islice
 from operator import and_
@@ -26,6 +27,7 @@ from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, may_take, only_on, slice_request
 from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod import quantity
+from webhook.pod.fields import FieldGroup, annotations, labels
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS
@@ -36,8 +38,23 @@ from webhook.volcano.queues import DEFAULT, Queue, Queues
 
 PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers
 NO_ROOM = f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
+MAX_TRIED = 16  # nodes that differ in what they give
 MAX_OTHERS = 3  # resources of other device plugins in a sentence
 MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
+
+# What every rule reads: the devices that a pod requests, and what chooses their nodes and cards.
+REQUEST = FieldGroup(
+    "the devices and nodes that the pod requests",
+    annotations(*names.CHOOSING_ANNOTATIONS)
+    | labels(*names.MINDCLUSTER_LABELS)
+    | {"containers[*].resources", "containers[*].restartPolicy", "spec.nodeSelector", "spec.affinity"},
+)
+QUEUE = FieldGroup(
+    "the queue that the pods go to",
+    annotations(names.GROUP_NAME, names.JOB_NAME, names.JOB_QUEUE_NAME, names.QUEUE_NAME)
+    | {"spec.schedulerName", "workload.queue", f"workload.metadata.labels[{names.JOB_QUEUE_NAME}]"}
+    | {f"workload.metadata.annotations[{names.QUEUE_NAME}]"},
+)
 
 Value = TypeVar("Value")
 
@@ -51,7 +68,7 @@ class JudgedRequest(NamedTuple):
 
 
 class RefusedRequest(NamedTuple):
-    """A verdict that no node can ever give a request what it names, with the same family and request."""
+    """A request that no node can ever serve, with its family and the verdict."""
 
     family: str
     request: Any
@@ -251,6 +268,23 @@ class ReviewedPod(DevicePod):
             return True
         return may_take(found, self.eligible.candidates, self._trials)
 
+    def lowered(self, wanted: Mapping[DeviceRequest, int]) -> Mapping[DeviceRequest, int]:
+        """Memory of some containers, lowered to the most that one node may give to all of them.
+
+        Nothing if the status of the pod has no room for that: a rule refuses it.
+        """
+        numbers = sorted({request.number or 1 for request in wanted})
+        nodes = {tuple([one.slice_memory(number) or 0 for number in numbers]) for one in self.eligible.candidates}
+        first: Mapping[DeviceRequest, int] = {}
+        for memory in islice(sorted(nodes, reverse=True), MAX_TRIED):
+            most = dict(zip(numbers, memory, strict=True))
+            amounts = {request: min(amount, most[request.number or 1]) for request, amount in wanted.items()}
+            if min(memory) > 0 and self.status_takes(amounts):
+                if self.may_fit(amounts):
+                    return amounts
+                first = first or amounts
+        return first
+
     def fits_safely(self, request: SliceRequest) -> bool:
         """Whether the scheduler does not miss a place for these slices on a node that is not in doubt."""
         fleet = self.cluster.known_fleet
@@ -277,14 +311,37 @@ class ReviewedPod(DevicePod):
         # Another rule refuses what cannot be read.
         return found is None or not may_take(found, self.writing, self._trials)
 
+    def status_takes_less(self, request: Any, nodes: int | None) -> bool:
+        """Whether the status has room for the units of a changed request on some nodes, and of one for less memory.
+
+        Args:
+            request: what the pod would request of a family.
+            nodes: those that it may get, as bits; None for all.
+        """
+        if not isinstance(request, SliceRequest):
+            return True
+        units = [need.memory or 0 for need in request.needs]
+        excess, largest = sum(units) - MAX_STATUS_UNITS, max(units, default=0)
+        if excess <= 0:
+            return True
+        place = units.index(largest)
+        least = replace(request.needs[place], memory=max(largest - excess + 1, 1))
+        needs = (*request.needs[:place], least, *request.needs[place + 1 :])
+        return not may_take(
+            replace(request, needs=needs), self._writing(request.constraints._replace(nodes=nodes)), self._trials
+        )
+
     @computed_once
     def writing(self) -> list[Candidate]:
         """The nodes whose kubelets write each unit of vGPU memory into the status of a pod, with the cards that it may use."""
+        return self._writing(self.constraints)
+
+    def _writing(self, constraints: Constraints) -> list[Candidate]:
         fleet, always = self.cluster.known_fleet, self.cluster.target.lists_units
         listing = -1 if always else fleet.vgpu.listing if fleet is not None else 0
         if fleet is None or not listing:
             return []
-        left = eligible(self.constraints._replace(nodes=_both(listing, self.constraints.nodes)), fleet.vgpu)
+        left = eligible(constraints._replace(nodes=_both(listing, constraints.nodes)), fleet.vgpu)
         return [one for one in left.candidates if always or not one.shape.declared]
 
     @computed_once
@@ -338,7 +395,9 @@ class ReviewedPod(DevicePod):
         if not found or not self.cluster.knows_offers:
             return {}
         classes = self.cluster.collections.classes
-        elsewhere = {names.NVIDIA_GPU, *(classes.by_resource if classes is not None else ())}  # the first: family-mixed
+        elsewhere = set(classes.by_resource if classes is not None else ())
+        if self.requests_family(Family.VGPU) and not fleet.vgpu.native and self.context.denies("family-mixed"):
+            elsewhere.add(names.NVIDIA_GPU)  # refused already
         return {name: nodes for name, nodes in found.items() if name not in elsewhere}
 
     @computed_once
@@ -496,7 +555,7 @@ class ReviewedPod(DevicePod):
         return tuple(found)
 
     def _shares_node(self, fleet: Fleet, members: int) -> bool:
-        """Whether one of some nodes may satisfy all that the pod requests; each of its families has a node of its own."""
+        """Whether one of some nodes may serve all families of the pod; for each alone there is one."""
         if {Family.VGPU, Family.GPUSHARE} <= self.requested.keys() and self.context.denies("family-mixed"):
             return True  # refused already
 

@@ -22,7 +22,9 @@ from webhook.pod.view import Container
 from webhook.rules.context import Finding
 
 __all__ = [
+    "BRINGS_IN",
     "FOR_EVER",
+    "MOUNTS",
     "PARTS",
     "VOLCANO_REFUSES",
     "annotation_path",
@@ -41,6 +43,8 @@ __all__ = [
     "unseen",
 ]
 
+BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
+MOUNTS = "{who} mounts {path}, {problem}"
 PARTS = ("limits", "requests")
 VOLCANO_REFUSES = " (Volcano's webhook, where installed, refuses such a Job)"
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from webhook.document_review import PATCH, REFUSED_ANYWAY
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import Outcome
+from webhook.pod.fields import FieldGroup, with_keys
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.base import Mutation, Validation
@@ -88,6 +90,7 @@ class RuleEntry:
         level: the default level of a validation; `repair` for a mutation.
         what: its summary.
         module: that defines it.
+        reads: what it reads: fields with their paths, or in words.
     """
 
     id: str
@@ -95,6 +98,7 @@ class RuleEntry:
     level: str
     what: str
     module: str
+    reads: tuple[str | FieldGroup, ...]
 
     @property
     def file(self) -> str:
@@ -113,13 +117,26 @@ class RuleEntry:
 
     @property
     def text(self) -> str:
-        """The docstring of the rule's file: what it reads; what it refuses, finds or writes; why."""
+        """What it reads, with the docstring of its file: what it refuses, finds or writes; why."""
+        reads = textwrap.fill(
+            f"Reads:    {'; '.join(self.shown_reads)}", 127, subsequent_indent=" " * 10, break_on_hyphens=False
+        )
+        return _PART.sub(lambda first: f"{reads}\n{first[0]}", self._doc, 1)
+
+    @property
+    def shown_reads(self) -> list[str]:
+        """What it reads, for people: groups of fields in words, then the paths of others."""
+        groups = [each.what for each in self.reads if isinstance(each, FieldGroup)]
+        return [*groups, *with_keys([each for each in self.reads if isinstance(each, str)])]
+
+    @property
+    def _doc(self) -> str:
         return (sys.modules[self.module].__doc__ or self.what).strip()
 
     @property
     def parts(self) -> Mapping[str, str]:
-        """The parts of the text by their word, each on one line: Reads; Refuses, Finds or Writes; Why."""
-        return {word: " ".join(part.split()) for word, part in _PART.findall(self.text)}
+        """The parts of the docstring by their word, each on one line: Refuses, Finds or Writes; Why."""
+        return {word: " ".join(part.split()) for word, part in _PART.findall(self._doc)}
 
     @property
     def why(self) -> str:
@@ -229,8 +246,9 @@ def rows() -> list[RuleEntry]:
 
 
 def _mutation(rule: Mutation) -> RuleEntry:
-    return RuleEntry(rule.id, "mutation", REPAIR, rule.summary, rule.propose.__module__)
+    return RuleEntry(rule.id, "mutation", REPAIR, rule.summary, rule.propose.__module__, tuple(rule.reads))
 
 
 def _validation(rule: Validation) -> RuleEntry:
-    return RuleEntry(rule.id, "validation", rule.level, rule.summary, (rule.check_workload or rule.check).__module__)
+    module = (rule.check_workload or rule.check).__module__
+    return RuleEntry(rule.id, "validation", rule.level, rule.summary, module, tuple(rule.reads))

@@ -85,6 +85,9 @@ def test_a_page_links_the_older_and_the_newer_page(client: Any):
     assert get_decisions(client, f"?refused=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
     assert get_decisions(client, f"?refused=true&limit=1&before={middle['newer']}")["entries"][0]["number"] == 10
     assert get_decisions(client, "?refused=true&limit=2&before=10")["newer"] == 0
+    assert get_decisions(client, "?refused=true&limit=1&before=2")["newer"] == 8, (
+        "the page before the first one is empty"
+    )
 
 
 def test_since_may_be_an_age(client: Any, tmp_path: Path):

@@ -348,7 +348,7 @@ def test_a_decision_that_the_same_inputs_do_not_reproduce_is_unexplained():
 
 
 def test_a_line_that_was_too_long():
-    env = [{"name": f"CUDA_{number:0>900}"} for number in range(50)]
+    env = [{"name": f"CUDA_DEVICE_SM_LIMIT_{number:0>900}"} for number in range(50)]
     found = replay(judged({**pod(), "spec": {"containers": [{"name": "a", "env": env}]}}))
     assert (found.verdict, found.reason) == (ReplayVerdict.UNKNOWN, "the line was too long to hold the pod")
 

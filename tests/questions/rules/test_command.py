@@ -42,14 +42,14 @@ def test_json_has_every_rule_in_order(run):
         (rule.id, getattr(rule, "level", "repair"), rule.summary, why(row["file"]))
         for rule, row in zip(RULES, rules, strict=True)
     ]
-    keys = {"id", "kind", "level", "what", "why", "file", "example", "messages"}
+    keys = {"id", "kind", "level", "what", "why", "reads", "file", "example", "messages"}
     assert all(set(row) == keys | ({"patch"} if row["kind"] == "mutation" else set()) for row in rules)
     assert [row["kind"] for row in rules] == ["mutation"] * len(MUTATIONS) + ["validation"] * len(VALIDATIONS)
 
 
 def test_markdown_of_one_rule_folds_an_example_below_the_table(run):
     header, line, row, empty, *folded = run("rules", "card-count", "-o", "markdown").out.splitlines()
-    assert (header, line) == ("| id | level | what | why |", "|---|---|---|---|")
+    assert (header, line) == ("| id | level | what | why | reads |", "|---|---|---|---|---|")
     assert (row.partition(" | ")[0], empty) == ('| <a id="card-count"></a>`card-count`', "")
     assert folded[:3] == ["<details>", "<summary><code>card-count</code> deny</summary>", ""]
     assert folded[-2:] == ["", "</details>"]

@@ -123,6 +123,18 @@ def test_the_end_of_a_pod_that_is_made_anew_makes_no_room(owner, terminating, en
     assert holder_words(reason.holders[0]).endswith(anew) == (not ends)
 
 
+@pytest.mark.parametrize(("kubelet", "most"), [("v1.35.0", 51920), ("v1.36.0", 23000)])
+def test_no_change_makes_the_status_of_the_pod_too_large(kubelet, most):
+    nodes = [gpu_node("gpu-a", cards=1), gpu_node("gpu-b", cards=1)]
+    nodes[1]["status"]["nodeInfo"] = {"kubeletVersion": kubelet}
+    held = [pod(name, node=name, ids=f"GPU-{name}-0,X,30000,0:", number=1, memory=30000) for name in ("gpu-a", "gpu-b")]
+    found = why(pod(number=1), nodes, held)
+    assert (found.change.resource, found.change.most) == (MEMORY, most)
+    members = [pod(f"g-{at}", group="g", number=1, memory=60000) for at in range(2)]
+    gang = why(members[0], nodes, held, waiting=members, group=PodGroup("default", "g", minimum=2))
+    assert (gang.change.resource, gang.change.most) == (MEMORY, most)
+
+
 @pytest.mark.parametrize(
     ("mine", "its", "terminating", "ends"),
     [

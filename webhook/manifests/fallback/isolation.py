@@ -20,6 +20,7 @@ from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, sentence, text
 from webhook.manifests.fallback.pod import requests
 from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
+from webhook.rules import wording
 from webhook.rules.choices import Level
 from webhook.rules.isolation import (
     ABOVE_CARDS,
@@ -157,7 +158,7 @@ def _isolation_mount(scope: Scope) -> str:
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
             path = f"m.{field}"
             problem = f"{_unclean(path)} ? {text(NOT_READ)} : {text(isolation_mount.SHADOWS)}"
-            message = _message_of(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
+            message = _message_of(isolation_mount, wording.MOUNTS, path=quoted(path), problem=f"({problem})")
             found.append(_of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
     if scope.creates:
         opens = under(CARDS, ABOVE_CARDS)
@@ -168,7 +169,7 @@ def _isolation_mount(scope: Scope) -> str:
         )
         message = _message_of(
             isolation_mount,
-            isolation_mount.BRINGS_IN,
+            wording.BRINGS_IN,
             name=quoted("v.name"),
             path=quoted("v.hostPath.path"),
             problem=f"({problem})",
@@ -199,7 +200,7 @@ def _host_access(scope: Scope) -> str:
         for controls, paths in host_access.CONTROLLING.items():
             problem = f"{path}.matches({text(under(paths))}) ? {text(controls)} : {problem}"
         message = _message_of(
-            host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted(path), problem=f"({problem})"
+            host_access, wording.BRINGS_IN, name=quoted("v.name"), path=quoted(path), problem=f"({problem})"
         )
         every = chain.from_iterable(host_access.CONTROLLING.values())
         found.append(_of_host_paths(f"{path}.matches({text(under(every, host_access.ABOVE))})", message))
@@ -231,7 +232,7 @@ def _visible_devices(scope: Scope) -> str:
         return f"{requests(Family.VGPU)} ? [] : {injections}"
     variables = _of_each("env", "e", when.shows_devices(), f"({shares} ? {overrides} : {shows})", "others")
     problem = f"({_unclean('m.mountPath')} ? {text(NOT_READ)} : {text(visible_devices.REQUESTS_CARDS)})"
-    message = _message_of(visible_devices, visible_devices.MOUNTS, path=quoted("m.mountPath"), problem=problem)
+    message = _message_of(visible_devices, wording.MOUNTS, path=quoted("m.mountPath"), problem=problem)
     under_requests = f"({_unclean('m.mountPath')} || m.mountPath.matches({text(under([visible_devices.REQUESTS]))}))"
     mounts = _of_each("volumeMounts", "m", f"{when.requests_by_mount()} && {under_requests}", message, "others")
     cuda = f"c.raw.env.exists(e, e.name == {text(names.CUDA_VERSION)} && {_LITERAL} != '')"

@@ -79,7 +79,7 @@ def explain_pods(pods: Iterable[PodReview], search: ChangeSearch | None = None) 
         for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
         for explained in PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, each.path)
-        ._replace(search=search)
+        ._replace(search=search, admits=pod.status_takes_less)
         .explain(fleet.parts[family.id])
     ]
 

@@ -24,7 +24,7 @@ from webhook.questions.review import explanation
 from webhook.questions.review.explanation import ObjectExplanation, gang_value, to_value
 from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.choices import Enforcement, Level
-from webhook.rules.registry import VALIDATIONS
+from webhook.rules.registry import FLEET_RULES
 from webhook.settings.review import BAD_POLICY
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more, shorten, visible
@@ -33,8 +33,6 @@ MAX_LINE = 160  # characters of a line in a diff
 
 MAX_NAME = 80
 MAX_PATHS = 5  # of one object in a note
-
-_FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 
 _VERDICTS = {
@@ -254,7 +252,7 @@ def _before(reviewed: Reviewed) -> str:
 
 
 def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
-    if not explained and not _FLEET_RULES.isdisjoint(rules):
+    if not explained and not FLEET_RULES.isdisjoint(rules):
         yield "add --explain to see why each kind of node can or cannot take it"
 
 

@@ -1,6 +1,5 @@
 """NPUs are cut by templates, so memory is rounded up to what the scheduler will account.
 
-Reads:    the Ascend memory of the regular containers; the chips of the device config
 Writes:   the memory, in limits and requests
 Why:      the scheduler counts a whole template or the whole NPU and does not report it; the pod should show what it uses.
 """

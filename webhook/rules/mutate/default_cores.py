@@ -1,6 +1,5 @@
 """A count without cores: the cores become the config's `defaultCores`.
 
-Reads:    resources of the regular containers; defaultCores
 Writes:   the cores, in limits and requests
 Why:      no other component of Volcano applies this default.
 """
@@ -12,6 +11,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, 
     "a count without cores: the cores become `defaultCores`, when that is set",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_cores > 0,
+    reads=("deviceConfig.defaultCores",),
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the cores to containers without any."""

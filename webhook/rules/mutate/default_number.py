@@ -1,6 +1,5 @@
 """Memory, cores or a percentage without a count: the count becomes the config's `defaultGPUNum`.
 
-Reads:    resources of the regular containers; defaultGPUNum; what the API server notes about the defaults of a LimitRange
 Writes:   the count, in limits and requests
 Why:      no other component of Volcano applies this default: with cores or a percentage alone a container gets no GPU, with
           memory alone no isolation.
@@ -9,6 +8,7 @@ A LimitRange with a default memory makes a vGPU pod of each pod in its namespace
 """
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 
@@ -26,6 +26,7 @@ ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card
     "memory, cores or percentage without a count: the count becomes `defaultGPUNum`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_number > 0,
+    reads=(*annotations(names.LIMIT_RANGER), "deviceConfig.defaultGPUNum"),
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the count where it is missing."""

@@ -1,6 +1,5 @@
 """With `overwriteEnv: true`, a container that requests no device sees none.
 
-Reads:    env of every container; on update, of new ephemeral containers; overwriteEnv
 Writes:   env
 Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env requests it.
 
@@ -10,6 +9,7 @@ a pod's env overrides the plugin's, and would take the card away.
 
 from webhook import names
 from webhook.devices.requests import requested_families, served_elsewhere
+from webhook.pod.fields import variables
 from webhook.pod.patch import APPEND
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Edit, Edits, Family, Mutation, Notice, ReviewedPod, wording
@@ -22,6 +22,7 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
     families=EVERY_POD,
     enabled=lambda config, _: config.vgpu.overwrite_env,
     on={"ephemeral"},
+    reads=(*variables(names.NVIDIA_VISIBLE_DEVICES), "deviceConfig.overwriteEnv"),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Set NVIDIA_VISIBLE_DEVICES=none in containers that request no NVIDIA device."""

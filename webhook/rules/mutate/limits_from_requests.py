@@ -1,6 +1,5 @@
 """Volcano reads limits; the API server refuses an extended resource that only requests have.
 
-Reads:    resources of every container
 Writes:   resources.limits
 Why:      the API server would refuse the pod after this webhook, or the scheduler would not see the device.
 """

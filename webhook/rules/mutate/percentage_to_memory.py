@@ -1,6 +1,5 @@
 """A memory percentage becomes memory: from Volcano 1.13 on, a pod that keeps the percentage is never scheduled.
 
-Reads:    resources of the regular containers; the fleet's eligible cards; policy percentage.mixedCards
 Writes:   the memory, in limits and requests; removes the percentage
 Why:      no node offers the percentage as a resource, and the ordinary node fit counts it.
 """
@@ -13,7 +12,11 @@ from webhook.rules.reviewed_pod import PERCENTAGES
 from webhook.rules.wording import remove_amount
 
 
-@Mutation("a memory percentage becomes memory, floor(card × percentage / 100)", families=VGPU_ONLY)
+@Mutation(
+    "a memory percentage becomes memory, floor(card × percentage / 100)",
+    families=VGPU_ONLY,
+    reads=("policy.percentage",),
+)
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Convert each usable percentage beside a count; leave the others to validation."""
     found = [

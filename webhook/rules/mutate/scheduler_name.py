@@ -1,6 +1,5 @@
 """No schedulerName, or the default one: it becomes Volcano's.
 
-Reads:    spec.schedulerName; policy schedulerName
 Writes:   spec.schedulerName
 Why:      only Volcano's scheduler assigns cards; under another the pod fails with UnexpectedAdmissionError.
 """
@@ -9,7 +8,11 @@ from webhook import names
 from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod
 
 
-@Mutation("an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)", unread=True)
+@Mutation(
+    "an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)",
+    unread=True,
+    reads=("spec.schedulerName", "policy.schedulerName"),
+)
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Name the scheduler, unless the author named another."""
     wanted = context.cluster.policy.scheduler_name

@@ -1,11 +1,11 @@
 """vGPU nodes are tainted; a vgpu pod gets the toleration, unless it tolerates the taint already.
 
-Reads:    spec.tolerations; policy toleration
 Writes:   spec.tolerations
 Why:      without it the pod stays pending, and no message names the taint.
 """
 
 from webhook.pod.patch import APPEND
+from webhook.pod.selectors import TOLERATIONS
 from webhook.rules.api import VGPU_ONLY, Context, Edit, Edits, Mutation, ReviewedPod
 
 
@@ -14,6 +14,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Edit, Edits, Mutation, Reviewe
     families=VGPU_ONLY,
     enabled=lambda _, settings: settings.toleration is not None,
     unread=True,
+    reads=(TOLERATIONS, "policy.toleration"),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Add the toleration unless one of the pod's own covers it."""

@@ -1,11 +1,11 @@
 """Volcano reads how a pod wants its cards from the annotations of the pod.
 
-Reads:    the labels of a pod and the annotations of a workload; those of its pod templates
 Finds:    a mode, gputype, UUIDs or a group policy as a label, or on a workload whose template lacks it
 Why:      nothing reads it there, so the pod gets any card in any mode.
 """
 
 from webhook import names
+from webhook.pod.fields import labels
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
 
 READ = names.CHOOSING_ANNOTATIONS
@@ -27,8 +27,9 @@ def _check_workload(workload: Workload, _context: Context) -> Findings:
 @Validation(
     Level.WARN,
     "a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
-    needs={"labels"},
+    needs=labels(*READ),
     check_workload=_check_workload,
+    reads=[f"{owner}.annotations[{key}]" for owner in ("metadata", "workload.metadata") for key in READ],
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find annotations that are written as labels."""

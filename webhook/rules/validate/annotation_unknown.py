@@ -1,6 +1,5 @@
 """An annotation that almost has the name of one that Volcano reads is most likely misspelt.
 
-Reads:    the annotations of a pod
 Finds:    a name that differs in a few letters from an annotation by which a pod chooses its cards
 Why:      nothing reads it, so the pod gets any card in any mode.
 """
@@ -10,8 +9,9 @@ from difflib import get_close_matches
 from itertools import islice
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.dialects import dialect_names
+from webhook.rules.dialects import DIALECT, dialect_names
 
 DETAIL = "the annotation {key} is read by nothing; did you mean {meant}?"
 
@@ -24,7 +24,10 @@ _BEGINNINGS = tuple(sorted({f"{key.partition('/')[0]}/" for key in READ}))
 
 
 @Validation(
-    Level.WARN, "an annotation whose name differs in a few letters from one that is read", needs={"annotations"}
+    Level.WARN,
+    "an annotation whose name differs in a few letters from one that is read",
+    needs=annotations(*(f"{start}*" for start in _BEGINNINGS)),
+    reads=(DIALECT,),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that are close to one that is read."""

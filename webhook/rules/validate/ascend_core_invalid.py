@@ -1,6 +1,5 @@
 """MindCluster gives AI cores by templates or whole chips.
 
-Reads:    huawei.com/npu-core of the regular containers; the labels vnpu-level and vnpu-dvpp
 Refuses:  cores that are neither a template nor a multiple of a chip; an unknown vnpu-level or vnpu-dvpp
 Why:      the scheduler finds no template and no chip for it, and the pod stays pending.
 """
@@ -15,6 +14,7 @@ from webhook.devices.mindcluster.family import (
     has_template,
     served,
 )
+from webhook.pod.fields import labels
 from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
@@ -24,6 +24,7 @@ _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
     Level.DENY,
     "`huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
     families={Family.MINDCLUSTER},
+    reads=labels(*_WORDS),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find cores and labels that select no template."""

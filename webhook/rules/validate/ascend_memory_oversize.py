@@ -1,6 +1,5 @@
 """More memory than an NPU can have is accounted as the smallest template.
 
-Reads:    the Ascend memory of the regular containers; the chips of the device config
 Refuses:  memory above the chip's capacity, unless NPUs are shared in software
 Why:      the scheduler finds no template for it, counts nothing, and the container gets the smallest part of an NPU.
 """

@@ -1,6 +1,5 @@
 """The mode of an Ascend pod must be exactly hami-core, and Volcano 1.16 or newer.
 
-Reads:    the annotation huawei.com/vnpu-mode; policy target.volcano
 Finds:    a mode that differs from hami-core only in case, spaces or dashes; before Volcano 1.16 also hami-core itself
 Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
@@ -8,6 +7,7 @@ Why:      the scheduler reads every other value as a hard split: it cuts NPUs by
 from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.vgpu.eligibility import near_mode
+from webhook.pod.fields import annotations
 from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.target import VOLCANO_FACTS, format_version
 
@@ -23,7 +23,8 @@ DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you
     "`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
     "not read: the NPUs are cut by templates",
     families=ASCEND_ONLY,
-    needs={"annotations"},
+    needs=annotations(names.VNPU_MODE),
+    reads=("policy.target",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a misspelt hami-core, and one that is not read."""

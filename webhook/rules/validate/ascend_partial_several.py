@@ -1,6 +1,5 @@
 """A container gets several NPUs only as whole NPUs.
 
-Reads:    the Ascend count and memory of the regular containers; the chips of the device config
 Refuses:  a count above 1 with less than the whole memory, unless NPUs are shared in software
 Why:      the scheduler refuses parts of several NPUs on every node, and the pod stays pending.
 """

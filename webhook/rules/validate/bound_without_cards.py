@@ -1,6 +1,5 @@
 """Volcano may bind a pod to a node whose cards it does not see, and the pod gets none.
 
-Reads:    the requests of the regular containers, the node selector; the fleet; policy target.volcano
 Finds:    a pod whose amounts a node offers although the scheduler sees no cards there
 Why:      from Volcano 1.14 on, the scheduler counts such a node as fitting, and the kubelet fails the pod.
 
@@ -28,6 +27,7 @@ from webhook.rules.api import (
     families=VGPU_ONLY,
     fleet=True,
     knows={ClusterFact.UNSEEN},
+    reads=("policy.target",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node of each kind, and what keeps the pod away from it."""

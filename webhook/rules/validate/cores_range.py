@@ -1,6 +1,5 @@
 """A card has 100 cores, so a request for more never fits.
 
-Reads:    the vgpu cores of the regular containers
 Refuses:  cores above 100
 Why:      the scheduler skips a card if used plus requested cores exceed 100.
 """

@@ -1,6 +1,5 @@
 """A few cores beside much of a card's memory are most likely meant in another unit.
 
-Reads:    the vGPU cores and memory of the regular containers; the cards that the pod may get
 Finds:    1 to 4 cores with a quarter or more of the memory of the smallest such card
 Why:      cores are per cent of the computing time of a card, so 1 of them makes the program a hundred times slower.
 """

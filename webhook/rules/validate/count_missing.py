@@ -1,6 +1,5 @@
 """Device plugins allocate devices for the count alone; memory, cores or a percentage do not replace it.
 
-Reads:    resources of the regular containers, after all mutations; defaultGPUNum
 Refuses:  vGPU memory, cores or percentage, or Ascend memory or cores, in a container without the count
 Why:      the container starts without isolation or without a device, even where the scheduler has accounted one for it.
 """
@@ -20,6 +19,7 @@ DETAIL = "{who} requests {resource} without {count}, so no device is allocated t
     "memory, cores or a percentage of a vGPU or NPU without its count",
     families={Family.VGPU, Family.ASCEND},
     needs={PodFact.UNCOUNTED},
+    reads=("deviceConfig.defaultGPUNum",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find containers that lack a count, each device once."""

@@ -1,6 +1,5 @@
 """A device is requested by a container, and nowhere else.
 
-Reads:    the field `resources` of a pod's spec; in a file, every field of the object
 Finds:    a device at the level of the pod or the Job, in `limits` outside `resources`, or in `metadata.annotation`
 Why:      nothing reads it there, so the pod starts without the device.
 
@@ -11,7 +10,9 @@ from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, Revi
 from webhook.rules.misplaced import beside_containers
 
 
-@Validation(Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, needs={"resources"})
+@Validation(
+    Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, needs={"spec.resources"}
+)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look beside the containers."""
     found = beside_containers(pod.view.spec, "spec", context.cluster.config.resources.exact)

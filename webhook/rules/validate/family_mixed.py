@@ -1,6 +1,5 @@
 """A node offers NVIDIA cards through one device plugin.
 
-Reads:    limits and requests of every container
 Refuses:  vgpu together with gpushare, or with a native nvidia.com/gpu that is not the configured count
 Why:      different device plugins give them out, which do not share cards; Volcano serves vGPUs or gpushare, not both.
 
@@ -34,6 +33,7 @@ DETAIL = "{who}, but different device plugins give them out, which do not share 
     "one pod that requests two NVIDIA families",
     families=VGPU_ONLY,
     needs={PodFact.SEVERAL, PodFact.FOREIGN},
+    reads=("nodes",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the other family beside the first vgpu container."""

@@ -1,6 +1,5 @@
 """No assignment of all containers exists on any node.
 
-Reads:    the requests of the regular containers, and those of other device plugins; the fleet
 Refuses:  a pod that no node can take even when it is empty, for a reason that no other rule names
 Why:      memory, cores, exclusive cards, node totals or devices of several kinds rule out every placement, and the pod stays
           pending.

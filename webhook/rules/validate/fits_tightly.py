@@ -1,6 +1,5 @@
 """A placement exists, yet the scheduler misses it on an empty node.
 
-Reads:    the requests of the regular containers; the fleet; the scheduler's SchedulePolicy
 Finds:    a pod that only another order of containers or cards would place
 Why:      the scheduler serves containers in order, walks the cards once and takes nothing back.
 

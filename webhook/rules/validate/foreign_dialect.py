@@ -1,6 +1,5 @@
 """A pod asks for a GPU in the names of another system, which Volcano does not read.
 
-Reads:    resources of the regular and init containers; annotations; labels; schedulerName; policy dialects, gpuMemoryFactor
 Finds:    each name of such a system, after all repairs, with what to write instead, or why nothing says the same
 Why:      the pod stays pending, or gets a whole card where it means a share.
 """
@@ -8,7 +7,7 @@ Why:      the pod stays pending, or gets a whole card where it means a share.
 from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation
 from webhook.rules.choices import DialectUse
-from webhook.rules.dialects import resolved_steps, translatable
+from webhook.rules.dialects import ANNOTATED, DIALECT, resolved_steps, translatable
 
 SEVERAL = "the pod uses names of {systems}, so none is translated; keep those of one system"
 NOT_SENT = (  # it would have been translated before
@@ -23,7 +22,8 @@ TRANSLATION = "translate-dialect"
     Level.WARN,
     f"names of {TITLES}, with what to write instead (policy `dialects`)",
     families=EVERY_POD,
-    needs={"annotations", PodFact.FOREIGN},
+    needs={ANNOTATED, PodFact.FOREIGN},
+    reads=(DIALECT, "policy.dialects", "deviceConfig.gpuMemoryFactor"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""

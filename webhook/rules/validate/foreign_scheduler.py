@@ -1,6 +1,5 @@
 """Only Volcano's scheduler assigns cards.
 
-Reads:    spec.schedulerName, after all mutations; policy schedulerNames and repairs
 Refuses:  a scheduler that the policy does not list
 Why:      another scheduler writes no assignment, and the pod fails with UnexpectedAdmissionError.
 """
@@ -18,7 +17,11 @@ IN_PROFILE = "in JupyterHub's chart, write scheduler_name: {name} into kubespawn
 NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fills it in
 
 
-@Validation(Level.DENY, "a schedulerName outside policy `schedulerNames`")
+@Validation(
+    Level.DENY,
+    "a schedulerName outside policy `schedulerNames`",
+    reads=("spec.schedulerName", "policy.schedulerNames", "policy.repairs"),
+)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find another scheduler."""
     allowed = context.cluster.policy.scheduler_names

@@ -1,6 +1,5 @@
 """The pods of a gang fit the empty fleet, yet the scheduler places too few of them.
 
-Reads:    minAvailable of a Volcano Job, group-min-member of a workload; the pods of its templates; the fleet
 Finds:    a gang that only another order of its pods, or another choice of cards, would start
 Why:      the scheduler takes the first cards that fit and takes nothing back, neither on a node nor between nodes.
 

@@ -1,6 +1,5 @@
 """A gang that waits for pods which are never created, or only after the gang has started.
 
-Reads:    minAvailable, replicas and dependsOn of a Volcano Job; group-min-member of a workload, and how it creates pods
 Finds:    a minimum above the pods that exist at a time
 Why:      Volcano starts a gang when as many pods exist as it needs; until then all of them stay Pending, with no event.
 
@@ -13,7 +12,7 @@ from typing import Any
 from webhook import names
 from webhook.devices.vgpu.gang import Starts
 from webhook.pod.gangs import Gang, group_min_member
-from webhook.pod.rollout import first_of_rollout, read_rollout
+from webhook.pod.rollout import ROLLOUT, first_of_rollout, read_rollout
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
 from webhook.texts import counted
@@ -21,7 +20,11 @@ from webhook.texts import counted
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
 
-@Validation(Level.WARN, "a gang that needs more pods than are ever created at a time")
+@Validation(
+    Level.WARN,
+    "a gang that needs more pods than are ever created at a time",
+    reads=(ROLLOUT, "workload.podManagementPolicy"),
+)
 def check(workload: Workload, context: Context) -> Findings:
     """Report the first reason that keeps the gang from being complete."""
     if not workload.requests_devices:

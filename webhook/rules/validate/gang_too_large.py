@@ -1,6 +1,5 @@
 """The pods of a gang start together or not at all; the empty fleet does not hold so many.
 
-Reads:    minAvailable of a Volcano Job, group-min-member of a workload; the pods of its templates; the fleet
 Refuses:  a gang of vGPU pods that no placement on the empty fleet starts
 Why:      the scheduler places some pods, discards them and tries again each second; the pods get no event.
 

@@ -1,6 +1,5 @@
 """Some controllers count GPUs by the name of the resource, and miscount vGPUs.
 
-Reads:    numProcPerNode of a TrainJob, num-gpus of a RayCluster with an autoscaler, gpu-resource-types of an InferenceService
 Finds:    vGPUs in such a workload without the field that tells their number or name
 Why:      the trainer starts a process for each MiB, Ray's autoscaler sees no GPU, and KServe refuses the InferenceService.
 
@@ -27,10 +26,14 @@ RAY = (
 )
 KSERVE = "KServe refuses names of GPUs that it does not have beside a workerSpec; set the annotation {key}: '[\"{resource}\"]'"
 
+READ = (
+    *(f"workload.{field}" for field in ("numProcPerNode", "rayStartParams", "num-gpus", "workerSpec")),
+    f"workload.metadata.annotations[{names.KSERVE_GPU_TYPES}]",
+)
 _RAY_GROUP = re.compile(r"(spec(?:\.\w+)*?)\.(headGroupSpec|workerGroupSpecs\[(\d+)\])\.template")
 
 
-@Validation(Level.WARN, "vGPUs under a controller that counts GPUs by the name of the resource")
+@Validation(Level.WARN, "vGPUs under a controller that counts GPUs by the name of the resource", reads=READ)
 def check(workload: Workload, _context: Context) -> Findings:
     """Find the field that the kind's controller needs."""
     found = _CONTROLLERS.get(workload.group)

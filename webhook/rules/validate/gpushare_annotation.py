@@ -1,11 +1,11 @@
 """A list of unhealthy cards has no effect on a pod.
 
-Reads:    the annotation volcano.sh/gpu-unhealthy-ids of a new pod
 Finds:    the annotation
 Why:      the scheduler reads it on nodes only, so the pod may still get such a card.
 """
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it"
@@ -15,7 +15,7 @@ DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pod
     Level.WARN,
     "`gpu-unhealthy-ids` annotated on a pod: it excludes no card",
     families=EVERY_POD,
-    needs={"annotations"},
+    needs=annotations(names.GPU_UNHEALTHY_IDS),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the annotation."""

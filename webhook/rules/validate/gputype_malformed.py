@@ -1,6 +1,5 @@
 """The scheduler splits gputype lists at commas and trims nothing.
 
-Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype
 Refuses:  a nouse-gputype that is empty or has an empty element; warns of other empty values and elements, and of spaces
 Why:      an empty element is a substring of every card type: use "A100," allows every card, nouse "T4," excludes every card.
 
@@ -10,6 +9,7 @@ no-eligible-card to decide.
 
 from webhook import names
 from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
+from webhook.pod.fields import annotations
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 EFFECTS = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
@@ -25,7 +25,7 @@ NAME_TYPE = "name a card type or remove the annotation"
     Level.DENY,
     "a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
     families=VGPU_ONLY,
-    needs={"annotations"},
+    needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find lists that the scheduler reads differently from what the author meant."""

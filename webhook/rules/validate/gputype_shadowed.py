@@ -1,11 +1,11 @@
 """If a pod has both gputype annotations, the scheduler reads only one.
 
-Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype
 Finds:    both on one pod
 Why:      the scheduler ignores nouse-gputype if use-gputype exists, whatever its value.
 """
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them"
@@ -15,7 +15,7 @@ DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep 
     Level.WARN,
     "both gputype annotations: the scheduler then ignores nouse-gputype",
     families=VGPU_ONLY,
-    needs={"annotations"},
+    needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find pods with both keys."""

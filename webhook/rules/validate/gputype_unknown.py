@@ -1,6 +1,5 @@
 """A gputype word that matches no card of the fleet.
 
-Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype; the fleet's card types
 Finds:    a word that no card type contains
 Why:      it is most likely misspelt: use-gputype then allows fewer cards than intended, nouse-gputype excludes none.
 """
@@ -8,6 +7,7 @@ Why:      it is most likely misspelt: use-gputype then allows fewer cards than i
 from webhook import names
 from webhook.devices.vgpu.eligibility import clean_words
 from webhook.devices.vgpu.refusals import card_types
+from webhook.pod.fields import annotations
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 
@@ -15,7 +15,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, Revi
     Level.WARN,
     "a gputype word that matches no card type of the fleet",
     families=VGPU_ONLY,
-    needs={"annotations"},
+    needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),
     fleet=True,
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:

@@ -1,7 +1,5 @@
 """The pods of a distributed job must all run; the empty fleet does not hold so many.
 
-Reads:    the numbers of pods of distributed jobs, clusters and sets, and of unknown kinds beside their templates; their pods;
-          the fleet
 Finds:    pods that no placement on the empty fleet starts together
 Why:      some of them start, hold their cards and wait for the others, which never come.
 

@@ -1,6 +1,5 @@
 """Host namespaces, powerful capabilities and paths that control the node bypass the isolation.
 
-Reads:    spec.hostPID, spec.hostIPC, hostPath volumes; capabilities of every container
 Finds:    any of them, in a pod that requests a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
 
@@ -56,7 +55,6 @@ CONTAINING = "which has settings of the node; mount a narrower path"
 ABOVE = above(chain.from_iterable(CONTROLLING.values())) - ABOVE_CARDS
 
 SHARES = "{field}: true lets the pod reach the other tenants of its cards; remove it"
-BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolation; remove it"
 
 
@@ -64,9 +62,14 @@ ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolati
     Level.WARN,
     "hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     families=VGPU_ONLY,
-    needs={"hostPID", "hostIPC", "volumes", "securityContext"},
+    needs={
+        *(f"spec.{field}" for field in NAMESPACES),
+        "spec.volumes[*].hostPath.path",
+        "containers[*].securityContext.capabilities.add[*]",
+    },
     on={"ephemeral"},
     isolates=True,
+    reads=("spec.volumes[*].name",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find host namespaces, powerful capabilities and paths."""
@@ -86,7 +89,7 @@ def _of_the_host(pod: ReviewedPod) -> Findings:
         problem = _problem(clean_path(path) or "")
         if problem:
             shown = {"name": wording.quoted(name), "path": wording.quoted(path)}
-            yield Finding(f"spec.volumes[{index}].hostPath.path", BRINGS_IN.format(problem=problem, **shown))
+            yield Finding(f"spec.volumes[{index}].hostPath.path", wording.BRINGS_IN.format(problem=problem, **shown))
 
 
 def _problem(path: str) -> str | None:

@@ -1,6 +1,5 @@
 """Devices of init containers are never allocated.
 
-Reads:    limits and requests of the init containers, including restartable ones (sidecars)
 Refuses:  a vGPU or an NPU; warns of gpushare. A count of 0 requests nothing
 Why:      the scheduler reads spec.containers only; the device plugin then finds no assignment, or takes another pod's.
 
@@ -24,7 +23,9 @@ SIDECAR = " (a sidecar)"
 
 
 @Validation(
-    Level.DENY, "a device in an init or restartable init container: it is never allocated", needs={"initContainers"}
+    Level.DENY,
+    "a device in an init or restartable init container: it is never allocated",
+    needs={"spec.initContainers"},
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find init containers that request a device."""

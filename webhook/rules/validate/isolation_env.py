@@ -1,6 +1,5 @@
 """Some environment variables switch the isolation off, or set its limits.
 
-Reads:    env of every container, including ephemeral ones; policy isolationEnv; vGPUs and the fleet's eligible cards
 Refuses:  the variables below, in a pod that requests a vGPU or an NPU
 Why:      a pod's own env overrides what the device plugin injects.
 
@@ -22,7 +21,7 @@ void, GPU_CORE_UTILIZATION_POLICY=force, and for NPUs the value of an annotation
 
 from webhook.pod.environment import preloads_allocators
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import DISABLING, ISOLATED, has_no_effect, overriding
+from webhook.rules.isolation import DISABLING, ISOLATED, ISOLATING, has_no_effect, overriding
 
 DETAIL = "{who} sets {name}, which overrides the isolation of the device; remove it"
 DISABLES = (
@@ -38,9 +37,10 @@ PRELOADS = (
     Level.DENY,
     "an environment variable that switches the isolation off, ephemeral containers included",
     families=ISOLATED,
-    needs={"env"},
+    needs={ISOLATING},
     on={"ephemeral"},
     isolates=True,
+    reads=("policy.isolationEnv",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that loosen the isolation."""

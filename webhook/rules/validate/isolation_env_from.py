@@ -1,6 +1,5 @@
 """A ConfigMap or Secret can set the variables that switch the isolation off.
 
-Reads:    envFrom of every container, including ephemeral ones
 Finds:    an entry that can set one of those variables, given its prefix, in a pod that requests a vGPU or an Ascend NPU
 Why:      its keys are read when the container starts, and override what the device plugin injects.
 """
@@ -15,9 +14,10 @@ DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys 
     Level.WARN,
     "`envFrom` that can set a variable which switches the isolation off",
     families=ISOLATED,
-    needs={"envFrom"},
+    needs={"containers[*].envFrom[*]"},
     on={"ephemeral"},
     isolates=True,
+    reads=("containers[*].envFrom[*].prefix",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find sources of variables that may override the isolation."""

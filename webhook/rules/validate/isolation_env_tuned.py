@@ -1,6 +1,5 @@
 """Some environment variables change how the isolation treats a container beside others.
 
-Reads:    env names of every container, including ephemeral ones
 Finds:    CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a pod that requests a vGPU
 Why:      they lift no limit, but they give a container priority over the other tenants of its card, or hide its usage.
 
@@ -8,6 +7,7 @@ CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPAB
 need them, and images set them too.
 """
 
+from webhook.pod.fields import variables
 from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 EFFECTS = {
@@ -22,7 +22,7 @@ DETAIL = "{who} sets {name}, which {effect}; remove it"
     Level.WARN,
     "an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
     families=VGPU_ONLY,
-    needs={"env"},
+    needs=variables(*EFFECTS),
     on={"ephemeral"},
     isolates=True,
 )

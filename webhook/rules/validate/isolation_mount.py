@@ -1,6 +1,5 @@
 """Some mounts shadow the isolation's files, or open the devices directly.
 
-Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, annotations; policy trustedUsers
 Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; annotations that inject devices
 Why:      what is mounted there replaces the preloaded library, its lock or another tenant's accounting.
 
@@ -9,7 +8,7 @@ On update, only new ephemeral containers are read, and such annotations that an 
 
 from webhook import names
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import ABOVE_CARDS, CARDS, MAX_SLASHES, clean_path, find_injections
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, INJECTED, MAX_SLASHES, clean_path, find_injections
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (
@@ -20,9 +19,7 @@ SHADOWED = (
     "/overrideEnv/",
     f"/run/{names.NVIDIA_REQUESTS}/",
 )
-MOUNTS = "{who} mounts {path}, {problem}"
 SHADOWS = "where the vGPU isolation keeps its files; mount it elsewhere"
-BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 OPENS_BELOW = "which opens the cards or the isolation's files; mount a narrower path"
 OPENS = "which opens the cards or the isolation's files; remove the volume"
 _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
@@ -32,9 +29,15 @@ _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
     Level.DENY,
     "a mount over the isolation's files, a hostPath to the cards, or an annotation that injects devices",
     families=VGPU_ONLY,
-    needs={"volumeMounts", "volumeDevices", "volumes", "annotations"},
+    needs={
+        "containers[*].volumeMounts[*].mountPath",
+        "containers[*].volumeDevices[*].devicePath",
+        "spec.volumes[*].hostPath.path",
+        INJECTED,
+    },
     on={"update", "ephemeral"},
     isolates=True,
+    reads=("spec.volumes[*].name", "policy.trustedUsers", "request.user"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find mounts, volumes and annotations that bypass the isolation."""
@@ -45,13 +48,13 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
                 problem = _problem_of_mount(path) if isinstance(path, str) else None
                 if problem:
                     place, shown = f"{kind}[{index}].{field}", wording.quoted(path)
-                    yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=problem)
+                    yield wording.find_in_container(wording.MOUNTS, container, place, path=shown, problem=problem)
     for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
         problem = _problem_of_host_path(path)
         if problem:
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
-                BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
+                wording.BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
             )
     yield from find_injections(pod, context)
 

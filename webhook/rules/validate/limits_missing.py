@@ -1,6 +1,5 @@
 """Volcano reads limits. If the policy disables the repair that copies them from requests, the pod must have them itself.
 
-Reads:    resources of every container; policy repairs
 Refuses:  a device in requests alone, while the repair `limits-from-requests` is off
 Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """
@@ -14,6 +13,7 @@ from webhook.rules.wording import NO_LIMIT
     "a device that only requests have, while the repair `limits-from-requests` is off",
     instead_of="limits-from-requests",
     needs={PodFact.DIFFERENT},
+    reads=("policy.repairs",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device that only requests have."""

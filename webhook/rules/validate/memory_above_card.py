@@ -1,6 +1,5 @@
 """A slice lies on one card, so it cannot have more memory than a card.
 
-Reads:    the memory of the regular containers; the fleet's eligible cards, MIG instances and NPUs
 Refuses:  more memory than any of them has
 Why:      the scheduler does not lower the request: it skips every card, and the pod stays pending.
 """

@@ -1,6 +1,5 @@
 """Less memory than a CUDA context takes is most likely meant in another unit.
 
-Reads:    the vGPU memory of the regular containers; gpuMemoryFactor
 Finds:    less than 128 MiB: 16 that means GiB
 Why:      the container starts, and its first call of CUDA fails for want of memory.
 """
@@ -17,6 +16,7 @@ DETAIL = "{who} requests {resource} {memory}, which is {mebibytes} MiB: less tha
     "less vGPU memory than a program needs: GiB that were written as MiB",
     families=VGPU_ONLY,
     needs={Role.MEMORY},
+    reads=("deviceConfig.gpuMemoryFactor",),
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for too little memory."""

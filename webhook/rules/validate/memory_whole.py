@@ -1,6 +1,5 @@
 """A count without memory takes whole cards; with a part of the cores, the others of each card stay unusable.
 
-Reads:    the vGPU count, memory and cores of the regular containers; the fleet's eligible cards
 Finds:    a count with a part of the cores and no memory
 Why:      the scheduler takes all memory of each card, so that no other container gets the cores that are left.
 

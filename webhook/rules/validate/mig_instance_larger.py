@@ -1,6 +1,5 @@
 """In MIG mode a slice is a whole instance, and a little too much memory takes a far larger one.
 
-Reads:    the vGPU memory of the regular containers; the fleet's eligible cards; knownMigGeometries
 Finds:    memory for which each eligible card in MIG mode gives an instance with half more or above, though it has smaller ones
 Why:      half of a card of 81,920 MiB is more than its 3g.40gb has: the scheduler gives the whole card, and reports nothing.
 

@@ -1,11 +1,11 @@
 """In MIG mode an instance has its own cores, and requested ones limit nothing.
 
-Reads:    the vGPU cores of the regular containers; the annotation volcano.sh/vgpu-mode
 Finds:    cores beside the mode mig
 Why:      the device plugin hands over the instance and nothing else, but the scheduler counts the cores of its card.
 """
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
@@ -18,7 +18,7 @@ DETAIL = (
     Level.WARN,
     "vGPU cores in a pod for MIG: the instance has its own, and these only keep other slices off its card",
     families=VGPU_ONLY,
-    needs={"annotations"},
+    needs=annotations(names.VGPU_MODE),
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find cores in MIG mode."""

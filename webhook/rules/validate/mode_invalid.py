@@ -1,12 +1,12 @@
 """The scheduler compares the mode byte by byte.
 
-Reads:    the annotation volcano.sh/vgpu-mode
 Refuses:  anything but hami-core, mig and mps
 Why:      any other value matches no node's mode, so the pod stays pending.
 """
 
 from webhook import names
 from webhook.devices.vgpu.eligibility import MODES, near_mode
+from webhook.pod.fields import annotations
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = f"{names.VGPU_MODE} is {{mode}}, which equals no node's mode; {{advice}}"
@@ -17,7 +17,7 @@ WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
     Level.DENY,
     f"`{names.VGPU_MODE}` that is not exactly `hami-core`, `mig` or `mps`",
     families=VGPU_ONLY,
-    needs={"annotations"},
+    needs=annotations(names.VGPU_MODE),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unknown modes."""

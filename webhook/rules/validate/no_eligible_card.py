@@ -1,6 +1,5 @@
 """Mode, gputype or UUID leave no node enough cards.
 
-Reads:    the annotations, the counts of the regular containers; the fleet
 Refuses:  a pod whose annotations no node satisfies
 Why:      the scheduler skips every card that an annotation excludes, and the pod stays pending.
 """

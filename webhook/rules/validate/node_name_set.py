@@ -1,6 +1,5 @@
 """A preset nodeName bypasses the scheduler, and with it the assignment of cards.
 
-Reads:    spec.nodeName
 Refuses:  any nodeName on a new pod that requests a device
 Why:      the kubelet starts the pod at once and finds no assignment: UnexpectedAdmissionError.
 """
@@ -10,7 +9,7 @@ from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Va
 DETAIL = "nodeName is preset to {node}, so no scheduler assigns a card; use nodeSelector: {{kubernetes.io/hostname: …}} instead"
 
 
-@Validation(Level.DENY, "a preset nodeName: the scheduler is bypassed", needs={"nodeName"})
+@Validation(Level.DENY, "a preset nodeName: the scheduler is bypassed", needs={"spec.nodeName"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a preset node."""
     node = pod.view.node_name

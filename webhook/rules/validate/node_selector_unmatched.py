@@ -1,6 +1,5 @@
 """No node with such devices has the labels that the pod demands.
 
-Reads:    nodeSelector and required node affinity; the labels of the fleet's nodes
 Finds:    a selector that leaves no node with the devices that the pod requests
 Why:      the pod stays pending until a node gets the labels; the scheduler reports that in an event, so this is a warning.
 """
@@ -13,7 +12,7 @@ from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Va
 @Validation(
     Level.WARN,
     "a nodeSelector or required node affinity that leaves no node with such devices",
-    needs={"nodeSelector", "affinity"},
+    needs={"spec.nodeSelector", "spec.affinity"},
     fleet=True,
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:

@@ -1,6 +1,5 @@
 """A count of 0 does not mean that the container gets no device.
 
-Reads:    the counts in limits and requests of the regular containers
 Refuses:  0
 Why:      the scheduler counts usage on the first card for it, but the container gets no card.
 """

@@ -1,6 +1,5 @@
 """A container requests more or less than the policy allows in its namespace, or may get a card that it does not allow.
 
-Reads:    the devices of each container, after all repairs; the policy's limits of its namespace; the nodes
 Refuses:  an amount outside them, no amount where all of a device is above them, a card that the pod may get but not have
 Why:      a namespace gets a share of the cards, and Volcano's queues limit all pods together, but not one of them.
 

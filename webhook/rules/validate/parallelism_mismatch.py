@@ -1,6 +1,5 @@
 """A program that divides its work among another number of cards than its container gets fails, or leaves cards idle.
 
-Reads:    command and arguments of the containers that request vGPUs; the number of their vGPUs
 Finds:    `--tensor-parallel-size 4` of vLLM, `--tp-size` of SGLang, `--nproc-per-node` of torchrun or `--num-gpus` of Ray and
           DeepSpeed beside another number of vGPUs
 Why:      with too few cards the program ends in an error of CUDA or NCCL; cards that are too many are held and not used.
@@ -20,7 +19,7 @@ from webhook.texts import counted
     Level.WARN,
     "a program that divides its work among another number of cards than its container gets",
     families=VGPU_ONLY,
-    needs={"args", "command"},
+    needs={"containers[*].args", "containers[*].command"},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare the options of the program with the number of vGPUs."""

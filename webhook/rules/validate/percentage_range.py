@@ -1,6 +1,5 @@
 """A memory percentage lies between 1 and 100.
 
-Reads:    the vgpu memory percentage of the regular containers
 Refuses:  0, and values above 100
 Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 counts as unset.
 """

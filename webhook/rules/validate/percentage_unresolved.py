@@ -1,6 +1,5 @@
 """A valid memory percentage that could not be turned into memory.
 
-Reads:    the vgpu memory percentage of the regular containers, after all mutations
 Refuses:  a percentage that is still there
 Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: no node offers the percentage as a resource.
 """
@@ -20,6 +19,7 @@ BESIDE = "beside an amount in the names of another system, which the policy tran
     "a memory percentage that is not turned into memory: no card is known, or the repair is off",
     families=VGPU_ONLY,
     needs={Role.PERCENTAGE},
+    reads=("policy.percentage",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""

@@ -1,6 +1,5 @@
 """A privileged container sees every card, whatever it requests.
 
-Reads:    securityContext.privileged of every container; on update, of new ephemeral containers
 Refuses:  true, in a pod that requests a vGPU
 Why:      the isolation limits the devices that a container gets; a privileged container can open the others itself.
 """
@@ -18,7 +17,7 @@ IN_CHART = f"{DETAIL}: in JupyterHub's chart, write singleuser.cloudMetadata.blo
     Level.DENY,
     "a privileged container in a pod that requests a vGPU",
     families=VGPU_ONLY,
-    needs={"securityContext"},
+    needs={"containers[*].securityContext.privileged"},
     on={"ephemeral"},
     isolates=True,
 )

@@ -1,6 +1,5 @@
 """A device quantity is a whole number from 0 to 2147483647, and memory a number of MiB.
 
-Reads:    the family names in limits and requests of every container
 Refuses:  text that is not a quantity, a fraction, a negative number, one above 2147483647, memory above 1048576: bytes
 Why:      the scheduler casts to int32, which overflows: 8Gi of memory becomes 0, which means the whole card.
 """
@@ -68,7 +67,8 @@ def _of_text(amount: Amount, factor: int, config: VgpuConfig) -> str:
         return UNREADABLE.format(what=f"{json_type(raw)}, not a quantity", advice=advice)
     if (size := _SIZE.fullmatch(raw)) and amount.role is Role.MEMORY:
         meant = int(Fraction(size[1]) * _MEBIBYTES[size[2].lower()]) // factor
-        return BYTES.format(unit=wording.unit_of(factor), meant=max(meant, 1))
+        if meant * factor >= LEAST:
+            return BYTES.format(unit=wording.unit_of(factor), meant=meant)
     if percentage := _PERCENTAGE.fullmatch(raw):
         advice = _part(amount, Fraction(percentage[1]), config) or advice
     return UNREADABLE.format(what="not a quantity", advice=advice)

@@ -1,12 +1,13 @@
 """The queue is named where Volcano does not look, so the pods go to the queue `default`.
 
-Reads:    scheduling.volcano.sh/queue-name on a workload, volcano.sh/queue-name on a pod
 Finds:    a queue named on the workload and not on its pod template, or under the name that only Volcano's jobs use
 Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.queue of its own Job.
 """
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.reviewed_pod import QUEUE
 
 
 def _check_workload(workload: Workload, context: Context) -> Findings:
@@ -30,8 +31,9 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
 @Validation(
     Level.WARN,
     "a queue that is named where Volcano does not read it",
-    needs={"annotations"},
+    needs=annotations(names.JOB_QUEUE_NAME),
     check_workload=_check_workload,
+    reads=(QUEUE, f"workload.metadata.annotations[{names.QUEUE_NAME}]"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look for the name that Volcano's job controller writes on pods, where it did not write it."""

@@ -1,6 +1,5 @@
 """A queue's capability is the most that its pods may request in all; one pod, or one gang, requests more.
 
-Reads:    the vgpu requests; the queue of the pod or workload; its capability, its parents', its limits for node groups
 Refuses:  a pod, or the pods of a gang that must start together, that request more than the queue allows
 Why:      the plugins capacity and proportion never start them, also while the queue is empty.
 

@@ -1,6 +1,5 @@
 """A queue that is closed takes no new pods.
 
-Reads:    the queue of the pod, of a Volcano Job or of a PodGroup; the queue's state; the scheduler's plugins
 Finds:    a queue that is Closed, Closing or Unknown
 Why:      the plugins capacity and proportion start only pods of open queues; the pod gets no event.
 """

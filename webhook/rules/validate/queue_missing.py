@@ -1,6 +1,5 @@
 """The queue does not exist, so the scheduler never looks at the pod.
 
-Reads:    the queue of the pod, of a Volcano Job or of a PodGroup; the queues
 Finds:    a queue that does not exist
 Why:      the scheduler leaves the PodGroup out, and the pod waits without an event.
 

@@ -1,6 +1,5 @@
 """With hierarchical queues only a leaf takes pods; one pod in another queue stops the whole cluster.
 
-Reads:    the queue of the pod, of a Volcano Job or of a PodGroup; the parents of all queues; the scheduler's plugins
 Refuses:  a queue that has child queues
 Why:      the plugin capacity with enableHierarchy starts no pod of any queue while one PodGroup is in a parent queue.
 

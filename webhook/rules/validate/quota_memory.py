@@ -1,6 +1,5 @@
 """One pod needs more card memory than its namespace may have in all.
 
-Reads:    the vgpu requests; the fleet; ResourceQuotas with limits.<memory name>
 Finds:    a pod that needs more memory of its cards than a quota allows all pods of the namespace together
 Why:      Kubernetes never counts such a quota, and counts requests per slice instead of times vgpu-number.
 

@@ -1,6 +1,5 @@
 """The API server takes a device only if requests and limits have the same amount of it.
 
-Reads:    resources of every container, after all repairs
 Refuses:  a device of which requests and limits have different amounts
 Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """

@@ -1,6 +1,5 @@
 """Only the scheduler and the device plugins write assignments.
 
-Reads:    annotations of a pod, its status and a Binding; on UPDATE the old ones and the user; policy trustedUsers
 Refuses:  an assignment annotation on a new pod; adding, changing or removing one later, unless the user is trusted
 Why:      a forged assignment gets another pod's cards, corrupts the scheduler's accounting, or crashes the plugin.
 
@@ -13,7 +12,7 @@ HAMi writes some names of hami.io/ on its own pods; these are reserved only in a
 
 from webhook.devices.requests import DevicePod
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, Validation, wording
-from webhook.rules.isolation import is_reserved
+from webhook.rules.isolation import INJECTED, RESERVED, is_reserved
 
 ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
 ON_UPDATE = (
@@ -26,9 +25,10 @@ ON_UPDATE = (
     Level.DENY,
     "an annotation that only the scheduler and the device plugins write",
     families=EVERY_POD,
-    needs={"annotations"},
+    needs={RESERVED, INJECTED},
     on={"update", "binding"},
     isolates=True,
+    reads=("policy.trustedUsers", "request.user"),
 )
 def check(pod: DevicePod, context: Context) -> Findings:
     """Find assignments that neither the scheduler nor a plugin wrote."""

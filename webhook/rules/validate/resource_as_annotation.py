@@ -1,13 +1,12 @@
 """An amount of a device is a resource of a container.
 
-Reads:    the names of a pod's annotations and labels; the names of the device config, and as annotations those of other systems
 Finds:    one that is the name of a device resource
 Why:      nothing reads it there, so the pod gets another amount than its author means.
 """
 
 from webhook.devices.dialects import AMOUNTS, ANNOTATIONS
 from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
-from webhook.rules.dialects import dialect_names
+from webhook.rules.dialects import ANNOTATED, DIALECT, dialect_names
 from webhook.rules.isolation import is_reserved
 
 DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under resources.limits of a container"
@@ -17,7 +16,8 @@ DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under res
     Level.WARN,
     "the name of a device resource as an annotation or a label",
     families=EVERY_POD,
-    needs={"annotations", "labels"},
+    needs={"metadata.annotations[<resource>]", "metadata.labels[<resource>]"},
+    reads=(ANNOTATED, DIALECT),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names of resources among annotations and labels."""

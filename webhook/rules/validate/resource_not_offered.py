@@ -1,6 +1,5 @@
 """A resource that no node offers keeps its pod pending, whoever schedules it.
 
-Reads:    limits and requests of every container; the extended resources of the fleet's nodes; DeviceClasses
 Finds:    a name of no family and no dialect that no node offers and no DeviceClass serves
 Why:      schedulers count it as 0 on every node, so the pod stays pending.
 
@@ -9,11 +8,16 @@ offers the name, so nothing is found.
 """
 
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.dialects import ANNOTATED, DIALECT
 from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 
 
 @Validation(
-    Level.WARN, "a resource of another device plugin that no node offers", families=EVERY_POD, needs={PodFact.FOREIGN}
+    Level.WARN,
+    "a resource of another device plugin that no node offers",
+    families=EVERY_POD,
+    needs={PodFact.FOREIGN},
+    reads=(ANNOTATED, DIALECT, "nodes", "deviceClasses"),
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find what no node offers."""

@@ -1,6 +1,5 @@
 """The replicas of a Deployment run beside each other, and an update starts a new one before it ends an old one.
 
-Reads:    replicas and strategy of a Deployment, replicas of a StatefulSet or ReplicaSet; the pods of the template; the fleet
 Finds:    replicas that the empty fleet cannot hold together; an update that needs room for one more, which the fleet lacks
 Why:      some replicas stay pending for ever; or the first update never ends, since the new pod waits for the cards of the old.
 
@@ -8,7 +7,7 @@ By default, maxUnavailable is a quarter of the replicas, rounded down: 0 for up 
 """
 
 from webhook.devices.vgpu.gang import NeverStarts
-from webhook.pod.rollout import read_rollout
+from webhook.pod.rollout import ROLLOUT, read_rollout
 from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
 from webhook.texts import counted
 
@@ -26,7 +25,10 @@ UPDATE_GANG = (
 
 
 @Validation(
-    Level.WARN, "replicas that the empty fleet cannot hold, or whose update needs room that it lacks", fleet=True
+    Level.WARN,
+    "replicas that the empty fleet cannot hold, or whose update needs room that it lacks",
+    fleet=True,
+    reads=(ROLLOUT,),
 )
 def check(workload: Workload, _context: Context) -> Findings:
     """Count the replicas, and one more."""

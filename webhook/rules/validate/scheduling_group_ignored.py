@@ -1,6 +1,5 @@
 """Volcano does not read the PodGroups of Kubernetes.
 
-Reads:    spec.schedulingGroup, which Kubernetes has from 1.36 on
 Finds:    a pod that names a PodGroup there
 Why:      Volcano makes a PodGroup of its own for the pod and starts it alone, whatever the group of Kubernetes wants.
 
@@ -18,7 +17,9 @@ DETAIL = (
 
 
 @Validation(
-    Level.WARN, "a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read", needs={SCHEDULING_GROUP}
+    Level.WARN,
+    "a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read",
+    needs={"spec.schedulingGroup.podGroupName"},
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find a pod of a group that is not Volcano's."""

@@ -1,6 +1,5 @@
 """The device plugins for NVIDIA cards serve one container per pod: that for vGPUs from 1.12.0 on, that for gpushare always.
 
-Reads:    the vgpu and gpushare requests of the regular containers; policy target.devicePlugin
 Refuses:  two or more containers with a vGPU, or with a gpushare card
 Why:      vGPUs' plugin looks for a pod whose total is one container's count; gpushare's leaves out pods that it has served.
 
@@ -32,6 +31,7 @@ GPUSHARE = (
     "a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve, or a gpushare card",
     families={Family.VGPU, Family.GPUSHARE},
     needs={PodFact.SEVERAL},
+    reads=("policy.target",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the second container with a vGPU, and that with a gpushare card."""

@@ -1,6 +1,5 @@
 """A card has a limited number of slices.
 
-Reads:    the counts of the regular containers; the split counts of the fleet's eligible cards
 Refuses:  a pod whose containers together need more slices than any node's cards allow
 Why:      each container takes a slice of each of its cards, and the node has too few.
 """

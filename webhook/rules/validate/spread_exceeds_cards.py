@@ -1,6 +1,5 @@
 """With the spread policy, no card takes two pods of a group: the pods above the number of cards wait for ever.
 
-Reads:    the annotation volcano.sh/vgpu-podgroup-policy of the template; replicas; the fleet
 Finds:    more pods than the nodes have cards for, each pod with cards of one node
 Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 """

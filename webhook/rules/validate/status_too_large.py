@@ -1,6 +1,5 @@
 """A pod's status has room for a bounded number of units of vGPU memory.
 
-Reads:    the vGPU memory of the regular containers; the kubelets of the nodes with cards; policy target.kubernetes
 Refuses:  more than 23,000 units in a pod, if a kubelet that may get it is of Kubernetes 1.36 or newer
 Why:      the kubelet writes each unit into the pod's status, which etcd refuses: the container runs, the pod stays pending.
 
@@ -26,6 +25,7 @@ WHOLE = " leave the memory out for a whole card,"
     families=VGPU_ONLY,
     needs={Role.MEMORY},
     knows={ClusterFact.LISTED},
+    reads=("policy.target",),
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""

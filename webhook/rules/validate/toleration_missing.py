@@ -1,12 +1,12 @@
 """vGPU nodes are tainted. If the policy disables the repair that adds the toleration, the pod must have its own.
 
-Reads:    spec.tolerations; policy toleration and repairs
 Finds:    a vgpu pod that does not tolerate every value of the taint, while the repair `toleration` is off
 Why:      without it the pod stays pending on tainted nodes, and no message names the taint.
 """
 
 import json
 
+from webhook.pod.selectors import TOLERATIONS
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation
 
 DETAIL = (
@@ -19,6 +19,7 @@ DETAIL = (
     "no toleration of the vGPU taint while the repair `toleration` is off",
     families=VGPU_ONLY,
     instead_of="toleration",
+    reads=(TOLERATIONS, "policy.toleration", "policy.repairs"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a missing toleration that nothing adds."""

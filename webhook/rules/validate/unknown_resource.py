@@ -1,6 +1,5 @@
 """A resource name that no device config and no node has is most likely misspelt.
 
-Reads:    limits and requests of every container; the device config's names; what the fleet's nodes offer; DeviceClasses
 Refuses:  a name that begins like those of a family, has no meaning, and is offered by no node and served by no DeviceClass
 Why:      schedulers count it as 0 on every node, so the pod stays pending; with nodeName, it starts without the intended
           device.
@@ -31,6 +30,7 @@ NO_SECTION = (
     families=EVERY_POD,
     fleet=True,
     needs={PodFact.FOREIGN},
+    reads=("deviceConfig", "deviceClasses"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that mean nothing."""

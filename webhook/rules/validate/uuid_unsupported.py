@@ -1,11 +1,11 @@
 """Volcano reads the UUID annotations from 1.16 on.
 
-Reads:    the annotations volcano.sh/vgpu-use-gpuuuid and volcano.sh/vgpu-nouse-gpuuuid; policy target.volcano
 Finds:    both, if the target is older
 Why:      the pod would run on any card, although its author excludes some.
 """
 
 from webhook import names
+from webhook.pod.fields import annotations
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.volcano.target import format_version
 
@@ -17,7 +17,8 @@ KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
     Level.WARN,
     "GPU UUID annotations on a Volcano before 1.16, which ignores them",
     families=VGPU_ONLY,
-    needs={"annotations"},
+    needs=annotations(*KEYS),
+    reads=("policy.target",),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find annotations that the target version ignores."""

@@ -1,6 +1,5 @@
 """The NVIDIA runtime can show cards to a container that is assigned none.
 
-Reads:    env, volumeMounts and resources of every container, including ephemeral ones; annotations; policy trustedUsers
 Finds:    NVIDIA_VISIBLE_DEVICES, ASCEND_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or an
           annotation that shows cards
 Why:      the runtimes of NVIDIA and Ascend follow them on every node with cards: the container sees all cards, and no usage
@@ -22,9 +21,10 @@ from typing import Any
 from webhook import names
 from webhook.devices.requests import requested_families, served_elsewhere
 from webhook.pod.environment import literal
+from webhook.pod.fields import variables
 from webhook.pod.view import Container
 from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
-from webhook.rules.isolation import clean_path, find_injections, shows_npus
+from webhook.rules.isolation import INJECTED, clean_path, find_injections, shows_npus
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
 
@@ -39,7 +39,6 @@ SHOWS_NPUS = (
     f"{{who}} sets {names.ASCEND_VISIBLE_DEVICES}: on an NPU node it sees the cards that it names, whatever it is assigned; "
     "remove it, or write void"
 )
-MOUNTS = "{who} mounts {path}, {problem}"
 REQUESTS_CARDS = "which the NVIDIA runtime can read as a request for cards of the node; remove the mount"
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
@@ -51,9 +50,10 @@ _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_
     Level.WARN,
     "a variable, mount or annotation that shows cards to a container without a vGPU",
     families=EVERY_POD,
-    needs={"env", "volumeMounts", "annotations"},
+    needs={*variables(*_READ, names.ASCEND_VISIBLE_DEVICES), "containers[*].volumeMounts[*].mountPath", INJECTED},
     on={"update", "ephemeral"},
     isolates=True,
+    reads=("policy.trustedUsers", "request.user"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what shows cards to containers."""
@@ -103,4 +103,4 @@ def _mounts(container: Container, pod: ReviewedPod) -> Findings:
             clean = clean_path(path)
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
-                yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
+                yield wording.find_in_container(wording.MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)

@@ -1,0 +1,132 @@
+"""The fields of a pod that a rule reads, as data: where they are, as people write it.
+
+spec.hostPID                                a field
+spec.volumes[*].hostPath.path               of every entry of a list
+spec.tolerations[*]                         every entry, also one of which nothing else is read
+containers[*].args                          of every container, of all three kinds
+containers[*].env[CUDA_*]                   variables by their names; of their values what is no secret
+metadata.annotations[*.cdi.k8s.io/*]        annotations by their keys, and in the same way labels
+metadata.labels[<resource>]                 keys that are names of device resources
+workload.replicas                           of a workload: wherever it is above the pod templates
+workload.metadata.annotations[volcano.sh/*] a workload's own annotations
+policy.trustedUsers, nodes, queues          what is no part of the object: for people
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+RESOURCE = "<resource>"  # in the place of a key
+EACH = "[*]"
+MAX_SHOWN = 2  # keys of one place
+_FACT = re.compile(r"(?:metadata|spec|containers\[\*\])\.(\w+)")
+_KEY = re.compile(r"(.*)\[(.+)\]")
+_STEP = re.compile(r"\[\*\]|[^.\[\]]+")
+
+
+class FieldGroup(NamedTuple):
+    """Fields that are read together.
+
+    Attributes:
+        what: they are, for people.
+        paths: of the fields.
+    """
+
+    what: str
+    paths: frozenset[str]
+
+
+Reads = Iterable[str | FieldGroup]
+
+
+def annotations(*keys: str) -> frozenset[str]:
+    """The paths of annotations; each key may begin with `*`, or end with it."""
+    return frozenset(f"metadata.annotations[{key}]" for key in keys)
+
+
+def labels(*keys: str) -> frozenset[str]:
+    """The paths of labels, likewise."""
+    return frozenset(f"metadata.labels[{key}]" for key in keys)
+
+
+def variables(*names: str) -> frozenset[str]:
+    """The paths of environment variables, likewise."""
+    return frozenset(f"containers[*].env[{name}]" for name in names)
+
+
+def paths_of(reads: Reads) -> Iterator[str]:
+    """The paths, one by one."""
+    for each in reads:
+        if isinstance(each, FieldGroup):
+            yield from each.paths
+        else:
+            yield each
+
+
+def optional_field(path: str) -> str:
+    """The field that a pod or a container has if there is something at a path: `env`; empty if it is no part of a pod."""
+    found = _FACT.match(path)
+    return found[1] if found is not None else ""
+
+
+def with_keys(paths: Iterable[str]) -> list[str]:
+    """Paths for people: those that differ in their last key as one, with a few of the keys."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        match = _KEY.fullmatch(path)
+        place, key = (match[1], match[2]) if match is not None and match[2] != "*" else (path, "")
+        found.setdefault(place, []).append(key)
+    shown = {
+        place: ", ".join([*keys[:MAX_SHOWN], *(["…"] if len(keys) > MAX_SHOWN else [])])
+        for place, keys in found.items()
+    }
+    return [f"{place}[{keys}]" if keys else place for place, keys in shown.items()]
+
+
+class Keys:
+    """Keys of annotations or labels, or names of variables, whatever their case."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        found = {pattern.lower() for pattern in patterns}
+        self.exact = frozenset(pattern for pattern in found if "*" not in pattern)
+        self._starts = tuple(sorted(pattern[:-1] for pattern in found if "*" in pattern and pattern[0] != "*"))
+        self._parts = [pattern[1:-1] for pattern in sorted(found) if pattern[0] == "*"]
+
+    def __contains__(self, key: str) -> bool:
+        """Whether one of the patterns is the key's."""
+        lower = key.lower()
+        return lower in self.exact or lower.startswith(self._starts) or any([part in lower for part in self._parts])
+
+
+def keys_at(place: str, paths: Iterable[str]) -> Keys:
+    """The keys of the paths that lead to a place: of `metadata.labels[team]`, to `metadata.labels`."""
+    found = filter(None, map(_KEY.fullmatch, paths))
+    return Keys([match[2] for match in found if match[1] == place and match[2] != "*"])
+
+
+class Tree(dict[str, "Tree"]):
+    """Fields below a field, by name; `[*]` are the entries of a list.
+
+    Attributes:
+        is_read: the field itself is read, whatever is below.
+    """
+
+    is_read = False
+
+
+def _field(path: str) -> str:
+    """A path without the key at its end."""
+    found = _KEY.fullmatch(path)
+    return path if found is None or found[2] == "*" else found[1]
+
+
+def tree_of(root: str, paths: Iterable[str]) -> Tree:
+    """The fields below a root, such as `spec`."""
+    tree = Tree()
+    for path in paths:
+        if path.startswith(f"{root}."):
+            here = tree
+            for step in _STEP.findall(_field(path).removeprefix(root)):
+                here = here.setdefault(step, Tree())
+            here.is_read = True
+    return tree
