@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.errors import ConfigError
-
-Signature = tuple[tuple[int, int, int] | None, ...]
+from webhook.inputs.files import Signature, signature
 
 log = logging.getLogger(__name__)
 
@@ -89,16 +88,3 @@ class FileWatcher:
                 message = "%s changed, but cannot be used: %s; the last good one stays in use"
                 log.error(message, files.source, files.problem)
             self._reloaded(files.source, usable)
-
-
-def signature(paths: Sequence[Path]) -> Signature:
-    """Changes when one of the files does; None for a file that does not exist."""
-    found: list[tuple[int, int, int] | None] = []
-    for path in paths:
-        try:
-            status = path.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(found)

@@ -17,9 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from webhook.cluster.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
+from webhook.cluster.file_watcher import FileWatcher, ReadAgain, WatchedFiles
 from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ConfigError
+from webhook.inputs.files import Signature, signature
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import ClusterOptions, Paths, SettingStatus, SourceStatus, load
 from webhook.settings.table import DEVICE_CONFIG, FLEET, SETTING_NAMES, SETTINGS, DocumentSetting

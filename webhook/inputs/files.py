@@ -1,7 +1,7 @@
 """Files and standard input, read up to a limit; large JSON in pieces."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from webhook.inputs.parse import MAX_VALUES, Cut, is_json, parse_stream
 from webhook.mistakes import mistake_in_file
 
 STANDARD_INPUT = "-"
+Signature = tuple[tuple[int, int, int] | None, ...]
 MAX_MANIFEST_BYTES = 10 << 20
 MAX_CHECKED = 10 << 20  # bytes of JSON that are read strictly; a larger file was printed by a program
 
@@ -94,3 +95,16 @@ def parse_document(data: bytes, source: str, most_values: int = MAX_VALUES) -> A
     if len(documents) > 1:
         raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
     return documents[0] if documents else None
+
+
+def signature(paths: Sequence[Path]) -> Signature:
+    """Changes when one of the files does; None for a file that does not exist."""
+    found: list[tuple[int, int, int] | None] = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)

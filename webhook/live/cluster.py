@@ -29,6 +29,7 @@ from webhook.devices.shapes import AnyPart, AnyShape, KnownStates
 from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
 from webhook.durations import format_age
 from webhook.errors import ConfigError
+from webhook.inputs.files import Signature, signature
 from webhook.inputs.objects import ObjectFiles
 from webhook.live.objects import FREE, Key, LiveObjects, NodeStatus, group_of, key_of
 from webhook.pod.view import PodView
@@ -61,30 +62,70 @@ class PodSource(Protocol):
 
 
 class FilePods:
-    """The bound pods of files, as kubectl prints them.
+    """The pods of files, as kubectl prints them, which are read again only once they have changed. Safe in any thread.
 
     Attributes:
-        version, problem: as of pods that change; those of files do not.
+        problem: as of pods that are followed.
     """
 
-    version = 0
     problem: str | None = None
 
     def __init__(self, paths: Sequence[Path], snapshot: Callable[[], Snapshot]) -> None:
         """Take the files, and the settings in use."""
-        self._paths = [str(path) for path in paths]
+        self._paths = paths
         self._snapshot = snapshot
+        self._lock = threading.Lock()
+        self._source: ObjectFiles | None = None
+        self._read: tuple[Signature, LiveObjects] | None = None
+
+    @property
+    def version(self) -> Signature:
+        """Another one after each change."""
+        return signature(self._paths)
+
+    @property
+    def share(self) -> float | None:
+        """How much of the files has been read, from 0 to 1; None if that is not known."""
+        return self._source.share if self._source is not None else None
+
+    @property
+    def known(self) -> LiveObjects | None:
+        """What the files have, if they were read and have not changed."""
+        read = self._read
+        return read[1] if read and read[0] == self.version and read[1].snapshot is self._snapshot() else None
 
     def pods(self) -> Sequence[BoundPod]:
         """The pods that hold devices."""
-        objects = LiveObjects(self._snapshot())
-        for document in ObjectFiles(self._paths, _refuse):
+        return self.objects().bound
+
+    def objects(self, step: Callable[[], None] = lambda: None) -> LiveObjects:
+        """What the files have; `step` is called for each object that is read.
+
+        Raises:
+            ConfigError: one of them cannot be read.
+        """
+        with self._lock:
+            found, version = self.known, self.version
+            if found is None:
+                found = self.read(LiveObjects(self._snapshot()), step)
+                self._read = version, found
+            return found
+
+    def read(self, objects: LiveObjects, step: Callable[[], None] = lambda: None) -> LiveObjects:
+        """Add what the files have to some objects.
+
+        Raises:
+            ConfigError: one of them cannot be read.
+        """
+        complaints: list[str] = []
+        self._source = ObjectFiles([str(path) for path in self._paths], complaints.append)
+        for document in self._source:
+            step()
             objects.add(document.value)
-        return objects.bound
-
-
-def _refuse(complaint: str) -> None:
-    raise ConfigError(complaint)
+        if complaints:
+            raise ConfigError("; ".join(complaints))
+        objects.knows_groups = bool(objects.groups)
+        return objects
 
 
 class LiveCluster:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.audit.writer import MAX_BYTES, AuditLogWriter
-from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
+from webhook.cluster.file_watcher import FileWatcher, WatchedFiles
 from webhook.cluster.pace import PACE
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
+from webhook.inputs.files import signature
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerSources, ServerState

@@ -1,11 +1,13 @@
 """The list of waiting pods: each has the verdict that it has by itself."""
 
 import json
+from dataclasses import replace
 
 from tests.questions.why.test_answer import A100, CONFIG, pod, state
 from tests.reviewing import calls_of
 from tests.strategies import node_json, register
 from webhook.devices.nodes import read_node
+from webhook.live.cluster import FilePods, LiveSource
 from webhook.live.objects import LiveObjects
 from webhook.policy.policy import default_policy
 from webhook.questions.why.answer import explain_waiting
@@ -54,7 +56,7 @@ def test_the_list_is_bounded_by_number_and_by_time():
     found = list_waiting(waiting)
     assert (len(found.pods), found.more) == (MAX_LISTED, 5)
     assert {each.verdict for each in found.pods} == {WaitVerdict.FITS_NOW}
-    late = list_waiting(waiting, seconds=-1.0).pods
+    late = list_waiting(replace(waiting, explained={}), seconds=-1.0).pods
     assert {(each.verdict, each.summary) for each in late} == {(WaitVerdict.UNKNOWN, NOT_EXAMINED)}
 
 
@@ -62,11 +64,18 @@ def test_files_are_read_again_once_they_have_changed(tmp_path):
     file = tmp_path / "pods.json"
     live, _ = state(NODES)
     inputs = SnapshotInputs(CONFIG, default_policy(), [read_node(raw, CONFIG) for raw in NODES])
-    source = FileSource([file], lambda: (inputs, live.snapshot), lambda: NODES, print)
+    pods, reads = FilePods([file], lambda: live.snapshot), []
+    followed = LiveSource(lambda: (inputs, live.snapshot), pods)
+    source = FileSource(pods, followed, lambda: reads.append("nodes") or NODES, print)
+    lives = [live]
     for names in (["a", "b"], ["c"]):
         file.write_text(json.dumps({"kind": "List", "items": [pod(name, **BIG) for name in names]}))
         assert [each.name for each in list_waiting(source.waiting()).pods] == names
-        assert calls_of(LiveObjects.add, source.waiting) == 0
+        assert calls_of(LiveObjects.add, source.waiting) == calls_of(LiveObjects.add, followed) == 0
+        assert followed() not in lives
+        lives.append(followed())
+        assert calls_of(explain_waiting, lambda: list_waiting(source.waiting())) == 0
         assert calls_of(LiveObjects.add, source.read, Wanted(("default", names[0]))) == 0
     assert calls_of(LiveObjects.add, source.read, Wanted(("default", "a"))) == 1
     assert calls_of(LiveObjects.add, source.whole) == 1
+    assert len(reads) == 4  # for each content of the file, and each pod or state that is not kept

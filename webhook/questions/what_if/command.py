@@ -11,7 +11,7 @@ from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
-from webhook.live.cluster import LiveCluster
+from webhook.live.cluster import FilePods, LiveCluster, LiveSource
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import Addition, FleetChange, parse_addition, parse_mode
 from webhook.questions.what_if.text import show
@@ -100,8 +100,9 @@ def _state(settings: SettingsOptions, inputs: SnapshotInputs, paths: tuple[Path,
     snapshot = inputs.snapshot()
     if not paths:
         return ClusterSource(settings.client, lambda: LiveCluster(inputs, snapshot, ()), report_warning).whole()
-    source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes, report_warning)
-    progress = Progress(sys.stderr, source.share)
+    pods = FilePods(paths, lambda: snapshot)
+    source = FileSource(pods, LiveSource(lambda: (inputs, snapshot), pods), settings.raw_nodes, report_warning)
+    progress = Progress(sys.stderr, lambda: pods.share)
     try:
         return source.read(None, progress.step, keeps_running=True)
     finally:

@@ -16,7 +16,7 @@ from webhook.cli.progress import Progress, read_bound_pods
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.inputs.documents import read_documents
-from webhook.live.cluster import LiveCluster
+from webhook.live.cluster import FilePods, LiveCluster, LiveSource
 from webhook.pod.workload_kinds import kind_named
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
@@ -162,8 +162,9 @@ def _read(
     """Read the pods: of files, with nodes that may come from a cluster, or of a cluster."""
     if paths:
         snapshot = inputs.snapshot()
-        source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes, report_warning)
-        progress = Progress(sys.stderr, source.share)
+        pods = FilePods(paths, lambda: snapshot)
+        source = FileSource(pods, LiveSource(lambda: (inputs, snapshot), pods), settings.raw_nodes, report_warning)
+        progress = Progress(sys.stderr, lambda: pods.share)
         try:
             return source.read(wanted, progress.step)
         finally:

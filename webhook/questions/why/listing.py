@@ -76,7 +76,7 @@ def list_waiting(state: WaitingState, namespaces: Collection[str] = (), seconds:
     waiting, until = state.objects.waiting, time.monotonic() + seconds
     keys = [key for key in state.objects.wait_for_devices if not namespaces or key[0] in namespaces]
     keys.sort(key=lambda key: (text(waiting[key], "metadata", "creationTimestamp"), key))
-    known: dict[Hashable, WaitingPod] = {}
+    known: dict[Hashable, WaitingPod] = state.explained
     by_nodes: dict[Hashable, PodAnswer] = {}
     pods = []
     for key in keys[:MAX_LISTED]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import inf
 from typing import Annotated, Any
 
 import click
@@ -18,13 +19,14 @@ from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.emit import ResponseModel
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
+from webhook.live.cluster import FilePods
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
 from webhook.questions.why.events import WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import age, hints, holder_words, nearest_words, waiting_words
-from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingSource, Wanted
+from webhook.questions.why.waiting import KEEP_SECONDS, ClusterSource, FileSource, WaitingSource, Wanted
 
 MAX_LISTED = 500  # waiting pods
 LIST_SECONDS = 5.0  # to explain them
@@ -85,8 +87,9 @@ def follow(sources: Sources) -> WaitingSource | None:
     """Follow the waiting pods; None if no pods are read."""
     if sources.live is None:
         return None
-    if sources.pod_files:
-        return FileSource(sources.pod_files, sources.live.settings, sources.nodes, _LOG.warning)
+    if isinstance(sources.live.pods, FilePods):
+        seconds = inf if sources.cluster is None else KEEP_SECONDS  # nodes of a file are settings, which are watched
+        return FileSource(sources.live.pods, sources.live, sources.nodes, _LOG.warning, seconds)
     if sources.cluster is None or sources.connect is None:
         return None
     source = ClusterSource(sources.connect, sources.live, _LOG.warning)

@@ -1,18 +1,16 @@
 """Pods that wait, with what is needed to explain them: from files, or from the API server."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook import names
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import Document
-from webhook.inputs.files import STANDARD_INPUT
-from webhook.inputs.objects import ObjectFiles
-from webhook.live.cluster import LiveCluster
+from webhook.live.cluster import FilePods, LiveCluster, LiveSource
 from webhook.live.objects import (
     Key,
     LiveObjects,
@@ -27,9 +25,7 @@ from webhook.live.objects import (
 )
 from webhook.pod.workload_kinds import JOB, POD, VCJOB_GROUP, WorkloadKind
 from webhook.questions.why.subject import WaitingObject
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import NODES, PODS
-from webhook.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
@@ -44,7 +40,6 @@ PAGE = 500  # objects; of 5 KiB they make 2.5 MiB
 MAX_READ = 200  # controllers that are read to find the pods of one
 KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions
 
-Settings = Callable[[], tuple[SnapshotInputs, Snapshot]]
 Warn = Callable[[str], None]
 
 
@@ -69,6 +64,10 @@ class Wanted(NamedTuple):
         """Where the API server has it, in each version of its group."""
         return paths_of(self.kind, self.key)
 
+    def is_in(self, objects: LiveObjects) -> bool:
+        """Whether the object is a pod that waits."""
+        return self.kind is POD and self.key in objects.waiting
+
     def __str__(self) -> str:
         volcano = "Volcano " if self.kind.group == VCJOB_GROUP else ""
         return f"{volcano}{'pod' if self.kind is POD else self.kind.kind} {self.key[1]} in namespace {self.key[0]}"
@@ -81,20 +80,19 @@ def paths_of(kind: WorkloadKind, key: Key) -> Iterator[str]:
         yield f"{api}/namespaces/{key[0]}/{kind.plural}/{key[1]}"
 
 
-class WaitingState(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WaitingState:
     """A cluster at one moment.
 
     Attributes:
         live: what live pods leave of the devices.
         objects: the pods that wait, and the object to explain.
+        explained: what the list of waiting pods says of those that are alike, as far as that has been found out.
     """
 
     live: LiveCluster
     objects: LiveObjects
-
-    def has(self, wanted: Wanted) -> bool:
-        """Whether the object is a pod that waits."""
-        return wanted.kind is POD and wanted.key in self.objects.waiting
+    explained: dict[Hashable, Any] = field(default_factory=dict)
 
     def subject(self, wanted: Wanted) -> WaitingObject:
         """The object to explain, with the pods that start together with it.
@@ -151,99 +149,76 @@ class WaitingSource(Protocol):
 
 
 class _Kept(NamedTuple):
-    """What files had, how they were then, the settings, and until when the statuses of the nodes count."""
+    """What live pods leave of the devices, the state that was made of it, and until when the statuses of its nodes count."""
 
-    files: Sequence[object]
-    snapshot: Snapshot
+    live: LiveCluster
     state: WaitingState
     until: float
-
-
-def _signature(paths: Sequence[str]) -> Sequence[object]:
-    """Changes when one of the files does; empty where that cannot be known."""
-    try:
-        found = [Path(path).stat() for path in paths if path != STANDARD_INPUT]
-    except OSError:
-        return ()
-    return [(one.st_mtime_ns, one.st_size, one.st_ino) for one in found] if len(found) == len(paths) else ()
 
 
 class FileSource:
     """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them."""
 
     def __init__(
-        self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]], warn: Warn
+        self,
+        pods: FilePods,
+        live: LiveSource,
+        nodes: Callable[[], Iterable[Any]],
+        warn: Warn,
+        seconds: float = KEEP_SECONDS,
     ) -> None:
-        """Take the files, the settings in use, the nodes as they are, and what to do with a warning."""
-        self._warn = warn
-        self._paths = [str(path) for path in paths]
-        self._settings = settings
+        """Prepare.
+
+        Args:
+            pods: the pods.
+            live: what they leave of the devices.
+            nodes: the nodes as they are.
+            warn: what to do with a warning.
+            seconds: after which the nodes may have changed while the settings have not.
+        """
+        self._seconds = seconds
+        self._pods = pods
+        self._live = live
         self._nodes = nodes
-        self._source: ObjectFiles | None = None
+        self._warn = warn
         self._kept: _Kept | None = None
 
-    def share(self) -> float | None:
-        """How much of the files has been read, from 0 to 1; None if that is not known."""
-        return self._source.share if self._source is not None else None
-
-    def waiting(self) -> WaitingState:
-        """The cluster of the files."""
-        return self.read(None)
+    def waiting(self, step: Callable[[], None] = lambda: None) -> WaitingState:
+        """The cluster of the files: the same one until they, the settings or the statuses of the nodes have changed."""
+        objects, live, kept = self._pods.objects(step), self._live(), self._kept
+        same = kept is not None and kept.live is live and kept.state.objects is objects
+        if kept is None or not same or kept.until < time.monotonic():
+            state = self._state(live, objects)
+            found = state.live.statuses
+            locked = any(status.locked for status in found.values())  # until a time that passes
+            if kept is not None and same and not locked and found == kept.state.live.statuses:
+                state = kept.state
+            self._kept = kept = _Kept(live, state, time.monotonic() + (KEEP_SECONDS if locked else self._seconds))
+        return kept.state
 
     def read(
         self, wanted: Wanted | None, step: Callable[[], None] = lambda: None, *, keeps_running: bool = False
     ) -> WaitingState:
         """The cluster of the files, which are read again only once they have changed; `step` is called for each object."""
-        inputs, snapshot = self._settings()
-        files = _signature(self._paths)
-        kept = self._still_kept(files, snapshot)
-        if kept is not None and not keeps_running and (wanted is None or kept.has(wanted)):
-            return kept
-        objects = self._objects(snapshot, wanted, step, keeps_running=keeps_running)
-        live = LiveCluster(inputs, snapshot, objects.bound)
-        state = WaitingState(live.with_statuses(statuses(self._nodes())), objects)
-        if files and wanted is None and not keeps_running:
-            self._kept = _Kept(files, snapshot, state, time.monotonic() + KEEP_SECONDS)
-        return state
-
-    def _still_kept(self, files: Sequence[object], snapshot: Snapshot) -> WaitingState | None:
-        """What was read of the same files under the same settings, with statuses of the nodes of the last seconds."""
-        kept = self._kept
-        if kept is None or kept.files != files or kept.snapshot is not snapshot:
-            return None
-        if kept.until < time.monotonic():
-            live = kept.state.live.with_statuses(statuses(self._nodes()))
-            state = kept.state._replace(live=live)
-            self._kept = kept = kept._replace(state=state, until=time.monotonic() + KEEP_SECONDS)
-        return kept.state
+        known = self._pods.known
+        if not keeps_running and (wanted is None or (known is not None and wanted.is_in(known))):
+            return self.waiting(step)
+        inputs, snapshot = self._live.settings()
+        found = LiveObjects(snapshot, wanted={wanted.object_key: None} if wanted else {}, keeps_running=keeps_running)
+        objects = self._pods.read(found, step)
+        return self._state(LiveCluster(inputs, snapshot, objects.bound), objects)
 
     def whole(self) -> WaitingState:
         """The cluster of the files."""
         return self.read(None, keeps_running=True)
 
-    def _objects(
-        self,
-        snapshot: Snapshot,
-        wanted: Wanted | None,
-        step: Callable[[], None] = lambda: None,
-        *,
-        keeps_running: bool = False,
-    ) -> LiveObjects:
-        objects = LiveObjects(snapshot, wanted={wanted.object_key: None} if wanted else {}, keeps_running=keeps_running)
-        complaints: list[str] = []
-        self._source = ObjectFiles(self._paths, complaints.append)
-        for document in self._source:
-            step()
-            objects.add(document.value)
-        if complaints:
-            raise ConfigError("; ".join(complaints))
-        objects.knows_groups = bool(objects.groups)
+    def _state(self, live: LiveCluster, objects: LiveObjects) -> WaitingState:
         if not objects.knows_groups and any(map(group_of, objects.waiting.values())):
             self._warn(
                 "the files have no PodGroups, so gangs and queues are unknown; add what `kubectl get podgroups -A -o json` "
                 "prints"
             )
-        return objects
+        return WaitingState(live.with_statuses(statuses(self._nodes())), objects)
 
 
 class ClusterSource:
