@@ -156,7 +156,7 @@ class ConsolePage:
         if "GET" in self.methods and isinstance(shown.wanted, Parameters):
             others["as_json"] = link(f"api.{self.name}", Parameters.query(shown.wanted), *parts)
         others |= self.more(state, shown.wanted, shown.found)
-        page = render_template(self.template, **shown._asdict(), **others)
+        page = render_template(self.template, **(shown._asdict() | others))
         if hidden := [key for key in shown.mistakes if f'id="mistake-{key}"' not in page]:
             self.parameters.checked({**parts, **{key: shown.given[key] for key in hidden}})
         return Response(page, shown.code)
