@@ -98,9 +98,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         core_unit: of cores; empty if they are not counted.
         measures: which amounts of a device are known.
         configured: whether its resource names depend on the device config.
-        ordered: whether the scheduler walks the devices of a node in their order.
-        exact_amounts: whether an amount below one that fits need not fit.
-        gives_several: whether `usage` computes the largest pod with several devices, too.
         judges_use: whether `judge` answers for nodes in use, too.
         node_annotation: of a pod, in which the scheduler records its node; empty if there is none.
         switches: arguments of deviceshare, of which one makes the scheduler serve the family.
