@@ -8,7 +8,7 @@ RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench manifests parts e2e fuzz releases proof cluster cluster-test life storm screenshots evidence lock image-lock clean
+.PHONY: help setup run test quick check check-style check-types check-layers check-core compile-tests docs ledger bench regenerate manifests parts e2e fuzz releases proof cluster cluster-test life storm screenshots evidence lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -52,6 +52,18 @@ compile-tests: $(READY)
 
 bench: $(READY) ## measure engine, throughput, latency, memory, and the expressions in the API server
 	@$(BIN)/python -m tests.bench
+
+# In this order: what is printed and recorded later shows what was written before.
+regenerate: $(READY) ## make all generated files anew, minutes: read the difference before you commit it
+	@$(BIN)/python -m tests.rules
+	@$(BIN)/vgpu-webhook test --update webhook/rules/examples >/dev/null
+	@$(BIN)/vgpu-webhook manifests > build.tmp && mv build.tmp deploy/base/webhook-configurations.yaml
+	@$(BIN)/vgpu-webhook manifests --fallback > build.tmp && mv build.tmp deploy/components/fallback/policies.yaml
+	@$(BIN)/python -m tests.deploy.chart
+	@$(BIN)/python -m tests.audit.sample
+	@$(BIN)/python -m tests.golden
+	@$(BIN)/python -m tests.docs
+	@git status --short
 
 manifests: $(READY) ## make the kustomization's files from the chart's templates, with the version of pyproject.toml
 	@$(BIN)/python -m tests.deploy.chart

@@ -16,17 +16,17 @@ REWRITTEN = {
     "comments stay, also those that belong to what is above a new key": (
         "a:  # a\n  l:\n    x: 5  # x\n\n      # deeper\n    # same\nt: # t\n- k: 1 # k\n",
         AFTER,
-        "a:  # a\n  l:\n    x: '1'  # x\n\n      # deeper\n    w: 2\n    # same\nt: # t\n- k: 1 # k\n- k: 2\n  m:\n  - 1\n",
+        "a:  # a\n  l:\n    x: '1'  # x\n\n      # deeper\n    w: 2\n    # same\nt: # t\n- k: 1 # k\n- k: 2\n  m: [1]\n",
     ),
     "nothing, or an empty value, becomes a block; no line break at the end": (
         "a:\n  l:  # nothing\nt: []  # none",
         AFTER,
-        "a:\n  l:  # nothing\n    x: '1'\n    w: 2\nt:  # none\n- k: 1\n- k: 2\n  m:\n  - 1",
+        "a:\n  l:  # nothing\n    x: '1'\n    w: 2\nt:  # none\n- k: 1\n- k: 2\n  m: [1]",
     ),
     "lists keep their indentation, and lines their ends": (
         "\ufeffa:\r\n  l:\r\n    x: '2'\r\nt:\r\n    - k: 1\r\n",
         AFTER,
-        "\ufeffa:\r\n  l:\r\n    x: '1'\r\n    w: 2\r\nt:\r\n    - k: 1\r\n    - k: 2\r\n      m:\r\n          - 1\r\n",
+        "\ufeffa:\r\n  l:\r\n    x: '1'\r\n    w: 2\r\nt:\r\n    - k: 1\r\n    - k: 2\r\n      m: [1]\r\n",
     ),
     "another name for the same keeps its comment": (
         "l:\n  old: '1'  # one\n  gone: 5\n  w: 2\n",

@@ -16,7 +16,7 @@ requests equal to limits (as the API server does), Volcano's schedulerName, and 
     patch, notices        the exact patch and notices of /mutate; `by` lists the rules that write, if not only this one
     unmutated             true: the validating endpoint gets the original pod
     finds                 the findings of this rule: path, message, and level if it is not the default
-    also                  other rules that have findings; absent: none
+    also                  other rules that have findings; absent: none. `python -m tests.rules` writes it
 """
 
 import json
@@ -70,9 +70,21 @@ def _check(rule: str, case: dict[str, Any]):
     if "patch" in case:
         _check_patch(rule, case, request, repaired)
     if "finds" in case:
-        if repaired.reviewed and not case.get("unmutated"):
-            request = request._replace(object=dict(repaired.object))
-        _check_findings(rule, case, validate(request, snapshot))
+        _check_findings(rule, case, validated(request, repaired, case))
+
+
+def validated(request: Request, repaired: Outcome, case: dict[str, Any]) -> Outcome:
+    """What /validate finds in a case, by default after its repairs."""
+    if repaired.reviewed and not case.get("unmutated"):
+        request = request._replace(object=dict(repaired.object))
+    return validate(request, snapshot_of(case))
+
+
+def also_found(rule: str, case: dict[str, Any]) -> list[str]:
+    """The other rules that have findings in a case of a rule."""
+    request = request_of(case)
+    outcome = validated(request, mutate(request, snapshot_of(case)), case)
+    return sorted({violation.rule for violation in outcome.violations} - {rule})
 
 
 def _check_patch(rule: str, case: dict[str, Any], request: Request, outcome: Outcome):
@@ -88,7 +100,8 @@ def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
         {"path": v.path, "message": v.message, "level": v.level.value} for v in outcome.violations if v.rule == rule
     ]
     assert findings == [{"level": DEFAULT_LEVELS[rule].value, **finding} for finding in case["finds"]]
-    assert sorted({v.rule for v in outcome.violations} - {rule}) == sorted(case.get("also", []))
+    others = sorted({v.rule for v in outcome.violations} - {rule})
+    assert others == sorted(case.get("also", [])), "`python -m tests.rules` writes what else is found"
     assert outcome.allowed == all(v.level.value != "deny" for v in outcome.violations)
 
 

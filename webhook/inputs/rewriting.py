@@ -240,7 +240,7 @@ class _Editor:
             column: of its key; None where a new object or list has to be on one line.
         """
         begin, end = self._at(old.start_mark), self._at(old.end_mark)
-        several = isinstance(value, dict | list) and bool(value)
+        several = _takes_lines(value)
         if begin < start:  # an alias
             raise ConfigError(_SHARED)
         if _is_block(old):
@@ -340,7 +340,7 @@ class _Editor:
         """An object or a list as lines in block style."""
         lines: list[str] = []
         for key, inner in value.items() if isinstance(value, dict) else ((None, each) for each in value):
-            several = isinstance(inner, dict | list) and bool(inner)
+            several = _takes_lines(inner)
             below = self._block(inner) if several else [self._inline(inner)]
             if key is None:
                 lines += [f"- {below[0]}", *[f"  {line}" for line in below[1:]]]
@@ -356,6 +356,11 @@ class _Editor:
 
     def _inline(self, value: Any) -> str:
         return json.dumps(value, ensure_ascii=False) if self._json else dump([value], unicode=True, flow=True)[1:-2]
+
+
+def _takes_lines(value: Any) -> bool:
+    """Whether block style gives a value lines of its own: an object, or a list with an object or a list in it."""
+    return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and any(map(_takes_lines, value))))
 
 
 def _is_block(node: yaml.Node) -> bool:
