@@ -88,8 +88,9 @@ def test_the_names_of_the_device_config(printed, write):
     default, renamed = printed(), printed("--device-config", write("device-config.yaml", config))
     for entry, name in (
         ("repair", "names-a-device"),
-        ("pods", "concerns-a-device"),
-        ("ephemeral-containers", "concerns-a-device"),
+        ("pods", "claims-a-device"),
+        ("ephemeral-containers", "names-a-device"),
+        ("exposed", "exposes-a-device"),
         ("workloads", "concerns-a-device"),
     ):
         before, after = condition(default[entry], name), condition(renamed[entry], name)
@@ -110,6 +111,20 @@ def test_the_trusted_users_of_the_policy(printed, write):
         assert condition(found[entry], "is-not-trusted") == '!(request.userInfo.username in ["joe"])'
 
 
+@pytest.mark.parametrize(
+    ("policy", "failure_policy"),
+    [
+        ({}, "Ignore"),
+        ({"rules": {"visible-devices": "deny"}}, "Fail"),
+        ({"namespaces": [{"match": ["team-*"], "rules": {"visible-devices": "deny"}}]}, "Fail"),
+    ],
+)
+def test_pods_that_expose_a_device_wait_for_the_webhook_only_if_the_policy_refuses_them(
+    printed, write, policy, failure_policy
+):
+    assert printed("--policy", write("policy.yaml", policy))["exposed"]["failurePolicy"] == failure_policy
+
+
 @pytest.mark.parametrize(("workloads", "present"), [("off", False), ("warn", True), ("deny", True)])
 def test_the_workloads_of_the_policy(printed, write, workloads, present):
     assert ("workloads" in printed("--policy", write("policy.yaml", {"workloads": workloads}))) is present
@@ -125,7 +140,8 @@ def test_every_entry_fails_closed_except_those_that_could_block_other_pods(print
     entries = printed("--all-pods")
     fail_open = {name for name, entry in entries.items() if entry["failurePolicy"] != "Fail"}
     large = {"repair-large", "large"}
-    assert fail_open == large | {"workloads", "pod-groups", "hide-devices", "dialects", "policy", "settings", "limits"}
+    warned = {"workloads", "exposed", "dialects"}
+    assert fail_open == large | warned | {"pod-groups", "hide-devices", "policy", "settings", "limits"}
     for entry in entries.values():
         assert entry["timeoutSeconds"] == 5
         assert (entry["sideEffects"], entry["matchPolicy"]) == ("None", "Equivalent")

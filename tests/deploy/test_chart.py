@@ -244,6 +244,7 @@ def test_the_failure_policy_ignore_applies_to_all_entries():
     default, ignoring = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
     assert {name for name, entry in default.items() if entry["failurePolicy"] == "Ignore"} == {
         "dialects",
+        "exposed",
         "hide-devices",
         "large",
         "pod-groups",
@@ -299,6 +300,20 @@ def test_the_webhook_configurations_send_what_the_policy_translates(dialects: tu
         installed = one(found, one_printed["kind"])
         assert installed["webhooks"] == one_printed["webhooks"]
         assert installed["metadata"]["annotations"] == one_printed["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize(
+    ("policy", "denied"),
+    [({}, False), ({"visible-devices": "warn"}, False), ({"visible-devices": "deny"}, True)],
+)
+def test_pods_that_expose_a_device_wait_for_the_webhook_if_the_policy_refuses_them(
+    policy: Json, denied: bool, failure_policy: str
+):
+    expected = failure_policy if denied else "Ignore"
+    for each in ({"rules": policy}, {"namespaces": [{"match": ["a"], "rules": policy}]}):
+        found = entries(objects({"policy": each, "failurePolicy": failure_policy}))
+        assert found["exposed"]["failurePolicy"] == expected
 
 
 def test_webhook_configurations_can_be_replaced():

@@ -20,12 +20,14 @@ from tests.deploy.clusters import (
     Cluster,
     assert_sent,
     cluster,
+    outcome_of,
     request,
 )
 from tests.deploy.drawing import ONE_THING, annotated, plain_pods, pods
 from tests.reviewing import RECORDED
 from tests.workloads import workload
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
+from webhook.review.endpoints import validate
 
 NATIVE = {"specific-gpu-pod", "test-vgpu-compatible"}  # their cards are those of NVIDIA's own device plugin
 # Pods without devices, or without a change that rules read.
@@ -75,8 +77,16 @@ def test_a_pod_with_one_relevant_field_is_sent(pod: dict[str, Any]):
     template = {"metadata": pod["metadata"], "spec": pod["spec"]}
     owner = request(workload(WORKLOAD_KINDS["apps", "Deployment"], [template]))
     assert_sent(owner, USUAL)
-    assert called(USUAL.entries, admission_request, "/validate") == {"pods"}
+    (entry,) = called(USUAL.entries, admission_request, "/validate")
+    assert entry in ("pods", "exposed")
     assert called(USUAL.entries, owner, "/validate") == {"workloads"}
+
+
+@given(pods())
+def test_a_pod_that_only_gets_warnings_does_not_wait_for_the_webhook(pod: dict[str, Any]):
+    """The entry `exposed` fails open, so nothing that it sends may be refused."""
+    if called(USUAL.entries, request(pod), "/validate") == {"exposed"}:
+        assert outcome_of(validate, request(pod), USUAL.snapshot).allowed
 
 
 @given(pods() | plain_pods())

@@ -134,7 +134,7 @@ def test_an_ephemeral_container_that_shows_devices_is_sent(shown: dict[str, Any]
         pod_with("ephemeralContainers", **shown), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
     )
     assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
-    assert called(USUAL.entries, admission_request, "/validate") == {"ephemeral-containers"}
+    assert called(USUAL.entries, admission_request, "/validate") == {"exposed"}
 
 
 @given(plain_pods())

@@ -145,6 +145,22 @@ def test_each_tool_is_compared_with_links_to_what_is_said_of_it():
     assert len(tools) > 10
 
 
+OUTAGE = """
+While no replica answers, the API server refuses, outside of excluded namespaces such as kube-system, new pods that
+request a device, ephemeral containers in such pods, and annotations that assign devices or change which ones a pod gets;
+it admits everything else.
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["README", "docs/install", "docs/operations", "docs/troubleshooting", "docs/comparison"]
+)
+def test_every_page_says_the_same_of_an_outage(name: str):
+    text = " ".join((ROOT / f"{name}.md").read_text().split())
+    assert " ".join(OUTAGE.split()) in text
+    assert "install.md#what-happens-while-no-replica-answers" in text or name == "docs/install"
+
+
 def test_every_alert_has_a_section():
     (rules,) = yaml.safe_load_all((DEPLOY / "components" / "monitoring" / "alerts.yaml").read_text())
     alerts = [rule["alert"] for group in rules["spec"]["groups"] for rule in group["rules"]]

@@ -31,8 +31,11 @@ def assert_only_new_device_pods_fail(cluster: Cluster, namespace: str, reason: s
         assert 'failed calling webhook "repair.vgpu-webhook.svc"' in refused.message
         assert reason in refused.message
         assert api.post(pods(namespace), pod("ordinary")).status == 201
+        exposing = pod("exposing")
+        exposing["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+        assert api.post(pods(namespace), exposing).status == 201, "it only gets a warning"
         stored = [item["metadata"]["name"] for item in api.get(pods(namespace)).body["items"]]
-        assert stored == ["old", "ordinary"]
+        assert stored == ["exposing", "old", "ordinary"]
         assert api.merge(pods(namespace, "old"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
         assert_scheduled(cluster, namespace)
         assert api.delete(pods(namespace, "old")).status == 200

@@ -22,6 +22,7 @@ from webhook.settings.table import DEVICE_CONFIG, SCHEDULER
 DOMAIN = f"{names.WEBHOOK}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5
 
+EXPOSED = f"exposed.{DOMAIN}"  # for pods that expose a device and request none
 LARGE = f"large.{DOMAIN}"  # for pods that are too large for the conditions of the other entries
 PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
 
@@ -35,9 +36,9 @@ _FALLBACK_HEADER = """\
 """
 _HEADER = """\
 # Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads, workloadKinds,
-# dialects or target of the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or
-# cert-manager writes, and the rules, which `python -m certs` copies from the annotations once the webhook answers. Without
-# rules an entry is not called.
+# dialects, target or the level of visible-devices in the policy. Two fields of each entry are left out: the CA bundle, which
+# `python -m certs` or cert-manager writes, and the rules, which `python -m certs` copies from the annotations once the webhook
+# answers. Without rules an entry is not called.
 """
 
 _GROUP, _, _VERSION = names.QUEUE_API.partition("/")  # of queues and PodGroups
@@ -166,7 +167,16 @@ def _of_pods(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         "pods",
         "/validate",
         [_rule(["CREATE"], ["pods"])],
-        {"concerns-a-device": when.concerns_device(config), "is-no-mirror": when.is_no_mirror()},
+        {"claims-a-device": when.claims_device(config), "is-no-mirror": when.is_no_mirror()},
+    )
+    yield _entry(
+        "exposed",
+        "/validate",
+        [_rule(["CREATE"], ["pods"]), _rule(["UPDATE"], ["pods/ephemeralcontainers"])],
+        {"exposes-a-device": when.exposes_device(config), "is-no-mirror": when.is_no_mirror()},
+        failurePolicy="Fail"
+        if policy.denies("visible-devices")
+        else "Ignore",  # by default such pods only get a warning
     )
     if uses := when.uses_dialect(config, policy):
         conditions = {"uses-a-dialect": uses, "concerns-no-device": when.concerns_no_device(config)}
@@ -190,7 +200,7 @@ def _of_pods(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         "ephemeral-containers",
         "/validate",
         [_rule(["UPDATE"], ["pods/ephemeralcontainers"])],
-        {"concerns-a-device": when.ephemeral_concerns_device(config)},
+        {"names-a-device": when.names_device(config)},
     )
     yield _entry(
         "large",

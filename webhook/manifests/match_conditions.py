@@ -7,7 +7,7 @@ Resources are matched by prefix, so that a misspelt name is sent, too.
 """
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
@@ -65,17 +65,25 @@ def hides_devices(config: DeviceConfig) -> str:
     return f'request.operation == "UPDATE" || {names_no_device(config)}'
 
 
-def concerns_device(config: DeviceConfig) -> str:
-    """A pod that names a device, exposes one by a variable or a mount, or has an annotation that assigns or injects one."""
-    return exists("[object]", "pod", _concerns(config, sure=True))
+def claims_device(config: DeviceConfig) -> str:
+    """A pod that names a device, or has an annotation that assigns one."""
+    named = _some_container(_requests_device(config, sure=True), sure=True)
+    return exists("[object]", "pod", any_of(named, _annotated(_ASSIGNING, _reserved_by_affix(), sure=True)))
 
 
-def ephemeral_concerns_device(config: DeviceConfig) -> str:
-    """An ephemeral container that exposes a device, or any ephemeral container of a pod that names one."""
+def exposes_device(config: DeviceConfig) -> str:
+    """Another pod that exposes one, or an ephemeral container that does, in a pod that names none."""
     shown = _exists_container(_exposes_device(sure=True), sure=True)
     shows = f"has(pod.spec.ephemeralContainers) && {exists('[pod.spec.ephemeralContainers]', 'containers', shown)}"
-    named = _some_container(_requests_device(config, sure=True), sure=True)
-    return exists("[object]", "pod", any_of(named, shows))
+    return (
+        f'request.operation == "CREATE" ? {exists("[object]", "pod", _exposes(sure=True))} &&\n!{claims_device(config)} :\n'
+        f"{exists('[object]', 'pod', shows)} && !{names_device(config)}"
+    )
+
+
+def concerns_device(config: DeviceConfig) -> str:
+    """A pod that does the one or the other."""
+    return exists("[object]", "pod", _concerns(config, sure=True))
 
 
 def concerns_no_device(config: DeviceConfig) -> str:
@@ -333,20 +341,23 @@ def reserved() -> str:
 
 
 def _concerns(config: DeviceConfig, *, sure: bool = False) -> str:
-    many = _many(sure)
-    assigning = any_of(
-        exists(list_of(_ASSIGNING), "key", "key in pod.metadata.annotations"),
-        exists_or_many(
-            "pod.metadata.annotations",
-            MAX_ANNOTATIONS,
-            "key",
-            any_of(_reserved_by_affix(), injects("pod.metadata.annotations")),
-            many,
-        ),
-    )
-    annotated = f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(assigning)})"
+    annotated = _annotated(_ASSIGNING, any_of(_reserved_by_affix(), injects("pod.metadata.annotations")), sure=sure)
     named = any_of(_requests_device(config, sure=sure), _exposes_device(sure=sure))
     return any_of(_some_container(named, sure=sure), annotated)
+
+
+def _exposes(*, sure: bool) -> str:
+    """By a variable, a mount or an annotation."""
+    annotated = _annotated((), injects("pod.metadata.annotations"), sure=sure)
+    return any_of(_some_container(_exposes_device(sure=sure), sure=sure), annotated)
+
+
+def _annotated(names_of_some: Collection[str], condition: str, *, sure: bool) -> str:
+    """The pod has one of these annotations, or one for whose name `key` the condition holds."""
+    found = exists_or_many("pod.metadata.annotations", MAX_ANNOTATIONS, "key", condition, _many(sure))
+    if names_of_some:
+        found = any_of(exists(list_of(names_of_some), "key", "key in pod.metadata.annotations"), found)
+    return f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(found)})"
 
 
 def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:

@@ -182,6 +182,10 @@ class Policy(Settings):
         """Whether a validation runs in some namespace."""
         return any(self.written(winner)[rule].value is not Level.OFF for winner in self.winners)
 
+    def denies(self, rule: str) -> bool:
+        """Whether a validation denies in some namespace."""
+        return any(self.written(winner)[rule].value is Level.DENY for winner in self.winners)
+
     def uses(self, dialect: str) -> set[DialectUse]:
         """What happens with a dialect in one namespace or another."""
         return {self.used(winner)[dialect].value for winner in self.winners}

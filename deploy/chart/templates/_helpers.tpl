@@ -154,6 +154,14 @@ env:
 {{- end }}
 {{- end }}
 
+{{/* Whether the policy refuses pods that expose a device and request none: then they are also refused while no replica answers. */}}
+{{- define "vgpu-webhook.denies-exposed" -}}
+{{- $policy := include "vgpu-webhook.policy" . | fromYaml }}
+{{- range prepend ($policy.namespaces | default list) $policy }}
+{{- if eq (toString (get (.rules | default dict) "visible-devices")) "deny" }}yes{{ end }}
+{{- end }}
+{{- end }}
+
 {{/* The namespaces for which the API server never calls the webhook. */}}
 {{- define "vgpu-webhook.excluded-namespaces" -}}
 {{- concat (list "kube-system") .Values.excludedNamespaces | uniq | toYaml }}

@@ -6,7 +6,7 @@ reads exactly the requests that the webhook is sent. It refuses what the policy 
 policy enforces nowhere, the bindings only warn or record, as `enforcement` does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from webhook.devices.config import DeviceConfig
@@ -14,6 +14,7 @@ from webhook.manifests.cel import any_of, block, let, text
 from webhook.manifests.configurations import (
     DEFAULT_INSTALLATION,
     DOMAIN,
+    EXPOSED,
     LABELS,
     LARGE,
     Installation,
@@ -75,7 +76,7 @@ def admission_policies(
     if not levels.enforces:
         levels, action = levels.enforcing(), levels.enforcement.capitalize()
     found: list[Object] = []
-    (large,) = [entry for entry in validating["webhooks"] if entry["name"] == LARGE]
+    exposed, large = ([entry for entry in validating["webhooks"] if entry["name"] == name] for name in (EXPOSED, LARGE))
     for entry in validating["webhooks"]:
         kind = entry["name"].removesuffix(f".{DOMAIN}")
         if kind in _EVENTS:
@@ -87,7 +88,7 @@ def admission_policies(
                 binds=kind == "bindings",
             )
             name = installation.policy_name(kind)
-            read = entry if scope.binds else _with_large(entry, large)
+            read = entry if scope.binds else _with_others(entry, [*(exposed if scope.judges else []), *large])
             spec = _spec(read, scope, levels, _EVENTS[kind]) | {"failurePolicy": failure_policy}
             found += [
                 _object("ValidatingAdmissionPolicy", name, spec),
@@ -96,10 +97,11 @@ def admission_policies(
     return found
 
 
-def _with_large(entry: Object, large: Object) -> Object:
-    """An entry that also reads what is too large for its first condition."""
+def _with_others(entry: Object, others_like: Sequence[Object]) -> Object:
+    """An entry that also reads what the first conditions of others take, such as what is too large for its own."""
     condition, *others = entry["matchConditions"]
-    either = any_of(*(f"({block(one['expression'])})" for one in (condition, large["matchConditions"][0])))
+    read = [condition, *(other["matchConditions"][0] for other in others_like)]
+    either = any_of(*(f"({block(one['expression'])})" for one in read))
     return entry | {"matchConditions": [condition | {"expression": either}, *others]}
 
 
