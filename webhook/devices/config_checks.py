@@ -81,7 +81,7 @@ def device_names(place: str, document: object, _target: Target) -> Results:
     if needed:
         yield broken(
             f"{place}: nvidia: does not set {listed(needed)}, which Volcano reads as an empty name",
-            f"write {listed([f'{key}: {_KEYS[key]}' for key in needed])}, then {RESTART}",
+            f"write {', '.join([f'{key}: {_KEYS[key]}' for key in missing])}, then {RESTART}",
         )
     elif missing:
         yield warning(

@@ -101,7 +101,8 @@ def _unread(place: str, conf: SchedulerConf, target: Target) -> Results:
             )
         elif since > target.volcano and key != EXCLUSIVE_RULES:
             first = ".".join(map(str, since[:2]))
-            yield warning(f"{place}: Volcano before {first} does not read {key}", "upgrade the scheduler, or remove it")
+            advice = "upgrade the scheduler" if key in (*SWITCHES, NODE_LOCK) else "upgrade the scheduler, or remove it"
+            yield warning(f"{place}: Volcano before {first} does not read {key}", advice)
     return ""
 
 

@@ -4,11 +4,13 @@ import copy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 import yaml
 
 from tests.cases import each_case
 from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, render, secret, without
+from tests.questions.doctor.following import followed
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.questions.doctor.registry import CHECKS, examine
 from webhook.results import Status
@@ -44,9 +46,9 @@ def replaced(value, texts):
     return value
 
 
-def facts_for(case):
-    """The facts of a healthy cluster with the changes of the case."""
-    objects = healthy()
+def objects_for(case, objects=None):
+    """The objects of a healthy cluster, or of another one, with the changes of the case."""
+    objects = healthy() if objects is None else objects
     for place, copy_place in case.get("copy", {}).items():
         namespace = copy_place.split("/")[1]
         objects[copy_place] = merged(objects[place], {"metadata": {"namespace": namespace}})
@@ -74,6 +76,12 @@ def facts_for(case):
         objects["Secret/vgpu-webhook/vgpu-webhook-tls"] = fresh
     for place in case.get("remove", []):
         del objects[place]
+    return objects
+
+
+def facts_for(case):
+    """The facts of a healthy cluster with the changes of the case."""
+    objects = objects_for(case)
     hidden = case.get("unread", [])
     facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in RESPONSES if name in case})
     facts = without(facts, *[kind for kind in hidden if kind not in RESPONSES])
@@ -93,6 +101,48 @@ def test_a_check_gives_the_expected_result(check, case):
         assert part in text
     for result in results:
         assert bool(result.remedy) is (result.status is not Status.OK), "every problem has a remedy"
+
+
+PROBLEMS = [
+    (check, case) for check, case in EACH if case["expect"] not in ("ok", "not checked") and "unread" not in case
+]
+
+
+def problems(names, objects):
+    """What some checks find, by its message."""
+    found = [result for name in names for result in check_results(name, facts_of(objects))]
+    return {result.message: result for result in found if result.status in (Status.BROKEN, Status.WARNING)}
+
+
+FIRST = ("policy", "device-config", "scheduler-config", "node-registers")  # what others say relies on what these read
+
+
+def random_problems(seed):
+    """Two or three problems at the same time; None if one cannot be where another one is."""
+    chance, objects = Random(seed), healthy()
+    some = chance.sample([each for each in PROBLEMS if each[0] not in FIRST], chance.choice([2, 2, 3]))
+    try:
+        for _, case in some:
+            objects = objects_for(case, objects)
+    except (AssertionError, KeyError):
+        return None
+    return [check for check, _ in some], objects
+
+
+def test_who_does_what_a_check_says_does_not_read_it_again():
+    """Of each problem, and of random ones together; of one alone nor anything else of that check that was not said before."""
+    many = filter(None, map(random_problems, range(120)))
+    each = [([check], objects_for(case)) for check, case in PROBLEMS]
+    count = 0
+    for names, objects in [*each, *many]:
+        before = problems(names, objects)
+        for result in before.values():
+            if (after := followed(objects, result)) is not None:
+                count += 1
+                left = problems(names, after).keys()
+                assert result.message not in left, (names, result)
+                assert len(names) > 1 or left <= before.keys(), (names, result)
+    assert count > 100
 
 
 @each_case(

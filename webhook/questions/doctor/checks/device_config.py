@@ -3,15 +3,15 @@
 from webhook import names
 from webhook.devices import config_checks
 from webhook.devices.config_checks import RESTART, nvidia_of
-from webhook.questions.doctor.check import Ended, known
-from webhook.questions.doctor.facts import ObjectKind
+from webhook.questions.doctor.check import Ended, known, need
+from webhook.questions.doctor.facts import ObjectKind, Unread
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
     SchedulerMap,
     device_config_places,
     npu_registers,
 )
-from webhook.results import CheckResult, Results, broken, listed, warning
+from webhook.results import CheckResult, Results, broken, listed
 from webhook.volcano.scheduler import ASCEND, CONFIG_NAMESPACE, DEFAULT_CONFIG_NAMESPACE, VGPU
 from webhook.volcano.target import enables
 
@@ -80,10 +80,7 @@ def ascend_config(setup: Setup) -> Results:
             "merge nvidia: and vnpus: in one ConfigMap, since the scheduler reads one only; or turn the switch off",
         )
     elif chips and not on and registered:
-        yield warning(
-            f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that request them get none",
-            f"set {ASCEND}: true in the arguments of deviceshare, then restart the scheduler",
-        )
+        need(Unread(f"{conf.place}: {ASCEND}", "it is off", "deviceshare-families to be ok"))
     if chips and not on:
         return f"vnpus: is configured and {ASCEND} off; no node registers an NPU"
     return f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured"

@@ -183,16 +183,22 @@ def node_taints(setup: Setup) -> Results:
     toleration = setup.policy.toleration
     own = toleration.key if toleration else names.VGPU_TAINT
     untolerated: dict[tuple[str, str], list[str]] = defaultdict(list)
+    effects = set()
     for node in found:
         for taint in objs(node, "spec", "taints"):
-            key = text(taint, "key")
-            if text(taint, "effect") in _HARD and not is_passing(key) and not _tolerates(toleration, taint):
+            key, effect = text(taint, "key"), text(taint, "effect")
+            if effect not in _HARD or is_passing(key):
+                continue
+            effects |= {effect} if key == own else set()
+            if not _tolerates(toleration, taint):
                 untolerated[key, _format_taint(taint)].append(name_of(node))
+    effect = effects.pop() if len(effects) == 1 else '""'
+    every = f"{{key: {own}, operator: Exists, effect: {effect}}}"
     for (key, taint_text), nodes in untolerated.items():
         if key == own and toleration is not None:
             yield broken(
                 f"{listed(nodes)}: the taint {taint_text} is not tolerated by policy.toleration, so repaired pods stay pending",
-                f"make toleration of the policy tolerate {taint_text}",
+                f"write in the policy `toleration: {every}`, which tolerates the taints {own} of all nodes",
             )
         else:
             yield warning(
