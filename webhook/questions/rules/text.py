@@ -23,6 +23,7 @@ def to_value(row: RuleEntry) -> dict[str, Any]:
         "level": row.level,
         "what": row.what,
         "why": row.why,
+        "reads": row.shown_reads,
         "file": row.file,
         "example": {"file": row.example_file, "conditions": example.conditions, "pod": example.request.object},
         "messages": [message for _, message in example.messages],
@@ -94,10 +95,16 @@ def explain_finding(finding: EngineFinding, terminal: Terminal) -> None:
 
 def markdown(rows: Sequence[RuleEntry | EngineFinding]) -> Iterator[str]:
     """The lines of the table; each rule is an anchor of the page, to which reports link."""
-    yield "| id | level | what | why |"
-    yield "|---|---|---|---|"
+    yield "| id | level | what | why | reads |"
+    yield "|---|---|---|---|---|"
     for row in rows:
-        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {markdown_cell(row.what)} | {markdown_cell(row.why)} |'
+        what, why = markdown_cell(row.what), markdown_cell(row.why)
+        reads = "; ".join(map(_read, row.shown_reads)) if isinstance(row, RuleEntry) else ""
+        yield f'| <a id="{row.id}"></a>`{row.id}` | {row.level} | {what} | {why} | {reads} |'
+
+
+def _read(shown: str) -> str:
+    return shown if " " in shown.partition("[")[0] else f"`{shown}`"
 
 
 def markdown_in_full(rows: Sequence[RuleEntry]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.model import CARD_CORES
 from webhook.devices.nodes import GATE_NAMES, Node
+from webhook.devices.vgpu.eligibility import MODES
 from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
 from webhook.live.cluster import LiveCluster
@@ -20,7 +21,6 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import registered, try_out, with_handshake
 
 MAX_ADDED = 100  # nodes of one addition
-MODES = (names.MODE_HAMI_CORE, names.MODE_MIG, names.MODE_MPS)
 HOSTNAME = "kubernetes.io/hostname"
 
 _ADDITION = re.compile(r"(\S+)(?:\s+x\s*(\d{1,3}))?((?:\s+[^\s=]+=\S*)*)")

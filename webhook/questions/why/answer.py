@@ -11,6 +11,7 @@ from webhook import names
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.nodes import numbers_of
+from webhook.devices.occupancy import REJECTED
 from webhook.devices.verdict import Reason
 from webhook.document_review import exemption, review_document
 from webhook.errors import ConfigError, RequestError
@@ -140,7 +141,7 @@ class _Examined:
         if not subject.exists or not settled:
             return None
         stays = status.get("phase") == "Pending"
-        findings = self._findings() if stays or text(status, "reason") == _NOT_ADMITTED else ()
+        findings = self._findings() if stays or text(status, "reason") == REJECTED else ()
         findings += self._assignment_findings()
         stuck = next((one for one in findings if stays and one.rule == status_too_large.check.id), None)
         if stuck is None:
@@ -284,7 +285,6 @@ class _Examined:
         return tuple(assignment_violation(finding) for pod, finding in self._live.findings() if pod.key == key)
 
 
-_NOT_ADMITTED = "UnexpectedAdmissionError"
 # Source: kubernetes `pkg/controller/podgc/gc_controller.go` (gcOrphaned, quarantineTime).
 _GONE = (
     "which is not among the nodes: if it was deleted, Kubernetes deletes the pod after about a minute, and its controller "

@@ -185,9 +185,10 @@ def _nearest(
     def judge(lowered: tuple[Container, str, int], _: object) -> Verdict:
         tried = [_lowered(role, *lowered) if _content(role.pod) == content else role for role in roles]
         search.spend(STEPS_OF_POD * waiting)
-        return (
-            Fits() if all(turn.starts for turn in _turns(found.missing, tried, subject, live)) else Never(Reason.LEFT)
-        )
+        requests = [(role.pod, asked) for role in tried if (asked := role.pod.slice_request) is not None]
+        admitted = all(pod.status_takes_less(asked, asked.constraints.nodes) for pod, asked in requests)
+        starts = admitted and all(turn.starts for turn in _turns(found.missing, tried, subject, live))
+        return Fits() if starts else Never(Reason.LEFT)
 
     amounts: dict[tuple[Container, str], Reducible[tuple[Container, str, int]]] = {}
     for family in live.fleet.families.values():

@@ -183,7 +183,9 @@ class _FamilyAnswer:
         self._pod = pod
         self._family = family
         self._live = live
-        self._request = PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, path)
+        self._request = PlacementRequest(
+            pod, family, pod.matches(family.id), pod.context.denies, path, admits=pod.status_takes_less
+        )
         self._verdicts = NodeVerdicts(live, family, pod)
 
     def reasons(self, only: int | None = None) -> Iterator[list[WaitReason]]:

@@ -13,7 +13,7 @@ from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.lenient import obj, objs, text
 from webhook.pod import quantity
-from webhook.pod.selectors import is_passing, tolerates
+from webhook.pod.selectors import HARD_EFFECTS, is_passing, tolerates
 from webhook.questions.doctor.check import known, need
 from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
@@ -171,9 +171,6 @@ def node_labels(setup: Setup) -> Results:
     return f"every node with the label {names.NODE_VGPU_ENABLED} registers cards"
 
 
-_HARD = ("NoSchedule", "NoExecute")
-
-
 def node_taints(setup: Setup) -> Results:
     """The policy's toleration tolerates the taints of the nodes with cards."""
     found = _vgpu_nodes(setup)
@@ -187,7 +184,7 @@ def node_taints(setup: Setup) -> Results:
     for node in found:
         for taint in objs(node, "spec", "taints"):
             key, effect = text(taint, "key"), text(taint, "effect")
-            if effect not in _HARD or is_passing(key):
+            if effect not in HARD_EFFECTS or is_passing(key):
                 continue
             effects |= {effect} if key == own else set()
             if not _tolerates(toleration, taint):
