@@ -25,8 +25,13 @@ def test_the_least_pods_of_a_task(task, minimum):
 
 
 JOBS = [{"replicas": 2, "template": {"spec": {"parallelism": 3, "completions": 4}}}]
+_ROLE = "spec.roles[0].spec.leaderWorkerTemplate"
 HEAD = {"rayClusterSpec": {"headGroupSpec": {}}}
 LEADERS = {"replicas": 7, "leaderWorkerTemplate": {"size": 4}}
+COMPONENTS = [{"name": "decode", "replicas": 3, "multinode": {"nodeCount": 2}, "podTemplate": {}}]
+ROLES = [{"name": "prefill", "spec": {**LEADERS, "leaderWorkerTemplate": {"size": 4, "leaderTemplate": {}}}}]
+ENTRIES = {"roles": [{"name": "decode", "replicas": 2, "workerReplicas": 3, "entryTemplate": {}, "workerTemplate": {}}]}
+SAYS = {"roles": [{"replicas": 9}], "schedulingStrategy": {"volcanoSchedulingStrategy": {"minMember": 5}}}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +42,15 @@ LEADERS = {"replicas": 7, "leaderWorkerTemplate": {"size": 4}}
         ("ray.io", "RayJob", HEAD, "spec.rayClusterSpec.headGroupSpec.template", []),
         ("batch", "Job", {"completionMode": "Indexed", "parallelism": 5}, "spec.template", [5]),
         ("apps", "Deployment", {"replicas": 5}, "spec.template", []),
+        # Kinds that are read by their shape: NVIDIA's Dynamo, LWS' DisaggregatedSet, Kthena, AIBrix, and one with copies.
+        ("nvidia.com", "DynamoGraphDeployment", {"components": COMPONENTS}, "spec.components[0].podTemplate", [6]),
+        ("disaggregatedset.x-k8s.io", "DisaggregatedSet", {"roles": ROLES}, f"{_ROLE}.workerTemplate", [21]),
+        ("serving", "ModelServing", {"replicas": 9, "template": ENTRIES}, "spec.template.roles[0].workerTemplate", [6]),
+        ("aibrix.ai", "StormService", {"template": {"spec": SAYS}}, "spec.template.spec.roles[0].template", [5]),
+        ("example.com", "Server", {"replicas": 9}, "spec.template", []),
+        ("example.com", "Server", {"workers": {"replicas": "many"}}, "spec.workers.template", []),
+        ("example.com", "Server", {"a": [], "a.b": {"replicas": 2}}, "spec[a.b].template", [2]),
+        ("example.com", "Server", {"a": [{}]}, "spec.a[9].b].template", []),
     ],
 )
 def test_the_pods_of_a_group(group, kind, spec, template, pods):

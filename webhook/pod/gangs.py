@@ -60,7 +60,7 @@ GANG = FieldGroup(
 _SUBMITTER = "submitterPodTemplate"  # of a RayJob: it may wait for the cluster
 # Numbers beside the path of a template that multiply its pods: of many kinds, AIBrix' RoleSet, a TrainJob, NVIDIA's Dynamo.
 _COUNTS = (("replicas",), ("podGroupSize",), ("numNodes",), ("multinode", "nodeCount"))
-_STEP = re.compile(r"[^.\[\]]+")
+_STEP = re.compile(r"\[(.*?)\]|[^.\[\]]+")
 _MAX_INT32 = (1 << 31) - 1
 
 
@@ -289,11 +289,13 @@ def _groups(gangs: Iterable[Gang]) -> list[Gang]:
 
 def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | None:
     """The pods that are made of a template; None if a field on the way is malformed."""
-    *above, last = _STEP.findall(template)
+    *above, last = [found[1] or found[0] for found in _STEP.finditer(template)] or [""]
     holders: list[Any] = [raw]
     for step in above:
         here = holders[-1]
-        holders.append(here[int(step)] if isinstance(here, list) else obj(here).get(step))
+        holders.append(
+            dict(enumerate(here)).get(int(step)) if isinstance(here, list) and step.isdigit() else at(here, step)
+        )
     holder = holders[-1]
     if not isinstance(holder, dict):
         return None
