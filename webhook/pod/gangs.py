@@ -294,7 +294,7 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
     for step in above:
         here = holders[-1]
         holders.append(
-            dict(enumerate(here)).get(int(step)) if isinstance(here, list) and step.isdigit() else at(here, step)
+            dict(enumerate(here)).get(int(step)) if isinstance(here, list) and step.isdecimal() else at(here, step)
         )
     holder = holders[-1]
     if not isinstance(holder, dict):

@@ -19,7 +19,8 @@ MORE_CARDS = re.compile(
 SEVERAL_NODES = re.compile(
     r"(?<!\S)(?:--nnodes[= ]+(?!1(?!\S))[^\s=]\S*|--distributed[-_]executor[-_]backend[= ]+ray(?!\S))"
 )  # tensor parallelism may then span the pods of a group
-_ANY = re.compile("|".join(each.pattern for each in (CARDS, MORE_CARDS, SEVERAL_NODES)))
+OWN_ALL_REDUCE_OFF = re.compile(r"(?<!\S)--disable[-_]custom[-_]all[-_]reduce(?!\S)")  # of vLLM and SGLang
+_ANY = re.compile("|".join(each.pattern for each in (CARDS, MORE_CARDS, SEVERAL_NODES, OWN_ALL_REDUCE_OFF)))
 
 
 def parallel_options(container: Mapping[str, Any], part: str) -> list[str]:
