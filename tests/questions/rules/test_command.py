@@ -141,6 +141,8 @@ def test_a_cell_escapes_bars_and_brackets(text, escaped):
             (["rules", "mode-"], ["mode-invalid"]),
             (["rules", "pod-too"], ["pod-too-large"]),
             (["decisions", "--rule", "mode-"], ["mode-invalid"]),
+            (["replay", "--set", "rules.mode-"], ["rules.mode-invalid="]),
+            (["replay", "--set", "rules.mode-invalid=a"], ["rules.mode-invalid=audit"]),
         ]
     ),
 )

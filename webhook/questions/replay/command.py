@@ -15,6 +15,8 @@ from webhook.questions.decisions.command import LogReading, filter_option, log_f
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.questions.replay.changes import Changes
 from webhook.questions.replay.text import change_value, show_changes, sum_value
+from webhook.rules.choices import Level
+from webhook.rules.registry import VALIDATIONS
 from webhook.settings.trial import MAX_SPLIT, try_out
 
 _EPILOG = """
@@ -46,6 +48,13 @@ def _split(text: str) -> int:
     return int(number)
 
 
+def _keys(_ctx: object, _param: object, incomplete: str) -> list[str]:
+    """The levels of rules that begin so, for the Tab key: `rules.ID=`, and then `rules.ID=LEVEL`."""
+    rule, equals, _ = incomplete.partition("=")
+    found = [f"{rule}={level}" for level in Level] if equals else [f"rules.{each.id}=" for each in VALIDATIONS]
+    return [each for each in found if each.startswith(incomplete)]
+
+
 @click.command("replay", cls=Command, epilog=_EPILOG)
 @log_files_option
 @settings_option("Replay with the nodes, the device config and the policy of the cluster.")
@@ -54,6 +63,7 @@ def _split(text: str) -> int:
     "changes",
     multiple=True,
     metavar="KEY=VALUE",
+    shell_complete=_keys,
     help="Try out a key of the policy: rules.ID=LEVEL, namespaces.GLOB.rules.ID=LEVEL, workloads=deny; can be repeated.",
 )
 @click.option(
