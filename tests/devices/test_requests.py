@@ -116,6 +116,12 @@ def test_an_amount_of_0_requests_nothing(limits: dict[str, str], requested: set[
     assert requested_families(container, CONFIG.roles) == requested
 
 
+def test_what_limits_and_requests_share_counts_once():
+    """A manifest of YAML can have one map for both, with an alias."""
+    shared = {NUMBER: "1", MEMORY: "3000"}
+    assert [one.resource for one in DevicePod(pod({"limits": shared, "requests": shared}), CONFIG).amounts] == [*shared]
+
+
 @pytest.mark.parametrize(("amount", "requested"), [("0", False), ("0k", False), (0, False), ("1", True), ("x", True)])
 def test_a_native_gpu_is_requested_by_more_than_0(amount: Any, *, requested: bool):
     for part in ("limits", "requests"):

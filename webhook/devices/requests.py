@@ -188,9 +188,9 @@ def amounts_of(container: Container, roles: Roles) -> list[Amount]:
     """The device resources of one container, each once: limits first, then what only requests have."""
     limits = container.limits
     found = []
-    for amounts in (limits, container.requests):
+    for others, amounts in (((), limits), (limits, container.requests)):  # a manifest may have one map for both
         for resource, raw in amounts.items():
-            if resource in roles and (amounts is limits or resource not in limits):
+            if resource in roles and resource not in others:
                 family, role = roles[resource]
                 value = usable(raw)
                 if value is not None and value > MAX_MEMORY and role is Role.MEMORY:

@@ -59,11 +59,11 @@ def _unnamed(
     offered = fleet.other_names if fleet is not None else frozenset()
     for container in pod.view.every_container():
         limits = container.limits
-        for part in (limits, container.requests):
+        for others, part in (((), limits), (limits, container.requests)):
             for resource, amount in part.items():
                 if resource in known or resource in offered or resource in served or not looks_like_family(resource):
                     continue
-                if quantity.whole(amount) != 0 and (part is limits or resource not in limits):
+                if quantity.whole(amount) != 0 and resource not in others:
                     yield container, resource
 
 
