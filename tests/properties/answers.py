@@ -16,12 +16,15 @@ from webhook.document_review import review_document
 from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
 from webhook.live.cluster import LiveCluster
-from webhook.live.objects import PodGroup, read_node_status
+from webhook.live.objects import LiveObjects, PodGroup, read_node_status
 from webhook.policy.policy import parse_policy
+from webhook.questions.what_if.answer import Headroom, WhatIf, what_if
+from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.why.answer import WaitAnswer, explain_waiting
 from webhook.questions.why.placing import PlaceablePod
 from webhook.questions.why.subject import WaitingObject, pods_of
 from webhook.questions.why.text import hints, nearest_words
+from webhook.questions.why.waiting import WaitingState
 from webhook.review.endpoints import mutate
 from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
@@ -69,7 +72,7 @@ class Cluster:
         return self.raw["kind"] == "Pod"
 
     @property
-    def live(self) -> LiveCluster:
+    def inputs(self) -> SnapshotInputs:
         scenario, conf = self.scenario, None
         if self.switches is not None:
             plugins = [{"name": "gang"}, {"name": "capacity"}]
@@ -77,9 +80,12 @@ class Cluster:
             conf = scheduler.parse_scheduler_conf({"tiers": [{"plugins": plugins}]}, "test")
         queues = None if self.queue is None else Queues([self.queue])
         policy, nodes = parse_policy(scenario.policy, "the policy"), read_nodes(scenario.nodes or (), scenario.config)
-        inputs = SnapshotInputs(scenario.config, policy, nodes, conf, Collections(queues=queues))
-        live = LiveCluster(inputs, inputs.snapshot(), self.bound)
-        return live.with_statuses({raw["metadata"]["name"]: read_node_status(raw) for raw in scenario.nodes or ()})
+        return SnapshotInputs(scenario.config, policy, nodes, conf, Collections(queues=queues))
+
+    @property
+    def live(self) -> LiveCluster:
+        live = LiveCluster(self.inputs, self.inputs.snapshot(), self.bound)
+        return live.with_statuses({raw["metadata"]["name"]: read_node_status(raw) for raw in self.scenario.nodes or ()})
 
     @property
     def subject(self) -> WaitingObject:
@@ -95,6 +101,20 @@ class Cluster:
         except ConfigError:
             return None
 
+    def ahead(self, change: FleetChange) -> WhatIf:
+        """What `what-if` answers."""
+        live = self.live
+        objects = LiveObjects(live.snapshot, bound=list(self.bound), keeps_running=True)
+        objects.add(self.raw)
+        return what_if(WaitingState(live, objects), self.inputs, change)
+
+    def with_copy(self, node: str, name: str) -> "Cluster":
+        """The same with a copy of a node, which has cards of its own."""
+        (raw,) = [raw for raw in self.scenario.nodes or () if raw["metadata"]["name"] == node]
+        metadata = json.loads(json.dumps(raw["metadata"]).replace(f"GPU-{node}", f"GPU-{name}"))
+        copied = {**raw, "metadata": {**metadata, "name": name}}
+        return replace(self, scenario=self.scenario.but(nodes=[*(self.scenario.nodes or ()), copied]))
+
     def only(self, node: str) -> "Cluster":
         """The same with one of the nodes."""
         nodes = [raw for raw in self.scenario.nodes or () if raw["metadata"]["name"] == node]
@@ -106,7 +126,7 @@ class Cluster:
         return {one.rule for one in reviewed.outcome.denials} | set(reviewed.outcome.pods_refused)
 
 
-def cluster(scenario: Scenario, chance: random.Random, *, exists: bool = True) -> Cluster:
+def cluster(scenario: Scenario, chance: random.Random, *, exists: bool = True, hindered: bool = True) -> Cluster:
     """A scenario with pods that run where the scheduler may have placed them, and a pod that waits, or a job of it.
 
     The pod is that of the scenario, or a plain one.
@@ -127,7 +147,7 @@ def cluster(scenario: Scenario, chance: random.Random, *, exists: bool = True) -
     found = replace(found, bound=tuple(bound))
     if not exists:
         return replace(found, raw=_job(raw, chance))
-    return _hindered(found, chance)
+    return _hindered(found, chance) if hindered else found
 
 
 def _plain(chance: random.Random) -> dict[str, Any]:
@@ -272,4 +292,21 @@ def unhindered(found: Cluster, words: str) -> Cluster | None:
         _write(raw, served[0]["name"], match[1], int(match[2]) // (1 if match[1] == names.VGPU_NUMBER else number))
     else:
         return None
+    return replace(found, raw=raw)
+
+
+def largest(found: Cluster, room: Headroom) -> Cluster | None:
+    """The cluster in which the largest slice waits that is said to fit; None if there is none."""
+    if room.slice is None:
+        return None
+    memory, cores = str(room.slice.memory // found.inputs.config.vgpu.memory_factor), str(room.slice.cores)
+    limits = {
+        "vgpu": {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: memory, names.VGPU_CORES: cores},
+        "gpushare": {names.GPUSHARE_MEMORY: str(room.slice.memory)},
+        "ascend": {CHIP: "1", f"{CHIP}-memory": str(room.slice.memory)},
+    }[room.family]
+    raw = deepcopy(found.raw)
+    raw["spec"] = {"containers": [{"name": "c", "image": "a", "resources": {"limits": limits, "requests": limits}}]}
+    raw["spec"] |= {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
+    raw["metadata"] |= {"annotations": {}, "labels": {}}
     return replace(found, raw=raw)

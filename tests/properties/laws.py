@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from tests.properties.answers import advised, cluster, follow, unhindered
+from tests.properties.answers import advised, cluster, follow, largest, unhindered
 from tests.properties.scenarios import LEVELS, SHORT, Scenario
 from webhook import names
 from webhook.devices.requests import requested_families
@@ -18,7 +18,9 @@ from webhook.document_review import review_document
 from webhook.inputs.documents import Document
 from webhook.outcome import Outcome, Violation
 from webhook.pod.view import PodView
+from webhook.questions.what_if.changes import FleetChange, parse_addition
 from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.placing import Fate
 from webhook.questions.why.text import nearest_words
 from webhook.review.endpoints import mutate
 from webhook.rules.base import concerns
@@ -495,6 +497,25 @@ def advice_of_why_to_jobs_works(scenario: Scenario, chance: random.Random) -> No
         assert then.verdict is WaitVerdict.FITS_NOW, (words, then)
 
 
+def advice_of_what_if_works(scenario: Scenario, chance: random.Random) -> None:
+    """The largest slice that is named fits now, and a pod starts on a node that is added if it is said to."""
+    found = cluster(scenario, chance, hindered=False)
+    node = chance.choice(found.scenario.nodes or [None])
+    if node is None:
+        return
+    ahead = found.ahead(FleetChange(add=(parse_addition(node["metadata"]["name"]),)))
+    for room in ahead.room_before:
+        pod = largest(found, room)
+        answer = None if pod is None else pod.ask()
+        assert answer is None or answer.verdict is WaitVerdict.FITS_NOW, (room, answer)
+    for fate in ahead.waiting:
+        for then, after in ((found, fate.before), (found.with_copy(node["metadata"]["name"], "added"), fate.after)):
+            answer = then.ask()
+            assert answer is not None
+            starts = after in (Fate.STARTS, Fate.DEPENDS)
+            assert (answer.verdict is WaitVerdict.FITS_NOW) is starts, (fate, answer)
+
+
 LAWS: dict[str, Law] = {
     law.__name__: law
     for law in (
@@ -516,5 +537,6 @@ LAWS: dict[str, Law] = {
         workload_advice_works,
         advice_of_why_works,
         advice_of_why_to_jobs_works,
+        advice_of_what_if_works,
     )
 }
