@@ -38,7 +38,6 @@ _EVERY = (
     "questions/scan",
     "questions/why",
     "questions/usage",
-    "audit/test_excerpt.py",
     "questions/policy",
     "test_outside_family.py",
 )

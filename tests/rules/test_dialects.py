@@ -18,7 +18,6 @@ from webhook.policy.policy import parse_policy
 from webhook.review.repair import Repair
 from webhook.rules.dialects import Step, dialect_steps
 from webhook.rules.mutate import translate_dialect
-from webhook.rules.registry import EXCERPT
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import creation
@@ -228,19 +227,3 @@ def test_a_pod_that_names_both_is_sent_once():
     both = request(pod({names.VGPU_NUMBER: "1", "nvidia.com/gpumem": "1"}))
     where = with_dialects(hami="translate")
     assert (called(where.entries, both, "/mutate"), called(where.entries, both, "/validate")) == ({"repair"}, {"pods"})
-
-
-def test_the_audit_log_keeps_every_name_of_a_dialect():
-    words = {place: {} for place in (Place.RESOURCE, Place.ANNOTATION, Place.LABEL, Place.VARIABLE)}
-    for dialect in DIALECTS.values():
-        for word in dialect.words:
-            place = "annotation" if word.place is Place.CONTAINER_ANNOTATION else word.place
-            words[place][word.name.format("main")] = "1"
-        if dialect.chooser:
-            words["annotation"][dialect.chooser] = "main"
-    raw = pod(words["resource"], words["annotation"], words["label"])
-    raw["spec"]["containers"][0]["env"] = [{"name": name, "value": "1"} for name in words[Place.VARIABLE]]
-    kept = EXCERPT.of_pod(PodView(raw), WARNING.snapshot.config.resources)
-    assert kept["spec"]["containers"][0]["resources"]["limits"] == words["resource"]
-    assert kept["metadata"] == {"annotations": words["annotation"], "labels": words["label"]}
-    assert {variable["name"] for variable in kept["spec"]["containers"][0]["env"]} == words[Place.VARIABLE].keys()

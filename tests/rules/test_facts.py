@@ -6,17 +6,19 @@ from tests.cases import each_case
 from tests.properties.laws import missed
 from tests.rules.test_cases import ALL, request_of, snapshot_of
 from webhook import names
-from webhook.devices.families import PodFact
-from webhook.devices.requests import EVERY_FACT, DevicePod
+from webhook.devices.families import PodFact, Role
+from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
-from webhook.pod.view import CONTAINER_FIELDS, SPEC_FIELDS, PodView
+from webhook.pod.view import PodView
 from webhook.policy.levels import REMEMBERED, Active
 from webhook.rules.context import ClusterFact
-from webhook.rules.registry import VALIDATIONS
+from webhook.rules.registry import OPTIONAL_FIELDS, VALIDATIONS
 from webhook.rules.reviewed_pod import ReviewedPod
 
 SNAPSHOT = snapshot_of({})
 CONFIG = SNAPSHOT.config
+CONTAINER_FIELDS = OPTIONAL_FIELDS.containers
+EVERY_FACT = {fact for facts in (*OPTIONAL_FIELDS, Role, PodFact) for fact in facts}
 
 
 @each_case("case", [case for cases in ALL.values() for case in cases], ids=lambda case: case["name"])
@@ -29,8 +31,7 @@ def test_without_a_fact_that_it_needs_a_rule_finds_nothing(case: dict[str, Any])
 
 
 def test_rules_need_facts_that_there_are_and_each_fact_is_needed():
-    needed = {fact for rule in VALIDATIONS for fact in rule.needs}
-    assert {*PodFact} <= needed <= EVERY_FACT
+    assert {*PodFact} <= {fact for rule in VALIDATIONS for fact in rule.facts} <= EVERY_FACT
     assert {fact for rule in VALIDATIONS for fact in rule.knows} == {*ClusterFact}
 
 
@@ -38,17 +39,18 @@ def test_a_pod_has_the_optional_fields_of_all_its_containers():
     containers = [{"name": field, field: []} for field in CONTAINER_FIELDS - {"securityContext"}]
     pod = {"spec": {"containers": [{"name": "main"}], "ephemeralContainers": containers, "volumes": []}}
     pod["metadata"] = {"annotations": {"a": "b"}}
-    assert DevicePod(PodView(pod), CONFIG).facts == {"annotations", "volumes"} | CONTAINER_FIELDS - {"securityContext"}
+    found = DevicePod(PodView(pod), CONFIG).facts(OPTIONAL_FIELDS)
+    assert found == {"annotations", "volumes"} | CONTAINER_FIELDS - {"securityContext"}
 
 
 def test_all_facts_count_as_present_on_update():
     view = PodView({"spec": {}})
-    assert DevicePod(view, CONFIG).facts == frozenset()
-    assert DevicePod(view, CONFIG, view).facts == EVERY_FACT
+    assert DevicePod(view, CONFIG).facts(OPTIONAL_FIELDS) == frozenset()
+    assert DevicePod(view, CONFIG, view).facts(OPTIONAL_FIELDS) == EVERY_FACT
 
 
 def test_the_rules_for_some_kinds_of_pods_are_remembered():
-    optional = sorted(SPEC_FIELDS - {"resources"} | CONTAINER_FIELDS)
+    optional = sorted(OPTIONAL_FIELDS.spec - {"resources"} | CONTAINER_FIELDS)
     effective, context = SNAPSHOT.policy.at(None), SNAPSHOT.context_of(request_of({"pod": {}}))
 
     def rules_for(number: int) -> Active:

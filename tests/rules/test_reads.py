@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tests.audit.test_excerpt import rich_pods
@@ -14,6 +15,8 @@ from tests.cases import check_each
 from tests.examples import examples
 from tests.reviewing import ALL_FAMILIES, request, snapshot
 from tests.rules.test_cases import ALL, request_of, snapshot_of
+from tests.strategies import json_values
+from webhook import names
 from webhook.devices.config import VgpuConfig
 from webhook.errors import Malformed
 from webhook.pod.excerpt import Excerpt
@@ -118,3 +121,16 @@ def test_every_rule_finds_the_same_in_what_it_declares_to_read(old: dict[str, An
     for reviewed in (request(new), request(new, old)):
         for rule in RULES:
             check_reads(rule, reviewed, KNOWN)
+
+
+@given(st.dictionaries(st.sampled_from([*names.MINDCLUSTER_LABELS, "team"]), json_values | st.just("x" * 2000)))
+def test_labels_of_any_type_give_the_same_findings(labels: dict[str, Any]):
+    rule, pod = "ascend-core-invalid", {"kind": "Pod", "metadata": {"labels": labels}}
+    pod["spec"] = {"containers": [{"resources": {"limits": {names.NPU_CORE: "4"}}}]}
+    for mode in ({}, {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}):
+        labels.update(mode)
+        whole, short = (
+            [finding.path for finding in found(RULES[rule], raw, None, request(pod), KNOWN)]
+            for raw in (pod, of_pod(pod, rule, KNOWN))
+        )
+        assert short == whole

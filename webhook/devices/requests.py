@@ -11,9 +11,9 @@ from webhook.devices.config import DeviceConfig, Roles, VgpuConfig
 from webhook.devices.dialects import RESOURCES
 from webhook.devices.families import Family, PodFact, Role
 from webhook.pod import quantity
-from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
+from webhook.pod.fields import OptionalFields
+from webhook.pod.view import INIT, REGULAR, Container, PodView, fields_among
 
-EVERY_FACT = frozenset({*OPTIONAL_FIELDS, *Role, *PodFact})  # that rules may need in a pod
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 MAX_MEMORY = 2**20  # MiB, a TiB: no card has it, so what is above was meant in bytes
 NVIDIA = "nvidia.com/"
@@ -123,15 +123,14 @@ class DevicePod:
                 if own:
                     self._note(container, own)
 
-    @property
-    def facts(self) -> frozenset[str]:
-        """What the pod has of all that rules may need: optional fields, roles of amounts, and `PodFact`.
+    def facts(self, optional: OptionalFields) -> frozenset[str]:
+        """What the pod has of all that rules may need: of some optional fields, roles of amounts, and `PodFact`.
 
         Of an update all, since rules read the pod before it, too.
         """
         if self.previous is not None:
-            return EVERY_FACT
-        found, requested = {*optional_fields(self.view), *self.noted}, self.requested
+            return frozenset().union(*optional, Role, PodFact)
+        found, requested = {*fields_among(optional, self.view), *self.noted}, self.requested
         if requested:
             roles, values = [*map(_role, self.amounts)], [*map(_value, self.amounts)]
             first, *others = requested.values()

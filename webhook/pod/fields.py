@@ -19,7 +19,8 @@ from typing import NamedTuple
 RESOURCE = "<resource>"  # in the place of a key
 EACH = "[*]"
 MAX_SHOWN = 2  # keys of one place
-_FACT = re.compile(r"(?:metadata|spec|containers\[\*\])\.(\w+)")
+_OPTIONAL = re.compile(r"(metadata|spec|containers\[\*\])\.(\w+)")
+_ROOTS = ("metadata", "spec", "containers[*]")
 _KEY = re.compile(r"(.*)\[(.+)\]")
 _STEP = re.compile(r"\[\*\]|[^.\[\]]+")
 
@@ -63,10 +64,23 @@ def paths_of(reads: Reads) -> Iterator[str]:
             yield each
 
 
-def optional_field(path: str) -> str:
-    """The field that a pod or a container has if there is something at a path: `env`; empty if it is no part of a pod."""
-    found = _FACT.match(path)
-    return found[1] if found is not None else ""
+class OptionalFields(NamedTuple):
+    """Fields that many pods do not have. Rules that read nothing else are left out for these pods.
+
+    Attributes:
+        metadata, spec: of a pod.
+        containers: of any of its containers.
+    """
+
+    metadata: frozenset[str]
+    spec: frozenset[str]
+    containers: frozenset[str]
+
+
+def optional_fields(paths: Iterable[str]) -> OptionalFields:
+    """The fields that a pod, or one of its containers, has if there is something at one of these paths."""
+    found = [match.groups() for match in map(_OPTIONAL.match, paths) if match is not None]
+    return OptionalFields(*[frozenset([name for root, name in found if root == part]) for part in _ROOTS])
 
 
 def with_keys(paths: Iterable[str]) -> list[str]:

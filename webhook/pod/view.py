@@ -8,22 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.errors import Malformed
+from webhook.pod.fields import OptionalFields
 from webhook.pod.patch import Path
 from webhook.pod.selectors import NodeSelector, read_selector
 
 REGULAR = "containers"
 INIT = "initContainers"
 EPHEMERAL = "ephemeralContainers"
-
-# Fields that many pods do not have. Rules that read nothing else are left out for these pods.
-ANNOTATIONS = frozenset({"annotations"})
-LABELS = frozenset({"labels"})
-SCHEDULING_GROUP = "schedulingGroup"
-SPEC_FIELDS = frozenset(
-    {"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", "resources", INIT, SCHEDULING_GROUP}
-)
-CONTAINER_FIELDS = frozenset({"args", "command", "env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
-OPTIONAL_FIELDS = ANNOTATIONS | LABELS | SPEC_FIELDS | CONTAINER_FIELDS
 
 MAX_ANNOTATION = 256 << 10  # the API server refuses more, too, but only after its mutating webhooks
 
@@ -180,7 +171,7 @@ class PodView:
     @property
     def scheduling_group(self) -> str:
         """The PodGroup of Kubernetes that the pod names, which is not Volcano's; empty if absent."""
-        group = self.spec.get(SCHEDULING_GROUP)
+        group = self.spec.get("schedulingGroup")
         name = group.get("podGroupName") if isinstance(group, dict) else None
         return name if isinstance(name, str) else ""
 
@@ -230,12 +221,14 @@ class PodView:
         return value
 
 
-def optional_fields(pod: PodView) -> frozenset[str]:
-    """The optional fields of a pod, of its metadata, its specification and of any of its containers together."""
-    found = SPEC_FIELDS.intersection(pod.spec)
+def fields_among(optional: OptionalFields, pod: PodView) -> set[str]:
+    """Those of some fields that a pod has, in its metadata, its specification or any of its containers."""
+    found = {*optional.spec.intersection(pod.spec)}
     for container in pod.every_container():
-        if not CONTAINER_FIELDS.isdisjoint(container.raw):
-            found |= CONTAINER_FIELDS.intersection(container.raw)
+        if not optional.containers.isdisjoint(container.raw):
+            found |= optional.containers.intersection(container.raw)
     if pod.annotations:
-        found |= ANNOTATIONS
-    return found | LABELS if pod.labels else found
+        found.add("annotations")
+    if pod.labels:
+        found.add("labels")
+    return found

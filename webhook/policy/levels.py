@@ -19,6 +19,7 @@ from webhook.policy.exceptions import Excepted
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.choices import Enforcement, Level
 from webhook.rules.context import ClusterFact
+from webhook.rules.registry import OPTIONAL_FIELDS
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.settings import EffectiveSettings
 
@@ -74,7 +75,7 @@ class Effective(EffectiveSettings):
 
     def for_pod(self, pod: ReviewedPod) -> Active:
         """The active validations that may find something in a pod, decided once for all pods with the same facts."""
-        facts, cluster = pod.facts, pod.cluster.facts
+        facts, cluster = pod.facts(OPTIONAL_FIELDS), pod.cluster.facts
         key = (facts, cluster, *pod.requested)
         found = self._known.get(key)
         if found is None:

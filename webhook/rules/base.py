@@ -7,7 +7,7 @@ from typing import Literal, cast, get_args
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import PodFact, Role
-from webhook.pod.fields import FieldGroup, Reads, optional_field, paths_of
+from webhook.pod.fields import FieldGroup, Reads, optional_fields, paths_of
 from webhook.pod.gangs import GANG
 from webhook.pod.patch import Edit
 from webhook.rules.choices import Level
@@ -21,6 +21,9 @@ Edits = Iterable[Edit | Notice]
 PodCheck = Callable[[ReviewedPod, Context], Findings]
 WorkloadCheck = Callable[[Workload, Context], Findings]
 Event = Literal["update", "binding", "ephemeral"]
+
+
+_FACTS: frozenset[str] = frozenset({*PodFact, *Role})
 
 
 def _no_edits(_pod: ReviewedPod, _context: Context) -> Edits:
@@ -40,7 +43,7 @@ def concerns(families: AbstractSet[str] | None, requested: Collection[str]) -> b
 
 def _every_read(*reads: str | FieldGroup) -> tuple[str | FieldGroup, ...]:
     """What a rule reads, with what every rule does, each once: groups first."""
-    found: set[str | FieldGroup] = {REQUEST, *reads} - {*PodFact, *Role}
+    found: set[str | FieldGroup] = {REQUEST, *reads} - _FACTS
     return tuple(sorted(found, key=lambda each: (isinstance(each, str), each)))
 
 
@@ -88,7 +91,7 @@ class Validation:
         summary: what it refuses, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         needs: what a pod has one of if it finds something: fields (`webhook.pod.fields`), roles of amounts, facts
-            (`webhook.devices.families`); none: it reads every pod. Once decorated, of fields the optional ones.
+            (`webhook.devices.families`); none: it reads every pod.
         knows: what the cluster or the policy has if it finds something in a pod, all of them.
         reads: what it reads besides these, and besides the devices and nodes that a pod requests; once decorated, all.
         on: what it reads besides new pods: pods that change, Bindings, new ephemeral containers.
@@ -97,6 +100,7 @@ class Validation:
         isolates: it keeps tenants apart, so it refuses whoever serves the pod's devices; the others only warn about a name that
             a DeviceClass serves.
         check_workload: the function for workloads; None if the rule reads pods only.
+        facts: what it needs, as a pod's facts are (`DevicePod.facts`).
         id: the name of the function's module, in kebab-case; stable.
         check: the function for pods.
     """
@@ -112,6 +116,7 @@ class Validation:
     fleet: bool = False
     isolates: bool = False
     check_workload: WorkloadCheck | None = None
+    facts: AbstractSet[str] = frozenset()
     id: str = ""
     check: PodCheck = _no_findings
 
@@ -127,7 +132,7 @@ class Validation:
             id=_id(check),
             check=cast("PodCheck", check) if read != (Workload,) else _no_findings,
             check_workload=cast("WorkloadCheck", check) if Workload in read else self.check_workload,
-            needs=frozenset([optional_field(each) or each for each in paths_of(self.needs)]),
+            facts=_FACTS.intersection(paths_of(self.needs)).union(*optional_fields(paths_of(self.needs))),
             reads=_every_read(*implied, *self.needs, *self.knows, *self.reads),
         )
 
@@ -147,6 +152,6 @@ class Validation:
         return (
             self.reads_pods
             and concerns(self.families, families)
-            and (not self.needs or not self.needs.isdisjoint(facts))
+            and (not self.facts or not self.facts.isdisjoint(facts))
             and self.knows <= known
         )

@@ -27,7 +27,7 @@ from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, may_take, only_on, slice_request
 from webhook.devices.vgpu.fleet import UnseenNodes
 from webhook.pod import quantity
-from webhook.pod.fields import FieldGroup, annotations, labels
+from webhook.pod.fields import FieldGroup, OptionalFields, annotations, labels
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS
@@ -456,10 +456,9 @@ class ReviewedPod(DevicePod):
         node = self._able_in_doubt(fleet) if found else None
         return tuple([Doubt(refused.never, *node) for refused in found]) if node is not None else ()
 
-    @property
-    def facts(self) -> frozenset[str]:
+    def facts(self, optional: OptionalFields) -> frozenset[str]:
         """What the pod has of all that rules may need; of a new pod also what the nodes decide."""
-        found = super().facts
+        found = super().facts(optional)
         if self.previous is not None or not self.requested:
             return found
         if self.never or self.doubts:

@@ -7,7 +7,6 @@ No part of volcano reads the field; its PodGroups are of scheduling.volcano.sh. 
 """
 
 from webhook import names
-from webhook.pod.view import SCHEDULING_GROUP
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 
 DETAIL = (
@@ -25,4 +24,4 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find a pod of a group that is not Volcano's."""
     group = pod.view.scheduling_group
     if group:
-        yield Finding(f"spec.{SCHEDULING_GROUP}", DETAIL.format(group=f"the PodGroup {wording.quoted(group)}"))
+        yield Finding("spec.schedulingGroup", DETAIL.format(group=f"the PodGroup {wording.quoted(group)}"))
