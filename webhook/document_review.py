@@ -37,11 +37,6 @@ REFUSED_ANYWAY = "api-server-refuses"
 _RULES_ABOUT_AMOUNTS = ("quantity-invalid", "requests-differ", "limits-missing")  # that the API server refuses, too
 _OBJECT_FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")  # of a pod, and of a workload of Kubernetes
 
-NO_LIMIT = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
-UNEQUAL = (
-    "{who} has {resource} {requested} in requests and {limit} in limits, and the API server refuses devices where they "
-    "differ; write the same amount in both"
-)
 _FRACTION = (
     "{who} requests {resource} {amount}, and the API server refuses what is not a whole number; write a whole number"
 )
