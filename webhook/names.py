@@ -49,6 +49,7 @@ OTHER_VENDORS = {  # whose cards are no vGPUs
     "kunlunxin.com/": "Kunlunxin",
     "metax-tech.com/": "MetaX",
     "mthreads.com/": "Moore Threads",
+    "vastaitech.com/": "Vastai",
 }
 OTHER_DEVICES = (
     "nvidia.com/",

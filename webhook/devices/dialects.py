@@ -99,6 +99,7 @@ _LIMIT = "what a slice requests is its limit"
 _WRITTEN = "the scheduler of that system writes it; remove it"
 _TOPOLOGY = "Volcano chooses no cards by how they are connected"
 _GROUP = "Volcano's controllers make the PodGroup of a pod"
+_OWN_GROUP = "make a PodGroup of scheduling.volcano.sh, and name it in the annotation scheduling.k8s.io/group-name"
 
 
 def _noted(place: Place, why: str, *found: str, sign: bool = True, blocks: bool = False) -> tuple[Word, ...]:
@@ -110,7 +111,7 @@ _ALL = (
     Dialect(
         "hami",
         "HAMi",
-        "`pkg/device/nvidia/device.go`, `pkg/util/types.go` and `docs/` of HAMi (November 2026)",
+        "`pkg/device/nvidia/device.go`, `pkg/util/types.go` and `docs/` of HAMi (4707fb02, 2.10, August 2026)",
         (
             # NVIDIA's own device plugin has the name, too.
             Word(names.NVIDIA_GPU, Place.RESOURCE, Role.NUMBER, sign=False),
@@ -140,6 +141,7 @@ _ALL = (
                 *("hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"),
                 sign=False,
             ),
+            Word("scheduling.x-k8s.io/pod-group", Place.LABEL, note=_OWN_GROUP, sign=False),
             Word("hami.io/webhook", Place.LABEL, note="only HAMi's own webhook reads it", sign=False),
         ),
         prefixes=("hami.io/",),
@@ -148,8 +150,8 @@ _ALL = (
     Dialect(
         "aliyun",
         "aliyun",
-        "`pkg/utils/const.go` of gpushare-scheduler-extender, `device-plugin-ds.yaml` of gpushare-device-plugin, and ACK's "
-        "documentation of cGPU (November 2026)",
+        "`pkg/utils/const.go` of gpushare-scheduler-extender (c0b6141, 2023), `device-plugin-ds.yaml` of its device plugin "
+        "(45fb8b8, 2022), and ACK's documentation of cGPU (March 2026)",
         (
             Word(
                 "aliyun.com/gpu-mem",
@@ -174,7 +176,7 @@ _ALL = (
     Dialect(
         "cce",
         "Huawei CCE",
-        'the user manual of CCE, "GPU Virtualization" (cce_10_0644, cce_10_0965; 2026)',
+        'the user manual of CCE, "GPU Virtualization" (cce_10_0644; cce_10_0965, of its Volcano 1.16.10; November 2025)',
         (
             Word(names.CCE_MEMORY, Place.RESOURCE, Role.MEMORY, unit=128),
             Word(names.CCE_CORES, Place.RESOURCE, Role.CORES),
@@ -309,6 +311,15 @@ _ALL = (
                 note="Volcano's device plugin isolates each slice with HAMi-core",
                 sign=False,
             ),
+            *_noted(
+                Place.ANNOTATION,
+                _OWN_GROUP,
+                "gang.scheduling.koordinator.sh/name",
+                "gang.scheduling.koordinator.sh/min-available",
+                sign=False,
+            ),
+            Word("pod-group.scheduling.sigs.k8s.io", Place.LABEL, note=_OWN_GROUP, sign=False),
+            Word("quota.scheduling.koordinator.sh/name", Place.LABEL, note=_QUEUE, sign=False),
             *_noted(
                 Place.ANNOTATION,
                 _TOPOLOGY,

@@ -117,12 +117,17 @@ def _offered(resource: str, pod: ReviewedPod) -> str:
     return "no node offers it" if node is None else f"node {wording.quoted(node)[1:-1]} offers it"
 
 
+def vendor_of(resource: str) -> str:
+    """Whose cards a resource is for, if they are no vGPUs; else empty."""
+    return next((title for prefix, title in names.OTHER_VENDORS.items() if resource.startswith(prefix)), "")
+
+
 def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
     """What to write for as many slices of a card, or for the resource to count; empty if there is nothing to advise."""
     config, fleet = pod.cluster.config, pod.cluster.known_fleet
     if resource in config.roles:
         return f"; Volcano reads it on pods with the label {names.RING_CONTROLLER}: {names.RING_CONTROLLER_310P}"
-    if vendor := next((title for prefix, title in names.OTHER_VENDORS.items() if resource.startswith(prefix)), ""):
+    if vendor := vendor_of(resource):
         serves = fleet is None or resource in fleet.offered
         return "" if serves else f"; a vGPU is a slice of an NVIDIA card, and no card of {vendor}"
     number = 1 if amount is None or _OF_A_CARD.search(resource) else amount

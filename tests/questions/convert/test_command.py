@@ -169,6 +169,18 @@ AMOUNTS = [  # kind, what it has, what becomes of it, and a part of what is said
         None,
         "spec.resourceGroups[0].coveredResources[1]: nvidia.com/gpumem is HAMi's, and no converted pod requests it",
     ),
+    (  # Kueue's own example for HAMi, site/static/examples/serving-workloads/sample-hami.yaml
+        ("kueue.x-k8s.io/v1beta2", "ClusterQueue"),
+        {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu", "nvidia.com/total-gpumem"]}]},
+        None,
+        "spec.resourceGroups[0].coveredResources[0]: nvidia.com/gpu is HAMi's, and no converted pod requests it",
+    ),
+    (
+        ("kueue.x-k8s.io/v1beta2", "ClusterQueue"),  # NVIDIA's own plugin has the name, too
+        {"resourceGroups": [{"coveredResources": ["cpu", "nvidia.com/gpu"]}]},
+        None,
+        "",
+    ),
     (
         ("config.kueue.x-k8s.io/v1beta1", "Configuration"),
         {"resources": {"transformations": [{"outputs": {"nvidia.com/total-gpumem": 1}}]}},
@@ -256,3 +268,15 @@ def test_what_was_converted_is_reviewed(run, write):
     result = run("convert", "--device-config", config, "-", stdin=json.dumps(raw).encode())
     assert result.code == 1
     assert "converted, but cores-range: " in result.err
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "arguments", "says"),
+    [("hami-scheduler", (), 1), ("volcano", ("--from", "hami"), 1), ("volcano", (), 0)],
+)
+def test_cards_that_only_hami_shares(scheduler, arguments, says, run):
+    amd = pod(**template({"amd.com/gpu": 1, "amd.com/gpumem": 49152, "amd.com/gpucores": 25}))
+    amd["spec"]["schedulerName"] = scheduler
+    result = run("convert", *arguments, "-", stdin=json.dumps(amd).encode())
+    sentence = "amd.com/gpumem is of AMD, whose cards Volcano does not share; leave these pods to HAMi"
+    assert (result.code, result.err.count(sentence)) == (says, says)

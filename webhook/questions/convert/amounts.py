@@ -69,7 +69,8 @@ def convert_amounts(
                 edits += [Edit((*path, each), value) for each, value in found.items()]
                 told += [f"{field_path((*path, key))}: {why}"] if why else []
     if not places and (request.group in _KUEUE or _configures_kueue(raw)):
-        told += _by_hand(raw, systems, config)
+        signed = {system.id for system in systems if any(_by_hand(raw, [system], config, ()))}
+        told += _by_hand(raw, systems, config, {*certain, *signed})
     return Converted(tuple(edits), tuple(told))
 
 
@@ -131,23 +132,22 @@ def _configures_kueue(raw: Mapping[str, Any]) -> bool:
     )
 
 
-def _by_hand(raw: Any, systems: list[Dialect], config: VgpuConfig, path: str = "") -> Iterator[str]:
-    """A sentence for each name of a system somewhere in an object."""
+def _by_hand(
+    raw: Any, systems: list[Dialect], config: VgpuConfig, sure: Collection[str], path: str = ""
+) -> Iterator[str]:
+    """A sentence for each name of a system somewhere in an object; names that others have, too, of those that are sure."""
     if isinstance(raw, dict):
         for key, value in raw.items():
-            yield from _by_hand(
-                key, systems, config, f"{path}[{key}]" if "/" in key else f"{path}.{key}" if path else key
-            )
-            yield from _by_hand(
-                value, systems, config, f"{path}[{key}]" if "/" in key else f"{path}.{key}" if path else key
-            )
+            below = f"{path}[{key}]" if "/" in key else f"{path}.{key}" if path else key
+            yield from _by_hand(key, systems, config, sure, below)
+            yield from _by_hand(value, systems, config, sure, below)
     elif isinstance(raw, list):
         for index, each in enumerate(raw):
-            yield from _by_hand(each, systems, config, f"{path}[{index}]")
+            yield from _by_hand(each, systems, config, sure, f"{path}[{index}]")
     elif isinstance(raw, str) and "/" in raw:
         for dialect in systems:
             for word in dialect.words:
-                named = word.place is Place.RESOURCE and word.sign and word.role is not None
+                named = word.place is Place.RESOURCE and word.role is not None and (word.sign or dialect.id in sure)
                 if named and re.search(rf"(?<![\w./-]){re.escape(word.name)}(?![\w./-])", raw):
                     here = config.role_names[word.role] if word.role else ""
                     yield f"{path}: {_BY_HAND.format(name=word.name, system=dialect.title, here=here)}"

@@ -26,9 +26,12 @@ from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.unjudged import vendor_of
 from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
+
+HAMI = DIALECTS["hami"]
 
 _EPILOG = """
 Objects without such names are printed as they are. Comments are not kept.
@@ -120,6 +123,7 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
         told += counted.told or _of_others(request, snapshot, context, dialect)
     elif not told:
         told = _refusals(replace(document, value=draft.object), snapshot)
+    told += _of_vendors(request, snapshot, dialect)
     return raw, draft.object, told
 
 
@@ -130,6 +134,18 @@ def _of_others(request: Request, snapshot: Snapshot, context: Context, dialect: 
     for template in _templates(request, snapshot):
         for other, _ in dialect_steps(ReviewedPod(PodView(template.pod), context), context):
             yield f"{template.path or 'the pod'}: it has names of {other.title}; convert it with --from {other.id}"
+
+
+def _of_vendors(request: Request, snapshot: Snapshot, dialect: str | None) -> Iterator[str]:
+    """That pods of HAMi have cards which Volcano does not share, each resource once."""
+    for template in _templates(request, snapshot):
+        pod = PodView(template.pod)
+        if dialect == HAMI.id or pod.scheduler in HAMI.schedulers:
+            named = (name for each in pod.every_container() for name in {**each.limits, **each.requests})
+            for name in dict.fromkeys(named):
+                if vendor := vendor_of(name):
+                    found = f"{name} is of {vendor}, whose cards Volcano does not share"
+                    yield f"{template.path or 'the pod'}: {found}; leave these pods to {HAMI.title}"
 
 
 def _leftovers(dialect: Dialect, template: Template, raw: Any) -> Iterator[Edit]:
