@@ -91,12 +91,13 @@ class DevicePod:
         roles: the resource names that mean something on this pod.
         requested: the families that some container requests, each with the containers that do.
         slices: the vGPU requests of the regular containers, in order: the only ones that the scheduler serves.
+        foreign: the resource names that are neither of a family nor Kubernetes' own.
         noted: the facts that reading the containers shows.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
     """
 
-    __slots__ = ("amounts", "config", "judged", "noted", "previous", "requested", "roles", "slices", "view")
+    __slots__ = ("amounts", "config", "foreign", "judged", "noted", "previous", "requested", "roles", "slices", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
@@ -108,6 +109,7 @@ class DevicePod:
         self.requested: dict[str, list[Container]] = {}
         self.amounts: list[Amount] = []
         self.slices: list[DeviceRequest] = []
+        self.foreign: set[str] = set()
         self.noted: set[str] = set()
         usual = config.usual
         for container in containers:
@@ -115,6 +117,7 @@ class DevicePod:
             if limits or requests:
                 if not (usual.issuperset(limits) and usual.issuperset(requests)):
                     self.noted.add(PodFact.FOREIGN)
+                    self.foreign |= {*limits, *requests} - usual
                 if requests and not requests.items() <= limits.items():
                     self.noted.add(PodFact.DIFFERENT)
                 own = amounts_of(container, self.roles)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig, VgpuConfig
-from webhook.devices.families import PodFact, Role
+from webhook.devices.families import Role
 from webhook.devices.fleet import Fleet
 from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
@@ -44,7 +44,7 @@ def unknown_names(
     A request of 0 requests nothing, whatever its name. While the nodes are not known, names that another device plugin may
     offer are left out.
     """
-    if PodFact.FOREIGN not in pod.noted:
+    if not pod.foreign:
         return []
     served = classes.by_resource if classes is not None else {}
     unnamed = list(islice(_unnamed(pod, config, fleet, served), MAX_UNKNOWN))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
-from webhook.devices.families import Family, PodFact, Role
+from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
 from webhook.pod import quantity
 from webhook.pod.fields import FieldGroup, annotations, labels, variables
@@ -193,7 +193,7 @@ def _may_use_one(pod: DevicePod) -> bool:
     found = pod.view.annotations
     if found and not (ANNOTATIONS.isdisjoint(found) and not any(key.startswith(PREFIXES) for key in found)):
         return True
-    return PodFact.FOREIGN in pod.noted
+    return bool(pod.foreign)
 
 
 class _Reader:

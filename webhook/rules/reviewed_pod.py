@@ -364,14 +364,11 @@ class ReviewedPod(DevicePod):
             return []
         return npu_requests(self, self.cluster.config.ascend, self.cluster.target)
 
-    @computed_once
+    @property
     def names_known_resources(self) -> bool:
         """Whether the device config, Kubernetes or some node names every requested resource; False while nodes are unknown."""
         fleet = self.cluster.known_fleet
-        if fleet is None:
-            return False
-        known = fleet.named.issuperset
-        return all([known(container.limits) and known(container.requests) for container in self.view.every_container()])
+        return fleet is not None and self.foreign <= fleet.named
 
     @computed_once
     def unknown_names(self) -> list[UnknownName]:
@@ -384,14 +381,13 @@ class ReviewedPod(DevicePod):
     def others(self) -> Mapping[str, int]:
         """What the pod requests of other device plugins, of what known nodes list, each with these nodes, as bits."""
         fleet = self.cluster.known_fleet
-        if fleet is None or not fleet.other_names:
+        if fleet is None or self.foreign.isdisjoint(fleet.other_names):
             return {}
         listed = fleet.other_names
         found: dict[str, int] = {}
         for container in self.view.every_container():
             for part in (container.limits, container.requests):
-                if not listed.keys().isdisjoint(part):
-                    found |= {name: listed[name] for name in part if name in listed and quantity.whole(part[name]) != 0}
+                found |= {name: listed[name] for name in part if name in listed and quantity.whole(part[name]) != 0}
         if not found or not self.cluster.knows_offers:
             return {}
         classes = self.cluster.collections.classes
