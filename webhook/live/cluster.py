@@ -29,8 +29,8 @@ from webhook.devices.shapes import AnyPart, AnyShape, KnownStates
 from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
 from webhook.durations import format_age
 from webhook.errors import ConfigError
+from webhook.inputs.documents import ObjectFiles
 from webhook.inputs.files import Signature, signature
-from webhook.inputs.objects import ObjectFiles
 from webhook.live.objects import FREE, Key, LiveObjects, NodeStatus, group_of, key_of
 from webhook.pod.view import PodView
 from webhook.rules.reviewed_pod import ReviewedPod

@@ -13,9 +13,8 @@ from webhook import names
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.errors import ClusterError, ConfigError
-from webhook.inputs.documents import flattened, manifest_files
+from webhook.inputs.documents import file_size, flattened, manifest_files
 from webhook.inputs.files import parse_file, source_name
-from webhook.inputs.objects import file_size
 from webhook.policy.policy import Policy
 from webhook.questions.doctor.facts import (
     EVERYWHERE,

@@ -12,8 +12,7 @@ from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_NAME
 from webhook.emit import ResponseModel
 from webhook.errors import WebhookError
-from webhook.inputs.documents import Document
-from webhook.inputs.objects import ObjectFiles
+from webhook.inputs.documents import Document, ObjectFiles
 from webhook.questions.scan.answer import Scan, ScanLine, ScanScope, scan_lines
 from webhook.questions.scan.text import not_reviewed, unchecked
 from webhook.rules.choices import Level

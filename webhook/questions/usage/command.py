@@ -22,7 +22,7 @@ from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.usage import UsageReport, report
 from webhook.emit import emit
 from webhook.errors import ConfigError
-from webhook.inputs.objects import ObjectFiles
+from webhook.inputs.documents import ObjectFiles
 from webhook.questions.usage.text import WAYS, show
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.table import FLEET, PODS
