@@ -10,7 +10,7 @@ from tests.reviewing import refusals, request, snapshot
 from tests.server.reviews import review as admission_review
 from tests.server.test_rule_that_raises import AuditLog
 from tests.timing import within
-from webhook.policy.exceptions import exception_name
+from webhook.policy.schema import exception_name
 from webhook.review.endpoints import review, validate
 from webhook.rules.choices import Level
 from webhook.server.admission import Admission

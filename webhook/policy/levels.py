@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from webhook.policy.exceptions import Excepted
+from webhook.policy.schema import Excepted
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.choices import Enforcement, Level
 from webhook.rules.context import ClusterFact

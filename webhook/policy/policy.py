@@ -15,9 +15,8 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.shapes import AnyShape
 from webhook.errors import ConfigError, Mistakes
 from webhook.mistakes import mistakes_in
-from webhook.policy.exceptions import Excepted
 from webhook.policy.levels import REMEMBERED, Effective, Source, Sourced, layered
-from webhook.policy.schema import Levels, NamespaceEntry, PolicyException, Switches
+from webhook.policy.schema import Excepted, Levels, NamespaceEntry, PolicyException, Switches
 from webhook.rules.choices import DialectUse, Enforcement, Level
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import DEFAULT_DIALECTS, LimitsEntry, Settings

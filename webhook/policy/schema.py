@@ -1,4 +1,4 @@
-"""The parts of the policy file that name rules; `webhook/rules/settings.py` has the others."""
+"""The parts of the policy file that name rules, and its exceptions; `webhook/rules/settings.py` has the others."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from webhook.mistakes import unknown_rule_error
 from webhook.rules.choices import Enforcement
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection
-from webhook.texts import shorten
+from webhook.texts import matches, shorten
 
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}
 
@@ -118,3 +118,42 @@ class PolicyException(PolicySection):
         description="Why, for the audit log; for example the ticket."
     )
     owner: Annotated[str, Field(min_length=1, max_length=100)] = Field(description="Who answers for it.")
+
+
+# --- exceptions: findings about some pods that are only recorded, until a day ----------------------------------------------
+
+MAX_NAME = 253  # characters of a name that the API server accepts
+MAX_PREFIX = 58  # characters of a generateName that are left in a name
+ANY_SUFFIX = "?????"  # in the place of what the API server appends: only `*` and `?` of a glob match it
+
+
+Excepted = dict[str, list[PolicyException]]  # by rule, those of one namespace
+Exceptions = Mapping[str, PolicyException]  # by rule, the one that holds for a pod on a day
+NO_EXCEPTIONS: Exceptions = {}
+
+
+def exceptions_for(name: str, day: date, excepted: Excepted) -> Exceptions:
+    """The exceptions that hold for a pod, whose name is as `exception_name` has it, on a day in UTC."""
+    found = {
+        rule: next((one for one in exceptions if day <= one.until and matches(name, one.names)), None)
+        for rule, exceptions in excepted.items()
+    }
+    return {rule: exception for rule, exception in found.items() if exception is not None}
+
+
+def exception_name(metadata: Mapping[str, Any], known: str, *, is_pod: bool = True) -> str:
+    """The name by which exceptions find a pod.
+
+    Of a name that is not complete yet, a glob must match the rest whatever it will be.
+
+    Args:
+        metadata: the metadata of the pod or workload.
+        known: the name in the request, or in its audit line, which has a generateName with its `-`.
+        is_pod: else it is a workload, whose pods' names begin with its own and a `-`.
+    """
+    given = metadata.get("name") or known
+    name = given or metadata.get("generateName")
+    if not isinstance(name, str) or len(name) > MAX_NAME:
+        return ""
+    name = name if is_pod else f"{name}-"
+    return name if given and not name.endswith("-") else name[:MAX_PREFIX] + ANY_SUFFIX

@@ -7,9 +7,8 @@ from webhook import names
 from webhook.lenient import obj
 from webhook.outcome import MAX_FINDINGS, Outcome, PodReview, Violation
 from webhook.pod.templates import Template
-from webhook.policy.exceptions import NO_EXCEPTIONS, Exceptions, exception_name, exceptions_for
 from webhook.policy.levels import Active, Effective
-from webhook.policy.schema import PolicyException
+from webhook.policy.schema import NO_EXCEPTIONS, Exceptions, PolicyException, exception_name, exceptions_for
 from webhook.rules.base import Validation
 from webhook.rules.choices import DENY, ENFORCE, Level
 from webhook.rules.context import Finding
