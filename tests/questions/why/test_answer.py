@@ -337,16 +337,34 @@ def test_the_queue_of_a_group_is_open_and_large_enough(queue, conf, memory, verd
 @pytest.mark.parametrize(
     ("tasks", "fit", "resource", "most", "changed"),
     [
-        ([(4, {"number": 2, "memory": 60000})], 1, MEMORY, 21920, ""),
-        ([(3, {"number": 2, "memory": 60000})], 1, MEMORY, 27306, ""),
-        ([(1, {"number": 2, "memory": 60000}), (2, {"number": 1, "memory": 50000})], 1, MEMORY, 31920, "a"),
-        ([(1, {"number": 2}), (1, {"number": 2})], 1, NUMBER, 1, ""),  # of a whole card
-        ([(40, {"number": 2, "memory": 60000})], 1, None, 0, ""),  # a card has ten slices
+        ([(4, {"number": 2, "memory": 60000})], 1, MEMORY, 21920, ()),
+        ([(3, {"number": 2, "memory": 60000})], 1, MEMORY, 27306, ()),
+        ([(1, {"number": 2, "memory": 60000}), (2, {"number": 1, "memory": 50000})], 1, MEMORY, 31920, ("a",)),
+        (
+            [(1, {"number": 2, "memory": 60000}), *[(1, {"number": 1, "memory": 50000})] * 2],
+            1,
+            MEMORY,
+            31920,
+            ("a",),
+        ),
+        (
+            [
+                (2, {"number": 1, "memory": 60000}),
+                (1, {"number": 1, "memory": 60000}),
+                (1, {"number": 1, "memory": 9000}),
+            ],
+            3,
+            MEMORY,
+            40960,
+            ("a", "b"),
+        ),
+        ([(1, {"number": 2}), (1, {"number": 2})], 1, NUMBER, 1, ()),  # of a whole card
+        ([(40, {"number": 2, "memory": 60000})], 1, None, 0, ()),  # a card has ten slices
     ],
 )
 def test_the_nearest_change_of_a_gang_lets_all_of_it_start(tasks, fit, resource, most, changed):
     nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
-    named = list(zip("ab", tasks, strict=False))
+    named = list(zip("abc", tasks, strict=False))
 
     def answer(change):
         members = []
@@ -355,7 +373,7 @@ def test_the_nearest_change_of_a_gang_lets_all_of_it_start(tasks, fit, resource,
             for number in range(count):
                 made = pod(f"{name}-{number}", group="g", **own)
                 made["metadata"]["annotations"][names.TASK] = name
-                if change is not None and changed in ("", name):
+                if change is not None and name in (changed or name):
                     made["spec"]["containers"][0]["resources"]["limits"][resource] = str(change)
                 members.append(made)
         group = PodGroup("default", "g", minimum=len(members))

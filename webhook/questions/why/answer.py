@@ -46,7 +46,7 @@ class WaitAnswer:
         reasons: what refuses; of nodes, one reason for each kind of node.
         change: the nearest single change of the pod, or of all equal pods of a gang, with which it fits now; None if none was
             found.
-        changed: the task or template of a gang whose pods it changes; empty if those are all.
+        changed: the tasks or templates of a gang whose pods it changes; empty if those are all.
         fits: the kinds of nodes that take it now.
         gang: None if its pods start one by one, or if that is not known.
         group: its PodGroup; None if it is not known.
@@ -62,7 +62,7 @@ class WaitAnswer:
     summary: str
     reasons: tuple[WaitReason, ...] = ()
     change: LowerAmount | Removal | None = None
-    changed: str = ""
+    changed: tuple[str, ...] = ()
     fits: tuple[WaitReason, ...] = ()
     gang: WaitingGang | None = None
     group: PodGroup | None = None
@@ -222,7 +222,7 @@ class _Examined:
             summary=_summary(verdict, others, fits, answers, exists=self._exists),
             reasons=tuple(refusing),
             change=None if stays else change,
-            changed="" if stays else found.changed,
+            changed=() if stays else found.changed,
             fits=fits,
             gang=found.gang,
             group=subject.group,

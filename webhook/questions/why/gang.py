@@ -104,7 +104,7 @@ class GangAnswer(NamedTuple):
         reasons: what keeps it from starting though each of its pods might.
         missing: its pods that have to start together; roles: the same, equal ones together.
         change: the nearest single change of its pods with which it starts now; None if none was found.
-        changed: the task or template of the pods that it changes; empty if those are all.
+        changed: the tasks or templates of the pods that it changes; empty if those are all.
     """
 
     gang: WaitingGang | None = None
@@ -112,7 +112,7 @@ class GangAnswer(NamedTuple):
     missing: Gang | None = None
     roles: Sequence[_Role] = ()
     change: LowerAmount | None = None
-    changed: str = ""
+    changed: tuple[str, ...] = ()
 
 
 def gang_of(
@@ -167,23 +167,28 @@ def with_change(found: GangAnswer, subject: WaitingObject, live: LiveCluster) ->
         return found
     fit = min(sum(turn.started.values()) for turn in _turns(None, roles, subject, live))
     found = found._replace(gang=replace(gang, fit=fit))
-    changes = [(nearest, role) for role in roles if (nearest := _nearest(role, found, subject, live)) is not None]
+    unlike: dict[object, list[_Role]] = {}
+    for role in roles:
+        unlike.setdefault(_content(role.pod), []).append(role)
+    search = ChangeSearch()
+    tried = [(_nearest(each, found, subject, live, search), each) for each in unlike.values()]
+    changes = [(nearest, each) for nearest, each in tried if nearest is not None]
     if not changes:
         return found
     (_, change), changed = min(changes, key=lambda each: each[0][0])
-    alike = all(_content(role.pod) == _content(changed.pod) for role in roles if role.pod.requested)
-    return found._replace(change=change, changed="" if alike else changed.task or changed.name)
+    every = len(changed) == sum(bool(role.pod.requested) for role in roles)
+    return found._replace(change=change, changed=() if every else tuple([role.task or role.name for role in changed]))
 
 
 def _nearest(
-    changed: _Role, found: GangAnswer, subject: WaitingObject, live: LiveCluster
+    changed: Sequence[_Role], found: GangAnswer, subject: WaitingObject, live: LiveCluster, search: ChangeSearch
 ) -> tuple[float, LowerAmount] | None:
     """The amount of some equal pods with which the gang starts now on whichever nodes, and the share that it gives up."""
-    content, search, roles = _content(changed.pod), ChangeSearch(), found.roles
+    pod, roles = changed[0].pod, found.roles
     waiting = sum(len(role.raws) for role in roles)
 
     def judge(lowered: tuple[Container, str, int], _: object) -> Verdict:
-        tried = [_lowered(role, *lowered) if _content(role.pod) == content else role for role in roles]
+        tried = [_lowered(role, *lowered) if role in changed else role for role in roles]
         search.spend(STEPS_OF_POD * waiting)
         requests = [(role.pod, asked) for role in tried if (asked := role.pod.slice_request) is not None]
         admitted = all(pod.status_takes_less(asked, asked.constraints.nodes) for pod, asked in requests)
@@ -193,7 +198,7 @@ def _nearest(
     amounts: dict[tuple[Container, str], Reducible[tuple[Container, str, int]]] = {}
     for family in live.fleet.families.values():
         explains = explainer(family)
-        for request in changed.pod.requests_for(family.id):
+        for request in pod.requests_for(family.id):
             shapes = [shape for shape in live.fleet.parts[family.id].shapes if explains.concerns(request, shape)]
             for each in chain.from_iterable(explains.reducible(request, shape) for shape in shapes[:MAX_SHAPES]):
                 place = each.container, each.resource
@@ -201,7 +206,7 @@ def _nearest(
                 if known is None or known.now < each.now:
                     lowered = partial(_amount, each.container, each.resource)
                     amounts[place] = Reducible(*place, each.now, each.values, lowered)
-    nothing = changed.pod.view.containers[0], "", 0
+    nothing = pod.view.containers[0], "", 0
     change, _ = search.nearest(judge, (nothing, None), (), amounts.values())
     if not isinstance(change, LowerAmount):
         return None

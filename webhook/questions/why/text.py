@@ -170,7 +170,8 @@ def nearest_words(answer: WaitAnswer, change: LowerAmount | Removal) -> str:
     """What lets a pod, or a gang, start now."""
     if answer.gang is None or answer.gang.fit is None:
         return f"{change_words(change)} it fits now"
-    which = f"each pod of {wording.quoted(answer.changed)}" if answer.changed else "each of its pods"
+    named = and_more([wording.quoted(name) for name in answer.changed], MAX_NAMED)
+    which = f"each pod of {named}" if named else "each of its pods"
     return f"{change_words(change)} of {which} they fit together now"
 
 
