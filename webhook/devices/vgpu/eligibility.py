@@ -187,6 +187,11 @@ class Eligible:
         found = self._largest[number] = max(slices, key=itemgetter(0), default=None)
         return found
 
+    def giving(self, number: int, memory: int) -> list[Card]:
+        """The kinds of cards that give so much memory, of the nodes that have so many of them; some more than once."""
+        able = [one for one in self.candidates if (one.slice_memory(number) or -1) >= memory]
+        return [card for one in able for card, _ in one.kinds if card.split > 0 and card.capacity >= memory]
+
     def instance(self, number: int, memory: int) -> TakenInstance | None:
         """The smallest MIG instance that so much memory takes on so many cards of one node; None if it takes none."""
         key = (number, memory)
@@ -194,7 +199,7 @@ class Eligible:
             return self._instances[key]
         if len(self._instances) >= MAX_REMEMBERED:
             self._instances.clear()
-        kinds = [card for one in self.candidates if (one.slice_memory(number) or -1) >= memory for card, _ in one.kinds]
+        kinds = self.giving(number, memory)
         mixed = any(card.geometries is None for card in kinds)
         taken = [TakenInstance(card, given, mixed) for card in kinds if (given := card.instance(memory)) is not None]
         found = self._instances[key] = min(taken, key=lambda one: one.instance.memory, default=None)

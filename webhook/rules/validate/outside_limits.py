@@ -7,8 +7,9 @@ Memory is in MiB of one card or NPU, and cores are per cent of it. So the memory
 plugin, and AI cores are not compared. A container without memory gets all of a device: an NPU, or the largest card that the
 pod may get; while the nodes are unknown, that is a doubt. A container without cores reserves none, and may use all.
 
-Every card that has the memory and that the pod's annotations leave has to be allowed, since the scheduler takes any of them.
-The cards of gpushare have no type. While the nodes are unknown, so are the types of vGPU cards, and that is a doubt, too.
+Every card that has the memory and that the pod's annotations leave has to be allowed, since the scheduler takes any of them;
+but not those of nodes with too few of them. The cards of gpushare have no type. While the nodes are unknown, so are the types of
+vGPU cards, and that is a doubt, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -92,8 +93,8 @@ def _cards(pod: ReviewedPod, limits: CardLimits, context: Context) -> Findings:
 def _choices(pod: ReviewedPod, context: Context) -> Iterator[tuple[Container, Family, Iterable[str], int]]:
     """What each container may get: the family, the types of cards, and how many; an unknown type is empty."""
     for request in pod.slices:
-        fitting = [card.type for card in pod.eligible.cards if card.capacity >= (request.memory or 0)]
-        types = dict.fromkeys(fitting) if context.cluster.knows_nodes else [""]
+        fitting = pod.eligible.giving(request.number or 1, request.memory or 0)
+        types = dict.fromkeys([card.type for card in fitting]) if context.cluster.knows_nodes else [""]
         yield request.container, Family.VGPU, types, request.number or 1
     for npu in pod.npus:
         yield npu.container, Family.ASCEND, [npu.chip.word], npu.number
