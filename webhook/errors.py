@@ -41,9 +41,9 @@ class NotAReview(RequestError):
 class Malformed(RequestError):
     """The reviewed object does not have the shape that its kind promises."""
 
-    def __init__(self, path: str, expected: str, value: object) -> None:
-        """Take the path of the field, what it must be, and its value."""
-        super().__init__(f"{path or 'the object'} must be {expected}, not {json_type(value)}")
+    def __init__(self, path: str, expected: str, value: object, found: str = "") -> None:
+        """Take the path of the field, what it must be, its value, and what that is; its type, if that is empty."""
+        super().__init__(f"{path or 'the object'} must be {expected}, not {found or json_type(value)}")
         self.path = path
 
 

@@ -205,8 +205,10 @@ class PodView:
         value = self.annotations.get(key)
         if value is None or (isinstance(value, str) and len(value) <= MAX_ANNOTATION):
             return value
-        expected = "a string of at most 256 KiB" if isinstance(value, str) else "a string in quotes"
-        raise Malformed(f"metadata.annotations[{key}]", expected, value)
+        path = f"metadata.annotations[{key}]"
+        if isinstance(value, str):
+            raise Malformed(path, "a string of at most 256 KiB", value, "a longer one")
+        raise Malformed(path, "a string in quotes", value)
 
     def _list(self, kind: str) -> tuple[Container, ...]:
         found = sequence(self.spec, kind, "spec.")

@@ -55,6 +55,9 @@ def _of_job(_workload: Workload, gang: Gang) -> str:
     optional = {role.name for role in gang.roles if role.minimum == 0}
     first = [role for role in gang.roles if role.waits_for <= optional]
     created = sum(role.replicas for role in first)
+    if not first:
+        problem = "every task waits for another to run (dependsOn), so no pod is ever created"
+        return f"{problem}; remove dependsOn of the first task{wording.VOLCANO_REFUSES}"
     late = [role for role in gang.roles if not role.waits_for <= optional and role.minimum]
     if gang.minimum > created or (late and gang.counts_roles):
         waiting = next(role for role in gang.roles if role not in first)

@@ -8,8 +8,8 @@ plugin, and AI cores are not compared. A container without memory gets all of a 
 pod may get; while the nodes are unknown, that is a doubt. A container without cores reserves none, and may use all.
 
 Every card that has the memory and that the pod's annotations leave has to be allowed, since the scheduler takes any of them;
-but not those of nodes with too few of them. The cards of gpushare have no type. While the nodes are unknown, so are the types of
-vGPU cards, and that is a doubt, too.
+but not those of nodes with too few of them. The cards of gpushare have no type. While the nodes are unknown, so are the types
+of vGPU cards, and that is a doubt, too.
 """
 
 from collections.abc import Iterable, Iterator
