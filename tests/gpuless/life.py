@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ import yaml
 from tests.docs.generated import DOCS
 from tests.docs.markdown import set_part, shown, tables
 from tests.e2e.api import Api
-from tests.e2e.objects import Object, namespace_objects, pods
+from tests.e2e.objects import Object, custom_resource, namespace_objects, pods
 from tests.gpuless.assets import MissingError, find_assets
 from tests.gpuless.cluster import GpuCluster
 from tests.gpuless.images import BUSYBOX
@@ -33,7 +33,7 @@ PAST = "past"  # the webhook
 REVIEWED = "reviewed"
 MOVING = "moving"  # the same, with HAMi's names translated
 STRICT = "strict"  # the same, with the repairs off that a scenario needs
-GROUPS = {"Job": "batch/v1", "Deployment": "apps/v1"}
+GROUPS = {"Job": "batch/v1", "Deployment": "apps/v1", "RayCluster": "ray.io/v1"}
 STARTS = 12.0  # seconds; most pods need two
 MAX_SHOWN = 600  # characters of a difference
 NEVER = 5.0  # a pod that is pending after 25 cycles of the scheduler stays pending
@@ -93,6 +93,10 @@ def manifest(scenario: dict[str, Any]) -> Object:
         return pod
     kind, spec, labels = scenario["kind"], scenario["workload"], {"app": "life"}
     template = {"metadata": pod["metadata"] | {"labels": labels}, "spec": pod["spec"]}
+    if kind == "RayCluster":
+        workers = [{"groupName": "workers"} | spec | {"template": template}]
+        spec = {"headGroupSpec": {"template": _pod(scenario["head"])}, "workerGroupSpecs": workers}
+        return {"apiVersion": GROUPS[kind], "kind": kind, "metadata": {"name": "life"}, "spec": spec}
     if kind == "Deployment":
         spec = {"selector": {"matchLabels": labels}} | spec
         template["spec"] = template["spec"] | {"restartPolicy": "Always"}
@@ -102,6 +106,15 @@ def manifest(scenario: dict[str, Any]) -> Object:
         "metadata": {"name": "life"},
         "spec": spec | {"template": template},
     }
+
+
+def made(scenario: dict[str, Any]) -> list[Object]:
+    """The pods that the operator of a workload would create, as none runs on the cluster."""
+    if "head" not in scenario:
+        return []
+    workers = [scenario["pod"]] * scenario["workload"]["replicas"]
+    found = [_pod(pod) for pod in (scenario["head"], *workers)]
+    return [pod | {"metadata": pod["metadata"] | {"name": f"life-{at}"}} for at, pod in enumerate(found)]
 
 
 def _pod(pod: dict[str, Any]) -> Object:
@@ -162,21 +175,26 @@ def observe(api: Api, namespace: str, pod: Object, expected: str) -> Seen:
         _delete(api, namespace)
 
 
-def observe_workload(api: Api, namespace: str, workload: Object, expected: str, update: str) -> Seen:
+def observe_workload(
+    api: Api, namespace: str, workload: Object, expected: str, update: str, *, operated: Sequence[Object] = ()
+) -> Seen:
     """Create a workload, and wait until so many of its pods run and wait as expected; then delete it.
 
     Args:
         api: a connection.
         namespace: where to create it.
-        workload: a Job or Deployment.
+        workload: a Job, Deployment or RayCluster.
         expected: `2 Running, 1 Pending`.
         update: its pods before an update of the template, likewise; empty if it is not updated.
+        operated: the pods that its operator would create.
     """
     path = f"/apis/{workload['apiVersion']}/namespaces/{namespace}/{workload['kind'].lower()}s"
     created = api.post(path, workload)
     if created.status != 201:
         return Seen("Refused", created.message, warnings=created.warnings)
     try:
+        for pod in operated:
+            assert api.post(pods(namespace), pod).status == 201
         if update:
             seen = _settled(api, namespace, update)
             if seen != update:
@@ -187,6 +205,8 @@ def observe_workload(api: Api, namespace: str, workload: Object, expected: str, 
     finally:
         now = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         api.send("DELETE", f"{path}/life", now)
+        for pod in operated:
+            api.send("DELETE", pods(namespace, pod["metadata"]["name"]), now | {"gracePeriodSeconds": 0})
         while _counted(api, namespace):
             time.sleep(0.1)
 
@@ -263,7 +283,7 @@ def play(api: Api, scenario: dict[str, Any]) -> tuple[Seen, Seen, list[str]]:
     """
     pod, then = manifest(scenario), scenario.get("then", {})
     without, with_webhook = (
-        observe_workload(api, namespace, pod, phase, scenario.get("update", ""))
+        observe_workload(api, namespace, pod, phase, scenario.get("update", ""), operated=made(scenario))
         if "workload" in scenario
         else observe(api, namespace, pod, phase)
         for namespace, phase in (
@@ -339,7 +359,7 @@ def play_all(running: GpuCluster, scenarios: list[dict[str, Any]]) -> int:
     Returns:
         how many scenarios differ.
     """
-    running.cluster.apply(*namespaces())
+    running.cluster.apply(*namespaces(), custom_resource("ray.io", "v1", "RayCluster"))
     configure(running, {})
     wrong = 0
     for scenario in scenarios:

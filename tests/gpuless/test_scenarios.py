@@ -124,6 +124,16 @@ def test_every_repair_and_every_rule_that_refuses_has_a_scenario():
     assert len(SCENARIOS) >= 45
 
 
+def test_the_pods_of_a_group_whose_head_requests_no_device_are_those_that_are_counted():
+    (scenario,) = [each for each in SCENARIOS if "head" in each]
+    head, *workers = life.made(scenario)
+    counted = sum(int(number) for number in re.findall(r"\d+", scenario["then"]["phase"]))
+    assert len({pod["metadata"]["name"] for pod in (head, *workers)}) == counted
+    assert not head["spec"]["containers"][0]["resources"]
+    assert "schedulerName" not in head["spec"]
+    assert workers[0]["spec"] == life.manifest(scenario)["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+
+
 def test_pods_without_requests_are_placed():
     """Volcano does so in the action `backfill`."""
     assert yaml.safe_load(CONF)["actions"] == "allocate, backfill"
