@@ -11,8 +11,9 @@ from copy import deepcopy
 from typing import Any
 
 from tests.properties.answers import advised, cluster, follow, largest, unhindered
-from tests.properties.scenarios import LEVELS, SHORT, Scenario
+from tests.properties.scenarios import CARDS, LEVELS, SHORT, Scenario
 from webhook import names
+from webhook.devices.families import Family
 from webhook.devices.requests import requested_families
 from webhook.document_review import review_document
 from webhook.inputs.documents import Document
@@ -270,6 +271,28 @@ def a_milder_level_refuses_no_more(scenario: Scenario, chance: random.Random) ->
     milder, stricter = sorted(order, key=LEVELS.index)
     some, more = (scenario.with_policy(rules={**given, rule: level}).review() for level in (milder, stricter))
     assert some.allowed or not more.allowed, f"{rule}: {milder} refuses {refused(some)}"
+
+
+def stricter_card_limits_admit_no_more(scenario: Scenario, chance: random.Random) -> None:
+    """One more kind of cards that is denied, or one fewer that is allowed, and fewer of them."""
+    kinds = [{"type": kind.split()[-1]} for kind, _ in CARDS] + [{"family": family.value} for family in Family]
+    entries = [{**kind, **chance.choice([{}, {"count": 1}, {"count": 2}, {"count": 4}])} for kind in kinds]
+    deny, allow = (chance.sample(entries, chance.choice([0, 1, 2, 3])) for _ in range(2))
+    one = chance.choice(entries)
+    fewer = [
+        ([*deny, one], allow),
+        ([{**each, "count": 1} for each in deny], allow),
+        (deny, [each for each in allow if each is not one] or allow or [one]),
+        (deny, [{**each, "count": min(each.get("count", 4), 1)} for each in allow]),
+    ]
+    milder, stricter = (
+        scenario.with_policy(
+            namespaces=[{"match": ["*"], "limits": {"cards": {"deny": no} | ({"allow": yes} if yes else {})}}]
+        )
+        for no, yes in ((deny, allow), chance.choice(fewer))
+    )
+    some, more = milder.review(), stricter.review()
+    assert some.allowed or not more.allowed, f"{milder.policy} refuses {refused(some)}, {stricter.policy} does not"
 
 
 def an_exception_is_the_level_audit(scenario: Scenario, chance: random.Random) -> None:
@@ -533,6 +556,7 @@ LAWS: dict[str, Law] = {
         what_the_fleet_admits_some_node_admits,
         a_node_that_cannot_get_the_pod_decides_nothing,
         a_milder_level_refuses_no_more,
+        stricter_card_limits_admit_no_more,
         an_exception_is_the_level_audit,
         a_doubt_refuses_no_more,
         a_rule_without_what_it_needs_finds_nothing,
