@@ -132,7 +132,7 @@ def test_objects_without_devices_are_reported_separately(run, pods, write):
     both = {"apiVersion": "v1", "kind": "List", "items": [service, pending_pod("new", 60000) | {"status": {}}]}
     result = run("why", "-f", write("both.json", both), *SETTINGS, "--pods", pods, "-o", "json")
     assert (result.code, [item["verdict"] for item in result.lines]) == (1, ["not-now"])
-    assert "Service s: its pods request no devices" in result.err
+    assert "Service s: it has no pods" in result.err
 
 
 def test_files_without_podgroups_leave_gangs_unknown(run, write):

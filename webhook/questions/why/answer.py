@@ -31,6 +31,7 @@ from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
 from webhook.rules.validate import node_name_set, queue_capability, status_too_large
+from webhook.wire.models import SETTINGS
 
 MAX_PODS = 10  # of one object, each with another request
 
@@ -246,6 +247,8 @@ class _Examined:
         return self._by_nodes[key]
 
     def _without_devices(self, pods: Sequence[ReviewedPod], not_judged: Sequence[str]) -> ConfigError:
+        if not self._reviewed.has_pods or self._reviewed.request.kind in SETTINGS:
+            return ConfigError(f"{self._about['kind']} {self._about['name'] or '(no name)'}: it has no pods")
         whose = f"{self._about['kind']} {self._about['name'] or '(no name)'}: its pods request"
         if foreign := _foreign(pods):
             return ConfigError(
