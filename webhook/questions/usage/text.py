@@ -196,6 +196,8 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
         for big in one.largest
     ]
     terminal.paragraph(INDENT, (), f"largest pod that fits now: {', '.join(fits) or 'none'}")
+    free = [f"{count} × {terminal.cell(model or family.device, MAX_CELL)}" for model, count in one.idle.items()]
+    terminal.paragraph(INDENT, (), f"free: {', '.join(free) or f'no {family.device}'}")
     if one.unusable is not None:
         left = max(one.capacity.memory - one.accounted.memory, 0)
         text = f"free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
