@@ -143,7 +143,9 @@ PACKED = [gzip.compress(line(uid)[:-1] + b"\n" * 30, mtime=0x6501000A + (uid == 
         ({"log": "", "log.1": "ab"}, "ab", []),
         ({"log": "c", "log.1": "ab", "copy": "abc"}, "cabc", ["log.1"]),
         ({"a.gz": PACKED[0], "b.gz": PACKED[1]}, "ab", []),  # equal up to the first byte 0x0a
-        ({"a.gz": PACKED[0], "b": "a"}, "aa", []),
+        ({"a.gz": PACKED[0], "b": "a"}, "aa", []),  # the lines differ at their end
+        ({"day1.gz": gzip.compress(LINES["a"] + LINES["b"]), "day1": "ab"}, "ab", ["day1.gz"]),
+        ({"day1": "abcd", "day1.xz": lzma.compress(LINES["a"] + LINES["b"])}, "abcd", ["day1.xz"]),
     ],
 )
 def test_every_file_is_read_but_a_copy_of_the_beginning_of_another(

@@ -190,19 +190,40 @@ class LogFile:
             return False
 
     def begins_with(self, other: "LogFile") -> bool:
-        """Whether another file is a copy of the beginning of this one, or of all. It is not known of compressed files."""
+        """Whether another file is a copy of the beginning of this one, or of all, compressed or not."""
         if not self.size or not 0 < other.size <= os.fstat(self.file.fileno()).st_size:
             return False
+        if self.is_compressed or other.is_compressed:
+            return self.first_line == other.first_line and self._begins_with_all(other)
         first, last = min(MARK, other.size), max(other.size - MARK, 0)
         return all(
             os.pread(self.file.fileno(), size, at) == os.pread(other.file.fileno(), size, at)
             for size, at in ((first, 0), (other.size - last, last))
-        ) and not (self.compression or other.compression)
+        )
+
+    def _begins_with_all(self, other: "LogFile") -> bool:
+        try:
+            with _explained(other.name):
+                own, others = self.decompressed(), other.decompressed()
+                return all(own.read(len(chunk)) == chunk for chunk in iter(lambda: others.read(CHUNK), b""))
+        except ConfigError:
+            return False  # it is told when the file is read
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is, as far as it can be known without reading it."""
+        return self.file.seekable() and self.file.seek(0) == 0 and self.compression is not None
 
     @property
     def first_line(self) -> bytes:
         """The beginning of its first line; empty if the file is."""
-        return os.pread(self.file.fileno(), MARK, 0).partition(b"\n")[0] if self.size else b""
+        if not self.is_compressed:
+            return os.pread(self.file.fileno(), MARK, 0).partition(b"\n")[0] if self.size else b""
+        try:
+            with _explained(self.name):
+                return self.decompressed().read(MARK).partition(b"\n")[0]
+        except ConfigError:
+            return b""
 
     def decompressed(self) -> io.BufferedIOBase:
         """Its content, from the beginning."""
