@@ -298,9 +298,7 @@ def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
     assert replayer.replay(judged(pod(), used)).verdict is ReplayVerdict.SAME, "it is repaired first"
     refused = replayer.replay(judged(pod(99), used))
     assert refused.direction is Direction.REFUSED
-    levels = [(before.rule, before.level, after.level) for before, after in refused.level_changes]
-    assert len(levels) == 1
-    assert (levels[0][0], levels[0][2]) == ("card-count", Level.DENY)
+    assert ("card-count", Level.DENY) in [(before.rule, after.level) for before, after in refused.level_changes]
 
 
 def test_auditing_admits_pods_that_were_refused():

@@ -384,7 +384,7 @@ def test_a_manifest_of_a_gang_that_never_starts_is_not_refused(run, write, pods)
     assert (answer["verdict"], answer["change"]) == ("never", None)
     assert answer["summary"].startswith('task "w" must start 9 pods at once, but the empty fleet holds ')
     assert answer["reasons"][0]["reason"] == "gang-too-large"
-    assert answer["findings"] == []
+    assert [found for found in answer["findings"] if found["rule"].startswith("gang-")] == []
     refused = write(
         "r.yaml", JOB | {"spec": {"tasks": [{"name": "w", "template": {"spec": pod(limits=vgpus(9, 1, 0))["spec"]}}]}}
     )
