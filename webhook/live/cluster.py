@@ -224,15 +224,19 @@ class LiveCluster:
             for emptiest in (True, False)
         }
 
-    def in_order(self, families: Sequence[str], *, emptiest: bool) -> Iterator[list[OccupiedNode]]:
+    def in_order(self, families: Sequence[str], *, emptiest: bool) -> Iterator[Sequence[OccupiedNode]]:
         """The nodes that have devices of each of some families, by what they have left of the first.
 
         Args:
             families: their ids.
             emptiest: whether those with the most left come first, or those with the least.
         """
-        for *_, number in self._orders.get((families[0], emptiest), ()):
-            if nodes := self.devices_of(number, families):
+        alone = self._places.get(families[0], {}) if len(families) == 1 else {}
+        for _, _, _, number in self._orders.get((families[0], emptiest), ()):
+            nodes: Sequence[OccupiedNode] = alone.get(number, ())
+            if len(nodes) != 1:
+                nodes = self.devices_of(number, families)
+            if nodes:
                 yield nodes
 
     def devices_of(self, number: int, families: Sequence[str]) -> list[OccupiedNode]:
@@ -360,6 +364,7 @@ class NodeVerdicts:
 
     Attributes:
         requests: what the scheduler serves, each kind of device by itself; none if a quantity cannot be used.
+        names_devices: whether nodes with equal states may differ, as one of them names single devices.
     """
 
     def __init__(self, live: LiveCluster, family: AnyFamily, pod: ReviewedPod) -> None:
@@ -368,6 +373,7 @@ class NodeVerdicts:
         self._family = family
         usable, content = pod.is_usable(family.id), request_content(pod)
         self.requests = [each for each in pod.requests_for(family.id) if usable and family.is_served(each)]
+        self.names_devices = any(map(family.names_devices, self.requests))
         self._known = [
             (each, self._memo.verdicts((family.id, number, content))) for number, each in enumerate(self.requests)
         ]

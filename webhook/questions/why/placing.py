@@ -17,6 +17,7 @@ from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import numbers_of
 from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.requests import total
+from webhook.devices.shapes import AnyShape
 from webhook.devices.verdict import Fits, Unknown
 from webhook.lenient import obj, objs, text
 from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts, request_content
@@ -168,12 +169,15 @@ class PlaceablePod:
     ) -> tuple[Sequence[OccupiedNode], Trial]:
         """The first of some nodes, each with what it has of every family, that takes the pod; none if none does."""
         members = [found for family in self._ids if (found := self.pod.members_for(family)) is not None]
-        otherwise = FULL
+        otherwise, alike = FULL, not any(verdicts.names_devices for verdicts in self._verdicts)
+        refused: set[AnyShape | None] = set()  # the states of nodes; with many nodes, most are passed over by them
         for nodes in candidates:
-            number = nodes[0].number
-            if not all([bits >> number & 1 for bits in members]):
+            state, number = nodes[0].left if alike and len(nodes) == 1 else None, nodes[0].number
+            if state in refused or not all([bits >> number & 1 for bits in members]):
                 continue
             verdict = self._on(nodes)
+            if verdict is None and state is not None:
+                refused.add(state)
             if verdict is None or live.obstacle(number, self.pod):
                 continue
             if isinstance(verdict, Fits):
