@@ -23,7 +23,7 @@ from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.misspelt_dialect import Misspelt, misspelt_names
 from webhook.rules.reviewed_pod import PERCENTAGES, ReviewedPod
-from webhook.texts import visible
+from webhook.texts import counted, visible
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
 _ALL_CORES = 100
@@ -330,6 +330,7 @@ class _Reader:
         shared = (amounts[Role.PERCENTAGE], amounts.get(Role.NUMBER, 1)) if Role.PERCENTAGE in amounts else None
         remarks = [self._dialect.note, *(word.note for word in everything)]
         remarks += [_fraction_refused(word, raw) for word, raw in asked.items()]
+        remarks.append(_more_than_a_node(amounts.get(Role.NUMBER, 1), self._context))
         why = "; ".join(filter(None, remarks))
         return step._replace(here=here, why=why, edits=tuple(edits), percentage=shared)
 
@@ -465,6 +466,15 @@ def _not_understood(found: Misspelt) -> Step:
     kind = "" if found.place is Place.RESOURCE else f"{found.place} "
     who = f"{found.who}: " if found.who else ""
     return Step(found.path, (f"{kind}{found.name}",), who, why=_UNKNOWN, blocks=True)
+
+
+def _more_than_a_node(number: int, context: Context) -> str:
+    """That no node has so many cards, where the nodes are known."""
+    fleet = context.cluster.known_fleet
+    if fleet is None or not fleet.vgpu.shapes or context.cluster.policy.fleet.autoscaled:
+        return ""
+    most = max(len(shape.devices) for shape in fleet.vgpu.shapes)
+    return f"no node has more than {counted(most, 'card')}" if number > most else ""
 
 
 def _fraction_refused(word: Word, raw: Any) -> str:
