@@ -77,7 +77,7 @@ def test_a_stopped_webhook(program: Program, cluster: Cluster, api: Api, namespa
     assert (created.status, created.warnings) == (201, ()), "workloads fail open without a warning"
     lines = {line["check"]: line for line in json.loads(run("doctor", "-o", "json").stdout)["lines"]}
     assert lines["failed-open"]["status"] == "warning"
-    assert "workloads.vgpu-webhook.svc: " in lines["failed-open"]["message"]
+    assert "exposed.vgpu-webhook.svc: 1" in lines["failed-open"]["message"]
 
 
 def test_an_unresponsive_worker(program: Program, cluster: Cluster, api: Api, namespace: str):
