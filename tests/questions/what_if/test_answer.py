@@ -77,6 +77,14 @@ def test_a_pod_may_get_a_node_without_cards():
     assert fates(look([gpu_node("gpu-a"), cordoned], pods)) == {"whole": "starts", "part": "starts"}
 
 
+def test_a_pod_gets_the_card_that_it_names_on_whichever_of_alike_nodes():
+    named = pod("named", number=1, memory=1000)
+    named["metadata"]["annotations"] = {names.USE_GPUUUID: "GPU-gpu-c-1"}
+    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "test")  # the first that reads the annotation
+    (fate,) = look([gpu_node(f"gpu-{name}") for name in "abc"], [owned(named)], policy=policy).waiting
+    assert (fate.after, fate.node) == (Fate.STARTS, "gpu-c")
+
+
 def test_pods_start_by_priority_then_age_and_book_what_they_take():
     pods = [
         owned(pod("young", number=1, memory=50000), created="2026-01-02T00:00:00Z"),
