@@ -25,6 +25,7 @@ from tests.deploy.clusters import (
 )
 from tests.deploy.drawing import ONE_THING, annotated, plain_pods, pods
 from tests.reviewing import RECORDED
+from tests.rules.test_cases import ALL, request_of, snapshot_of
 from tests.workloads import workload
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review.endpoints import validate
@@ -61,6 +62,20 @@ def test_cards_of_nvidias_own_plugin_are_sent_to_be_repaired_only_if_the_count_h
 @given(pods(), CLUSTERS)
 def test_each_new_pod_with_findings_is_sent(pod: dict[str, Any], where: Cluster):
     assert_sent(request(pod), where)
+
+
+OWN_SETTINGS = {"deviceConfig", "vnpus", "policy"}  # by which other requests are sent
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_what_a_rule_finds_in_its_cases_is_sent(rule: str):
+    for case in ALL[rule]:
+        reviewed = request_of(case)
+        if OWN_SETTINGS.isdisjoint(case) and (reviewed.group, reviewed.kind) in {("", "Pod"), *WORKLOAD_KINDS}:
+            more = {"operation": reviewed.operation, "subResource": reviewed.sub_resource}
+            more |= {"oldObject": reviewed.old_object, "namespace": reviewed.namespace}
+            where = Cluster(snapshot_of(case), USUAL.entries)
+            assert_sent(request(reviewed.object, userInfo={"username": reviewed.user}, **more), where)
 
 
 @given(plain_pods(), st.sampled_from([USUAL, RENAMED, WITHOUT_CONFIG]))

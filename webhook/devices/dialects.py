@@ -75,11 +75,10 @@ class Dialect(NamedTuple):
     cores_are_cards: bool = False
     note: str = ""
 
-    @property
-    def sizes(self) -> set[str]:
-        """The annotations that request memory."""
+    def sizes(self, place: Place) -> list[str]:
+        """The annotations of this place that request memory."""
         sized = (Role.MEMORY, Role.PERCENTAGE)
-        return {word.name for word in self.words if word.place is Place.ANNOTATION and word.role in sized}
+        return sorted({word.name for word in self.words if word.place is place and word.role in sized})
 
     @property
     def labels(self) -> set[str]:

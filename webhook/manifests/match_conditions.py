@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.dialects import DIALECTS
+from webhook.devices.dialects import DIALECTS, Place
 from webhook.manifests.cel import (
     any_of,
     block,
@@ -363,12 +363,17 @@ def _annotated(names_of_some: Collection[str], condition: str, *, sure: bool) ->
 def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:
     used = [one for one in DIALECTS.values() if translates(levels) or levels.uses(one.id) - {DialectUse.OFF}]
     resources = {names.NVIDIA_GPU, *(name for one in used for name in one.resources)} - config.roles.keys()
-    keys = [key for one in used for key in one.sizes]
+    keys = [key for one in used for key in one.sizes(Place.ANNOTATION)]
+    of_containers = [key.split("{}") for one in used for key in one.sizes(Place.CONTAINER_ANNOTATION)]
     found = []
     if resources:
         found.append(_some_container(_requests(f"name in {list_of(resources)}")))
     if keys:
         there = exists(list_of(keys), "key", "key in pod.metadata.annotations")
+        found.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
+    if of_containers:
+        named = (f"{text(start)} + c.name + {text(end)} in pod.metadata.annotations" for start, end in of_containers)
+        there = _some_container(f"has(c.name) && type(c.name) == string && ({block(any_of(*named))})")
         found.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
     return any_of(*found)
 
