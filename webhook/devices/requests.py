@@ -133,7 +133,7 @@ class DevicePod:
         """
         if self.previous is not None:
             return frozenset().union(*optional, Role, PodFact)
-        found, requested = {*fields_among(optional, self.view), *self.noted}, self.requested
+        found, requested = fields_among(optional, self.view) | self.noted, self.requested
         if requested:
             roles, values = [*map(_role, self.amounts)], [*map(_value, self.amounts)]
             first, *others = requested.values()
