@@ -24,7 +24,7 @@ from typing import Any
 from webhook import names
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.fields import FieldGroup, annotations
-from webhook.pod.templates import walk
+from webhook.pod.templates import MAX_KEY
 from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD, POD_GROUP, VCJOB, WORKLOAD_KINDS
 
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
@@ -60,6 +60,7 @@ GANG = FieldGroup(
 _SUBMITTER = "submitterPodTemplate"  # of a RayJob: it may wait for the cluster
 # Numbers beside the path of a template that multiply its pods: of many kinds, AIBrix' RoleSet, a TrainJob, NVIDIA's Dynamo.
 _COUNTS = (("replicas",), ("podGroupSize",), ("numNodes",), ("multinode", "nodeCount"))
+MAX_PATH = 500  # characters of a path below which nothing is looked for
 _STEP = re.compile(r"\[(.*?)\]|[^.\[\]]+")
 _MAX_INT32 = (1 << 31) - 1
 
@@ -250,10 +251,20 @@ def every_pod(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable
 
 def _least_of_shape(raw: Mapping[str, Any]) -> tuple[str, int] | None:
     """With so many pods a workload of an unknown kind starts, as a PodGroup has it, and where it says so; None if nowhere."""
-    found = (
-        (path, _count(at(here, "minMember"), None)) for path, here in walk(obj(raw, "spec")) if isinstance(here, dict)
-    )
-    return next(((f"spec.{path}.minMember", least) for path, least in found if least is not None), None)
+    found = ((path, _count(here.get("minMember"), None)) for path, here in _sections(raw))
+    return next(((f"{path}.minMember", least) for path, least in found if least is not None), None)
+
+
+def _sections(raw: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The spec of a workload and the objects below it that are in no list, with their paths."""
+    stack = [("spec", obj(raw, "spec"))]
+    while stack:
+        path, here = stack.pop()
+        yield path, here
+        below = [
+            (f"{path}.{key}", value) for key, value in here.items() if isinstance(value, dict) and len(key) <= MAX_KEY
+        ]
+        stack += below if len(path) <= MAX_PATH else []
 
 
 def queue_of_controller(raw: Mapping[str, Any]) -> tuple[str, str]:
@@ -265,10 +276,9 @@ def queue_of_controller(raw: Mapping[str, Any]) -> tuple[str, str]:
     `pkg/schedulerprovider/volcano_provider.go`; kthena, trainer (see above); mpi-operator `pkg/controller/podgroup.go`;
     spark-operator `internal/scheduler/volcano/scheduler.go` (August 2026).
     """
-    for path, here in walk(obj(raw, "spec")):
-        field = path.rpartition(".")[2].lower()
-        if "schedul" in field and isinstance(here, dict) and (queue := text(here, "queue")):
-            return queue, f"spec.{path}.queue"
+    for path, here in _sections(raw):
+        if "schedul" in path.rpartition(".")[2].lower() and (queue := text(here, "queue")):
+            return queue, f"{path}.queue"
     for part, key in (("labels", names.JOB_QUEUE_NAME), ("annotations", names.QUEUE_NAME)):
         if queue := text(raw, "metadata", part, key):
             return queue, f"metadata.{part}[{key}]"
