@@ -10,6 +10,7 @@ from flask import Flask
 
 from tests.cases import each_case
 from tests.console.conftest import FORM, FORMS, PAGE, PLAIN
+from tests.questions import needs
 from webhook.console import guard
 from webhook.console.app import create_app, exposition, pages
 from webhook.errors import ConfigError
@@ -241,6 +242,7 @@ def test_a_heavy_request_is_refused_if_others_run_for_too_long():
         pass
 
 
+@needs("usage")
 def test_heavy_requests_do_not_keep_the_metrics_from_their_port(state):
     with ExitStack() as held:
         for _ in range(guard.MAX_COMPUTING):

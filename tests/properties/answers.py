@@ -1,4 +1,7 @@
-"""Follows what `why` advises, mechanically, in random clusters: of nodes, pods that run, and a pod or a job that waits."""
+"""The laws about the answers of `why` and `what-if`, whose advice is followed mechanically.
+
+The clusters are random: nodes, pods that run, and a pod or a job that waits.
+"""
 
 import json
 import random
@@ -8,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.properties.laws import Law
 from tests.properties.scenarios import Scenario
 from tests.properties.scenarios import pod as random_pod
 from webhook import names
@@ -19,9 +23,10 @@ from webhook.live.cluster import LiveCluster
 from webhook.live.objects import LiveObjects, PodGroup, read_node_status
 from webhook.policy.policy import parse_policy
 from webhook.questions.what_if.answer import Headroom, WhatIf, what_if
-from webhook.questions.what_if.changes import FleetChange
+from webhook.questions.what_if.changes import FleetChange, parse_addition
 from webhook.questions.why.answer import WaitAnswer, explain_waiting
-from webhook.questions.why.placing import PlaceablePod
+from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.placing import Fate, PlaceablePod
 from webhook.questions.why.subject import WaitingObject, pods_of
 from webhook.questions.why.text import hints, nearest_words
 from webhook.questions.why.waiting import WaitingState
@@ -310,3 +315,61 @@ def largest(found: Cluster, room: Headroom) -> Cluster | None:
     raw["spec"] |= {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
     raw["metadata"] |= {"annotations": {}, "labels": {}}
     return replace(found, raw=raw)
+
+
+# --- the laws -------------------------------------------------------------------------------------------------------
+
+
+def advice_of_why_works(scenario: Scenario, chance: random.Random) -> None:
+    """With the change that is advised, or once the pod has ended that is named, the node takes the pod now."""
+    found = cluster(scenario, chance)
+    answer = found.ask()
+    if answer is None:
+        return
+    for words, node in advised(answer):
+        after = follow(found, words, chance)
+        then = (after.only(node) if node else after).ask()
+        assert then is not None, words
+        hindered = {reason.reason for reason in then.reasons if not reason.family}
+        assert then.verdict is WaitVerdict.FITS_NOW or (node and hindered), (words, then)
+        assert after.refused() <= found.refused(), (words, after.refused())
+    for reason in answer.reasons:
+        after = None if reason.family else unhindered(found, reason.message)
+        again = None if after is None else after.ask()
+        if again is not None:
+            assert (reason.reason, reason.message) not in {(one.reason, one.message) for one in again.reasons}, again
+
+
+def advice_of_why_to_jobs_works(scenario: Scenario, chance: random.Random) -> None:
+    """With the amount that is advised, or so few pods, the whole job starts now."""
+    found = cluster(scenario, chance, exists=False)
+    answer = found.ask()
+    if answer is not None and answer.change is not None:
+        words = nearest_words(answer, answer.change)
+        then = follow(found, words, chance).ask()
+        assert then is not None, words
+        assert then.verdict is WaitVerdict.FITS_NOW, (words, then)
+
+
+def advice_of_what_if_works(scenario: Scenario, chance: random.Random) -> None:
+    """The largest slice that is named fits now, and a pod starts on a node that is added if it is said to."""
+    found = cluster(scenario, chance, hindered=False)
+    node = chance.choice(found.scenario.nodes or [None])
+    if node is None:
+        return
+    ahead = found.ahead(FleetChange(add=(parse_addition(node["metadata"]["name"]),)))
+    for room in ahead.room_before:
+        pod = largest(found, room)
+        answer = None if pod is None else pod.ask()
+        assert answer is None or answer.verdict is WaitVerdict.FITS_NOW, (room, answer)
+    for fate in ahead.waiting:
+        for then, after in ((found, fate.before), (found.with_copy(node["metadata"]["name"], "added"), fate.after)):
+            answer = then.ask()
+            assert answer is not None
+            starts = after in (Fate.STARTS, Fate.DEPENDS)
+            assert (answer.verdict is WaitVerdict.FITS_NOW) is starts, (fate, answer)
+
+
+LAWS: dict[str, Law] = {
+    law.__name__: law for law in (advice_of_why_works, advice_of_why_to_jobs_works, advice_of_what_if_works)
+}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from tests.properties.answers import advised, cluster, follow, largest, unhindered
 from tests.properties.scenarios import CARDS, LEVELS, SHORT, Scenario
 from webhook import names
 from webhook.devices.families import Family
@@ -19,10 +18,6 @@ from webhook.document_review import review_document
 from webhook.inputs.documents import Document
 from webhook.outcome import Outcome, Violation
 from webhook.pod.view import PodView
-from webhook.questions.what_if.changes import FleetChange, parse_addition
-from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.placing import Fate
-from webhook.questions.why.text import nearest_words
 from webhook.review.endpoints import mutate
 from webhook.rules.base import concerns
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
@@ -490,59 +485,6 @@ def _follow(raw: dict[str, Any], rule: str, message: str) -> bool:
     return True
 
 
-# --- advice of why ---------------------------------------------------------------------------------------------------
-
-
-def advice_of_why_works(scenario: Scenario, chance: random.Random) -> None:
-    """With the change that is advised, or once the pod has ended that is named, the node takes the pod now."""
-    found = cluster(scenario, chance)
-    answer = found.ask()
-    if answer is None:
-        return
-    for words, node in advised(answer):
-        after = follow(found, words, chance)
-        then = (after.only(node) if node else after).ask()
-        assert then is not None, words
-        hindered = {reason.reason for reason in then.reasons if not reason.family}
-        assert then.verdict is WaitVerdict.FITS_NOW or (node and hindered), (words, then)
-        assert after.refused() <= found.refused(), (words, after.refused())
-    for reason in answer.reasons:
-        after = None if reason.family else unhindered(found, reason.message)
-        again = None if after is None else after.ask()
-        if again is not None:
-            assert (reason.reason, reason.message) not in {(one.reason, one.message) for one in again.reasons}, again
-
-
-def advice_of_why_to_jobs_works(scenario: Scenario, chance: random.Random) -> None:
-    """With the amount that is advised, or so few pods, the whole job starts now."""
-    found = cluster(scenario, chance, exists=False)
-    answer = found.ask()
-    if answer is not None and answer.change is not None:
-        words = nearest_words(answer, answer.change)
-        then = follow(found, words, chance).ask()
-        assert then is not None, words
-        assert then.verdict is WaitVerdict.FITS_NOW, (words, then)
-
-
-def advice_of_what_if_works(scenario: Scenario, chance: random.Random) -> None:
-    """The largest slice that is named fits now, and a pod starts on a node that is added if it is said to."""
-    found = cluster(scenario, chance, hindered=False)
-    node = chance.choice(found.scenario.nodes or [None])
-    if node is None:
-        return
-    ahead = found.ahead(FleetChange(add=(parse_addition(node["metadata"]["name"]),)))
-    for room in ahead.room_before:
-        pod = largest(found, room)
-        answer = None if pod is None else pod.ask()
-        assert answer is None or answer.verdict is WaitVerdict.FITS_NOW, (room, answer)
-    for fate in ahead.waiting:
-        for then, after in ((found, fate.before), (found.with_copy(node["metadata"]["name"], "added"), fate.after)):
-            answer = then.ask()
-            assert answer is not None
-            starts = after in (Fate.STARTS, Fate.DEPENDS)
-            assert (answer.verdict is WaitVerdict.FITS_NOW) is starts, (fate, answer)
-
-
 LAWS: dict[str, Law] = {
     law.__name__: law
     for law in (
@@ -563,8 +505,5 @@ LAWS: dict[str, Law] = {
         every_entry_answers_alike,
         advice_works,
         workload_advice_works,
-        advice_of_why_works,
-        advice_of_why_to_jobs_works,
-        advice_of_what_if_works,
     )
 }

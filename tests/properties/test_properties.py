@@ -8,21 +8,16 @@ import yaml
 
 from tests.cases import check_each, each_case
 from tests.properties import run
-from tests.properties.laws import LAWS, refused
+from tests.properties.laws import refused
 from tests.properties.scenarios import written
 
 SEEDS = 150
-OF_CLUSTERS = {
-    "advice_of_why_works",
-    "advice_of_why_to_jobs_works",
-    "advice_of_what_if_works",
-}  # each is a tenth of a second
 FOUND = yaml.safe_load((Path(__file__).parent / "found.yaml").read_text())
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", run.LAWS)
 def test_the_law_holds(law: str):
-    seeds = range(SEEDS // 3 if law in OF_CLUSTERS else SEEDS)
+    seeds = range(SEEDS // 3 if law in run.OF_ANSWERS else SEEDS)
     check_each(lambda seed: run.check(law, seed), [(f"seed {seed}", (seed,)) for seed in seeds])
 
 
@@ -30,5 +25,5 @@ def test_the_law_holds(law: str):
 def test_what_broke_a_law_stays_mended(case):
     scenario = written(case)
     assert sorted(refused(scenario.review())) == case["refused"]
-    for law in LAWS.values():
+    for law in run.LAWS.values():
         law(scenario, random.Random(case["name"]))
