@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
 
 import click
 
 from webhook.cli.program import ExitCode, LazyGroup, report_error
-from webhook.errors import WebhookError
+from webhook.errors import ClusterError, WebhookError
 from webhook.questions import QUESTIONS, package_of
 
 SHELL = {
@@ -29,6 +30,11 @@ SHELL = {
 }
 COMMANDS = QUESTIONS | SHELL
 MODULES = {name: f"{package_of(name)}.command" for name in QUESTIONS} | {name: f"webhook.cli.{name}" for name in SHELL}
+REMEDIES: dict[int, str] = {  # of what the API server answers, by status
+    HTTPStatus.UNAUTHORIZED: "log in anew, or name another kubeconfig with --kubeconfig FILE",
+    HTTPStatus.FORBIDDEN: "ask an administrator for this right, or to run the command; docs/why.md says what works with the "
+    "rights of one namespace",
+}
 COMPLETION_VARIABLE = "_VGPU_WEBHOOK_COMPLETE"  # the completion script sets it when the user presses Tab
 
 
@@ -70,7 +76,7 @@ def main(argv: Sequence[str] | None = None, name: str = "") -> int:
     except click.UsageError as error:
         report_error(_usage(error))
     except WebhookError as error:
-        report_error(str(error))
+        report_error(_problem(error))
     except BrokenPipeError:  # the reader, for example `head`, left before the end
         _discard_output()
         return ExitCode.BROKEN_PIPE
@@ -100,6 +106,12 @@ def _complete(name: str) -> int:
 
 def _called_as() -> str:
     return "kubectl vgpu" if Path(sys.argv[0]).stem == "kubectl-vgpu" else "vgpu-webhook"
+
+
+def _problem(error: WebhookError) -> str:
+    """What is wrong, and what to do if the API server refuses the user."""
+    remedy = REMEDIES.get(error.status) if isinstance(error, ClusterError) else None
+    return f"{error}; {remedy}" if remedy else str(error)
 
 
 def _usage(error: click.UsageError) -> str:

@@ -3,13 +3,11 @@
 import sys
 import time
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import TextIO
 
 from webhook.cli.inputs import SettingsOptions
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
-from webhook.errors import ClusterError, ConfigError
 from webhook.settings.snapshot import SnapshotInputs
 
 EVERY = 0.25  # seconds
@@ -61,8 +59,7 @@ def read_bound_pods(settings: SettingsOptions, inputs: SnapshotInputs) -> list[B
     """Read the bound pods of a cluster, with progress on standard error.
 
     Raises:
-        ClusterError: it cannot be reached.
-        ConfigError: the right to list pods is missing.
+        ClusterError: it cannot be reached, or the right to list the pods of all namespaces is missing.
     """
     from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
@@ -79,10 +76,6 @@ def read_bound_pods(settings: SettingsOptions, inputs: SnapshotInputs) -> list[B
         for pod in list_bound_pods(settings.client(), BoundPodReader.under(snapshot.config, snapshot.target), note):
             progress.step()
             found.append(pod)
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        raise ConfigError(f"{error}; it needs the right to list the pods of all namespaces") from error
     finally:
         progress.clear()
     return found

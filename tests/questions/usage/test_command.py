@@ -149,13 +149,20 @@ def test_a_cluster_is_read_in_pages(cluster, run):
     assert requests[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"
 
 
-def test_without_permission_to_list_pods(cluster, run):
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (401, "log in anew, or name another kubeconfig with --kubeconfig FILE"),
+        (403, "ask an administrator for this right"),
+    ],
+)
+@pytest.mark.parametrize("path", [PODS, NODES, ".*/configmaps"])
+def test_a_user_whom_the_api_server_refuses_is_told_what_to_do(cluster, run, path, code, remedy):
     api, kubeconfig = cluster
-    api.fail(PODS, status(403))
-    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG)
+    api.fail(path, status(code, message="cannot list it"))
+    result = run("usage", "--kubeconfig", kubeconfig)
     assert result.code == 2
-    assert "403" in result.err
-    assert "list the pods of all namespaces" in result.err
+    assert f"{path.removeprefix('.*')}: {code} cannot list it; {remedy}" in result.err
 
 
 class Watched(StringIO):
