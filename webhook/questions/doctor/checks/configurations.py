@@ -10,7 +10,11 @@ from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries
 from webhook.results import CheckResult, Results, broken, listed, warning
 from webhook.texts import counted
 
-APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
+# Helm 4.2.3 upgrades by server-side apply: it fails on fields that `kubectl apply` has changed to other values.
+APPLY = (
+    "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints (with Helm: upgrade with it as the value "
+    "webhookConfigurations)"
+)
 BIND = (
     "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
     "`vgpu-webhook certs bind`"
@@ -93,7 +97,7 @@ def hiding(setup: Setup) -> Results:
         need(setup.facts.gap(ObjectKind.MUTATING))
         yield warning(
             "overwriteEnv is true, but pods without a device are not sent here, so nothing is hidden from them",
-            "apply what `vgpu-webhook manifests --all-pods` prints",
+            "apply what `vgpu-webhook manifests --all-pods` prints (with Helm: upgrade with allPods=true)",
         )
     return "pods without a device are sent, as overwriteEnv needs it" if wanted else "overwriteEnv is not in use"
 

@@ -16,7 +16,10 @@ from webhook.texts import counted
 POLICY, BINDING = ObjectKind.VALIDATING_POLICY, ObjectKind.VALIDATING_POLICY_BINDING
 
 _LABEL = "app.kubernetes.io/part-of"
-_APPLY = "apply what `vgpu-webhook manifests --fallback --device-config FILE --policy FILE` prints"
+_APPLY = (
+    "apply what `vgpu-webhook manifests --fallback --device-config FILE --policy FILE` prints (with Helm: upgrade with it "
+    "as the value fallbackPolicies)"
+)
 
 
 def fallback_policies(setup: Setup) -> Results:

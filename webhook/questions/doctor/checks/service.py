@@ -7,6 +7,7 @@ from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, called_service
 from webhook.results import Results, broken, listed, warning
 from webhook.settings.sources import PROBLEM
 
+_AGAIN = "apply deploy/ again (with Helm: upgrade)"
 _PLACE = "apply deploy/ again, with the namespace in a kustomization; or give the right -n and --name"
 _LABEL = "kubernetes.io/service-name"
 _TROUBLES = (PROBLEM, "the last good one is in use", "unknown")  # in a line of /readyz
@@ -22,12 +23,12 @@ def webhook_service(setup: Setup) -> Results:
         yield broken(f"the webhook configurations call Service {listed(others)}, not {place}", _PLACE)
     found = known(setup.facts.find(ObjectKind.SERVICE, namespace, name))
     if found is None:
-        raise Ended(broken(f"there is no Service {place}: every call fails", "apply deploy/ again"))
+        raise Ended(broken(f"there is no Service {place}: every call fails", _AGAIN))
     called = {port(entry) for entry in installed}
     offered = {offer.get("port") for offer in objs(found, "spec", "ports") if isinstance(offer.get("port"), int)}
     if called - offered:
         missing = listed([str(number) for number in sorted(called - offered)])
-        yield broken(f"Service {place} has no port {missing}, which is called", "apply deploy/ again")
+        yield broken(f"Service {place} has no port {missing}, which is called", _AGAIN)
     return f"Service {place} is there"
 
 
