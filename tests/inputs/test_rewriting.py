@@ -49,6 +49,11 @@ REWRITTEN = {
         {"a": 1, "w": 4, "x": 5},
         "{a: 1,  # one\n x: 5,\n w: 4}  # c\n",
     ),
+    "flow style, with comments on lines of their own": (
+        "{old: 1,  # one\n # of x\n x: 2,  # x\n # of w\n w: 3}\n",
+        {"x": 2},
+        "{# of x\n x: 2,  # x\n # of w\n }\n",
+    ),
     "flow style, whose end goes": ("{a: 1,  # one\n old: 2}\n", {"a": 1, "x": 5}, "{a: 1,  # one\n x: 5}\n"),
     "flow style, of which nothing stays": ("l: {old: 3, more: 4}\n", {"l": {"x": "a, b"}}, "l: {x: 'a, b'}\n"),
     "JSON on several lines": (
@@ -78,6 +83,8 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "an object below a merge": ("a: &l\n  m: {x: 1}\nb:\n  <<: *l\n", {"a": {"m": {"x": 1}}, "b": {"m": {"x": 2}}}),
     "a merged key that goes": ("a: &l\n  x: 1\nb:\n  <<: *l\n  k: 1\n", {"a": {"x": 1}, "b": {"k": 1}}),
     "a key beside the dash of a list that goes": ("- a: 1\n  b: 2\n", [{"b": 2}]),
+    "a comment in what is replaced": ("a: {  # c\n}\n", {"a": {"x": 1}}),
+    "a comment above what is replaced": ("a:\n  # c\n  []\n", {"a": [1]}),
     "a script": ("a: |\n  x\n", {"a": "y"}),
     "a key that is no text": ("a:\n  1e3: 2\n", {"a": {"1000": 3}}),
     "JSON documents in a row": ('{"a": 1}\n{"a": 1}\n', {"a": 2}),

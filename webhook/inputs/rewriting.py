@@ -243,6 +243,8 @@ class _Editor:
         several = _takes_lines(value)
         if begin < start:  # an alias
             raise ConfigError(_SHARED)
+        if isinstance(old, yaml.CollectionNode) and old.flow_style and "#" in self._text[start:end]:
+            raise ConfigError(_OTHERWISE)  # a comment would be lost
         if _is_block(old):
             if several or column is None or self._line(begin) == self._line(start):
                 raise ConfigError(_OTHERWISE)
@@ -281,16 +283,21 @@ class _Editor:
         tail = kept[-1] + 1 if kept else 0  # from there on all entries go
         for number in range(tail):
             if number in removed:
-                self._put(spans[number][0], spans[number + 1][0], "")
+                self._put(spans[number][0], self._next(spans[number][1], spans[number + 1][0]), "")
         before = self._text[self._starts[self._line(spans[-1][0])] : spans[-1][0]] if spans else "{"
         comma = ", " if before.strip() else f",{self._newline}{before}"
         new = comma.join(added)
         if tail < len(spans):
-            gone = spans[tail - 1][1] if tail and not added else spans[tail][0]
-            self._put(gone, spans[-1][1], new)
+            comma_too = tail and not added and "#" not in self._text[spans[tail - 1][1] : spans[tail][0]]
+            self._put(spans[tail - 1][1] if comma_too else spans[tail][0], spans[-1][1], new)
         elif new:
             at = spans[-1][1] if spans else end
             self._put(at, at, f"{comma if spans else ''}{new}")
+
+    def _next(self, end: int, begin: int) -> int:
+        """Where the text goes on behind an entry in flow style: a comment on a line of its own belongs to the next entry."""
+        line = self._after(self._line(self._text.index(",", end)))
+        return min(begin, line + len(self._text[line:begin]) - len(self._text[line:begin].lstrip()))
 
     def _insert(self, line: int, column: int, block: Iterable[str], order: int) -> None:
         """Write lines below a line, and below the comments that belong to it."""
