@@ -1,6 +1,8 @@
 """`review --fix` and `--diff`: the repairs in the files."""
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,31 @@ def test_what_cannot_be_written_stays(run, write):
         assert f"{path}: the repairs are not written: {message}" in result.err
         assert " by " in result.out or "will change" in result.out  # it is reported as without --fix
         assert run("review", "--diff", path).code == 2
+
+
+def test_a_file_that_must_not_be_written_stays(run, write, tmp_path):
+    """A link in a directory that leads out of it, a file that is read-only, a pipe."""
+    outside, only = write("outside.yaml", POD), write("only.yaml", POD)
+    only.chmod(0o444)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/link.yaml").symlink_to(outside)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(POD,))
+    writer.start()
+    cases = {
+        tmp_path
+        / "in": f"link.yaml: the repairs are not written: a link leads to {outside}; name that file to change it",
+        only: "the repairs are not written: it is read-only; make it writable first",
+        tmp_path / "pipe": "the repairs are not written: it is not a regular file",
+    }
+    for path, message in cases.items():
+        result = run("review", "--fix", path)
+        assert result.code == 2
+        assert message in result.err
+        assert "fixed: " not in result.err
+        assert "Pod train" in result.out
+    writer.join()
+    assert (outside.read_text(), only.read_text()) == (POD, POD)
 
 
 def test_what_is_left_as_it_is(run, write, tmp_path):

@@ -102,7 +102,7 @@ def command(
     denied = warned = False
     passed_over: list[str] = []
     read = False
-    for document in _documents(files, complain, review if fixes else None):
+    for document in _documents(files, given.paths, complain, review if fixes else None):
         if document.file not in given.paths and not is_object(document.value):
             passed_over.append(document.place)
             continue
@@ -143,14 +143,15 @@ def _report_passed_over(places: Sequence[str], without_objects: Sequence[str], c
     report_warning(f"passed over, without apiVersion and kind: {len(places)}, {and_more(places, MAX_NAMED)}")
 
 
-def _documents(files: Sequence[str], complain: Callable[[str], None], fixing: Review | None) -> Iterator[Document]:
+def _documents(
+    files: Sequence[str], named: Sequence[str], complain: Callable[[str], None], fixing: Review | None
+) -> Iterator[Document]:
     """The documents of all files, after their repairs with `fixing`; a file that cannot be read is passed over."""
     for file in files:
         try:
             documents = read_documents(file)
-            fixed = _fixed(documents, fixing, complain) if fixing is not None else None
+            fixed = _fixed(documents, fixing, complain, named) if fixing is not None else None
             if fixed is not None:
-                write(Path(file), fixed.data)
                 _report_fixed(fixed)
                 documents = parse_documents(fixed.data, file)
             yield from documents
@@ -158,12 +159,18 @@ def _documents(files: Sequence[str], complain: Callable[[str], None], fixing: Re
             complain(str(error))
 
 
-def _fixed(documents: Sequence[Document], review: Review, complain: Callable[[str], None]) -> Fixed | None:
+def _fixed(
+    documents: Sequence[Document], review: Review, complain: Callable[[str], None], named: Sequence[str] = ()
+) -> Fixed | None:
+    """The repairs of a file; they are written into it if it is among what was named."""
     try:
-        return fix(documents, review)
+        fixed = fix(documents, review)
+        if fixed is not None and named:
+            write(Path(documents[0].file), fixed, named)
     except ConfigError as error:
         complain(f"{documents[0].file}: the repairs are not written: {error}")
         return None
+    return fixed
 
 
 def _report_fixed(fixed: Fixed) -> None:
@@ -185,7 +192,7 @@ def _print_changes(files: Sequence[str], review: Review) -> int:
             complain(str(error))
             continue
         fixed = _fixed(documents, review, complain)
-        if fixed is not None and documents[0].text is not None:
+        if fixed is not None:
             changed = True
-            sys.stdout.write(unified_diff(source_name(file), documents[0].text.data, fixed.data))
+            sys.stdout.write(unified_diff(source_name(file), fixed.before, fixed.data))
     return exit_code(unread=complain.count > 0, found=changed)

@@ -23,10 +23,12 @@ class Fixed(NamedTuple):
     """A file with its repairs.
 
     Attributes:
+        before: its text, as it was.
         data: its text.
         reviewed: the documents that are repaired, as they were.
     """
 
+    before: bytes
     data: bytes
     reviewed: list[Reviewed]
 
@@ -50,7 +52,7 @@ def fix(documents: Sequence[Document], review: Review) -> Fixed | None:
     for reviewed in _reviewed(parse_documents(data, documents[0].file), review):
         if any(_repairs(reviewed)):
             raise ConfigError(f"{reviewed.request.kind} {reviewed.name} would be repaired again")
-    return Fixed(data, [reviewed for reviewed, repairs in found if repairs])
+    return Fixed(text.data, data, [reviewed for reviewed, repairs in found if repairs])
 
 
 def _reviewed(documents: Sequence[Document], review: Review) -> Iterator[Reviewed]:
@@ -85,22 +87,38 @@ def unified_diff(file: str, before: bytes, after: bytes) -> str:
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def write(path: Path, data: bytes) -> None:
-    """Put other content into a file, at once and with the same permissions; a link stays a link.
+def write(path: Path, fixed: Fixed, named: Sequence[str]) -> None:
+    """Put the repairs into a file, at once and with the same permissions; a link stays a link.
+
+    Args:
+        path: the file.
+        fixed: its repairs.
+        named: the files and directories of the command line; what a link in a directory leads to may be in none of them.
 
     Raises:
         ConfigError: it cannot be written.
     """
     target = path.resolve()
+    if not any(target.is_relative_to(Path(each).resolve()) for each in named):
+        raise ConfigError(f"a link leads to {target}; name that file to change it")
+    if not target.is_file():
+        raise ConfigError("it is not a regular file; `-o yaml` prints the result")
     try:
+        status = target.stat()
+        if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
+            raise ConfigError("it is read-only; make it writable first")
+        if target.read_bytes() != fixed.before:
+            raise ConfigError("it has changed meanwhile; run the command again")
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).chmod(target.stat().st_mode & 0o7777)
+                file.write(fixed.data)
+            with suppress(PermissionError):
+                os.chown(name, status.st_uid, status.st_gid)
+            Path(name).chmod(status.st_mode & 0o7777)
             Path(name).replace(target)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigError(f"{path}: {mistake_in_file(error)}") from error
+        raise ConfigError(mistake_in_file(error)) from error
