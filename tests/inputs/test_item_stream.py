@@ -73,6 +73,7 @@ def test_several_lists_and_a_byte_order_mark_are_read():
         '{"kind":"List","items":[{"kind":"A"} {"kind":"B"}]}',
         '{"kind":"List","items":[{"kind":"A"}]',
         '{"kind":"List","items":[{"kind":"A"},]}',
+        '{"kind":"List","items":[],"items":[{"kind":"A"}]}',
         '{"kind":"A",}',
         '{"kind" "A"}',
         '{"kind":"A" "b":1}',

@@ -224,6 +224,17 @@ def test_items_are_as_strict_as_what_is_kept(item):
     assert refusal(f"items: [{item}]", cut=lambda _: None) == refusal(f"items: [{item}]")
 
 
+@pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
+def test_a_list_is_read_to_its_end(dump):
+    """Cut after any line, for example on a full disk: what is left of YAML can be read as well."""
+    pods = [{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "main"}]}}] * 2
+    whole = dump({"apiVersion": "v1", "items": pods, "kind": "List"}, indent=2)
+    lines = whole.splitlines(keepends=True)
+    for count in range(2, lines.index(next(line for line in lines if "List" in line))):
+        assert error_of("".join(lines[:count])), count
+    assert parse(whole)
+
+
 def test_the_items_before_are_not_kept_while_an_item_is_read():
     """As nodes of the YAML library, they took half a GiB of a list of 5,000 nodes of a cluster."""
     alive = []

@@ -112,10 +112,8 @@ def test_a_truncated_fleet_is_refused(write, dump):
         ("just text", "a fleet file holds nodes"),
         ("kind: Node\n---\nkind: Pod", "a fleet file holds nodes"),
         ("kind: List\nitems: [{kind: Pod}]", "a fleet file holds nodes, but items[0] is a Pod"),
-        (
-            "items: [{kind: Node}]",
-            "a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them; this one ends",
-        ),
+        ("apiVersion: v1\nitems: [{kind: Node}]", "ends before `kind: List`, so it seems to be cut off"),
+        ("kind: NodeList\nmetadata: {continue: x}\nitems: [{}]", "holds a part of all nodes; write all that `kubectl"),
         ("kind: Node\nmetadata: {name: a}", "its last node has no status.allocatable, so the file seems to be cut off"),
         ("kind: List\nitems: [{kind: Node}]", "its last node has no metadata.name, so the file seems to be cut off"),
         ("kind: List", "items is not a list of nodes"),

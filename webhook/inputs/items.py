@@ -95,6 +95,8 @@ class ItemStream:
             key = self._value()
             if not isinstance(key, str) or self._take() != ":":
                 raise self._broken("a key and a value are expected")
+            if key in fields:
+                raise self._broken(f"the key {key!r} appears twice")
             if key == "items" and self._peek() == "[":
                 fields[key] = []
                 yield from self._items(fields)

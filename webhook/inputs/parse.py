@@ -183,7 +183,7 @@ def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES, cut: C
 
     Raises:
         ConfigError: neither, a key twice in one object, too deep, a value that JSON does not have, or too large once aliases
-            are followed.
+            are followed; or a list without its end.
     """
     documents: list[Any] | None = None
     json_error: Exception | None = None
@@ -204,7 +204,16 @@ def parse_stream(data: bytes, source: str, most_values: int = MAX_VALUES, cut: C
         if json_error is None or isinstance(error, RefusedYaml):
             raise ConfigError(f"{source}: not YAML or JSON that can be read: {why_unreadable(data, error)}") from error
         raise ConfigError(f"{source}: not JSON that can be read: {why_unreadable(data, json_error)}") from error
+    if any(map(_is_cut_off, documents)):
+        raise ConfigError(
+            f"{source}: ends before `kind: List`, so it seems to be cut off; write all that kubectl prints"
+        )
     return [bounds.checked(document) for document in documents]
+
+
+def _is_cut_off(document: Any) -> bool:
+    """Whether a list ends within its items: kubectl sorts the keys, so `kind` comes after them."""
+    return isinstance(document, dict) and {"apiVersion", "items"} <= document.keys() and "kind" not in document
 
 
 def _with_items(document: Any, read: Cut | None) -> Any:

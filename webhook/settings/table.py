@@ -214,10 +214,9 @@ class ListSetting(Setting, Generic[Kept]):
     def _items(self, document: Any, source: str) -> Iterator[dict[str, Any]]:
         only = f"{self.file} holds {self.plural}"
         if not isinstance(document, dict) or document.get("kind") not in ("List", f"{self.kind}List", self.kind):
-            # kubectl sorts the keys, so `kind` comes after `items`.
-            cut_off = isinstance(document, dict) and "items" in document and "kind" not in document
-            hint = "; this one ends before `kind: List`, so it seems to be cut off" if cut_off else ""
-            raise ConfigError(f"{source}: {only}, as `{self.command}` prints them{hint}")
+            raise ConfigError(f"{source}: {only}, as `{self.command}` prints them")
+        if at(document, "metadata", "continue"):
+            raise ConfigError(f"{source}: holds a part of all {self.plural}; write all that `{self.command}` prints")
         items = [document] if document["kind"] == self.kind else document.get("items")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise ConfigError(f"{source}: items is not a list of {self.plural}")
