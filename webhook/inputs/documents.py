@@ -233,6 +233,8 @@ def _manifests(path: str, *, positions: bool) -> Iterator[Document]:
     except ConfigError as error:
         hint = "; print it with -o json, which is read piece by piece" if "larger than" in str(error) else ""
         raise ConfigError(f"{error}{hint}") from error
+    if not documents:
+        raise ConfigError(f"{name}: no document in it")
     text = SourceText(data) if positions else None
     for number, value in enumerate(documents, 1):
         items = value.get("items") if isinstance(value, dict) else None

@@ -256,13 +256,16 @@ def test_exit_codes(run, write, items, options, code):
 def test_unreadable_files_are_named_and_the_rest_is_reported(run, write, tmp_path):
     bad = write("bad.json", '{"items": [{')
     invalid = write("odd.json", bound_pod("b") | {"spec": "\x1b"}, pods_and_others())
-    result = run("scan", *SETTINGS, bad, tmp_path / "none", invalid)
+    empty, cut = write("empty.json", ""), write("cut.yaml", "apiVersion: v1\nitems:\n- kind: Pod\n")
+    result = run("scan", *SETTINGS, bad, tmp_path / "none", invalid, empty, cut)
     assert result.code == 2
     assert trimmed(result.out) == TABLE
     errors = result.err.splitlines()
     assert errors[0].startswith(f"error: {bad}: not JSON that can be read")
     assert errors[1] == f"error: {tmp_path / 'none'}: No such file or directory"
     assert errors[2] == f"error: {invalid}: object 1: spec must be an object, not a string"
+    assert errors[3] == f"error: {empty}: no document in it"
+    assert errors[4].startswith(f"error: {cut}: ends before `kind: List`, so it seems to be cut off")
     assert "\x1b" not in result.err
 
 
