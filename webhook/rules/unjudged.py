@@ -9,6 +9,7 @@ from typing import NamedTuple
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import AMOUNTS, DIALECTS, RESOURCES
+from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
@@ -68,7 +69,7 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     for dialect, use in context.effective.dialects.items():
         if use is DialectUse.OFF:
             offered |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
-    if pod.requested:
+    if pod.requests_family(Family.VGPU):
         offered.add(names.NVIDIA_GPU)  # family-mixed
     return list(islice(_devices(pod, lambda name: _is_foreign(name) and name not in offered), MAX_UNJUDGED))
 
