@@ -95,7 +95,19 @@ def with_another(raw, part="containers"):
     return raw | {"spec": spec | {part: [*spec.get(part, ()), spec["containers"][0] | {"name": "b"}]}}
 
 
+def with_native(raw):
+    """A pod that requests a card of NVIDIA's own device plugin, too."""
+    raw["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] = "1"
+    return raw
+
+
 CASES = {
+    "a resource that no node offers": ([TWO], [with_native(pod("a", number=1, memory=100))], "never"),
+    "a member with a resource that no node offers": (
+        [TWO],
+        [group("g", 2), member("a", number=1, memory=1), with_native(member("b", number=1, memory=1))],
+        "never",
+    ),
     "gpushare in two containers": ([gpushare_node("s", 2, 32000)], [with_another(pod("a", gpu_memory=100))], "never"),
     "vGPUs in two containers": ([TWO], [with_another(pod("a", number=1, memory=100))], "never"),
     "vGPUs in an init container": ([TWO], [with_another(pod("a", number=1), "initContainers")], "never"),

@@ -25,11 +25,9 @@ from webhook.pod.workload_kinds import kind_and_name
 from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.why.gang import WaitingGang
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn
-from webhook.questions.why.subject import WaitingObject, pod_content
+from webhook.questions.why.subject import WaitingObject, pod_content, scheduler_context
 from webhook.questions.why.waiting import WaitingState
-from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import EffectiveSettings
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
@@ -316,7 +314,7 @@ def _too_few(gang: Gang, started: Mapping[str, int], pods: Sequence[_Pod]) -> st
 
 
 def _placeable(pod: _Pod, live: LiveCluster, group: PodGroup | None = None, lacks_group: str = "") -> PlaceablePod:
-    context = Context(creation("", "v1", "Pod", pod.key[0], pod.raw), live.snapshot, EffectiveSettings())
+    context = scheduler_context(creation("", "v1", "Pod", pod.key[0], pod.raw), live.snapshot)
     subject = WaitingObject(Document("Pod", pod.raw), True, group=group, lacks_group=lacks_group)
     return PlaceablePod(ReviewedPod(PodView(pod.raw), context), subject, live)
 

@@ -299,7 +299,7 @@ def _waiting_roles(
 
 def _content(pod: ReviewedPod) -> object:
     """Equal for pods that are kept from starting by the same."""
-    return request_content(pod), pod.view.scheduler, repr(pod.view.spec.get("schedulingGates"))
+    return request_content(pod), frozenset(pod.foreign), pod.view.scheduler, repr(pod.view.spec.get("schedulingGates"))
 
 
 def _counts(roles: Iterable[_Role]) -> Counter[str]:

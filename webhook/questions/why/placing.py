@@ -26,7 +26,7 @@ from webhook.pod.gangs import Gang
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.validate import init_container_device, several_device_containers
+from webhook.rules.validate import init_container_device, resource_not_offered, several_device_containers
 from webhook.texts import shorten
 from webhook.volcano.queues import Queues
 from webhook.volcano.scheduler import DEVICESHARE
@@ -151,6 +151,8 @@ class PlaceablePod:
                 yield Trial(Fate.UNKNOWN, reason=f"who gets {family.devices} is not computed for {family.title}")
         if self.pod.never:
             yield Trial(Fate.NEVER, reason="no node of this fleet can take it, even when it is empty")
+        for finding in resource_not_offered.check.check(self.pod, self.pod.context):
+            yield Trial(Fate.NEVER, reason=finding.detail)
 
     def place(self, raw: Mapping[str, Any], live: LiveCluster, *, emptiest: bool) -> tuple[LiveCluster, Trial]:
         """The cluster with the pod on the first node that takes it, in this order; the same if none does."""
