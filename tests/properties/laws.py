@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from tests.properties.scenarios import CARDS, LEVELS, SHORT, Scenario
@@ -31,11 +32,12 @@ Law = Callable[[Scenario, random.Random], None]
 EXCEPTION = {"namespace": "team-a", "names": ["*"], "until": "2026-12-31", "reason": "a test", "owner": "tests"}
 
 
-def refused(outcome: Outcome) -> dict[str, list[str]]:
-    """The rules that refuse, each with its messages."""
+def refused(outcome: Outcome, but: Callable[[Violation], bool] = lambda _: False) -> dict[str, list[str]]:
+    """The rules that refuse, each with its messages, but some findings."""
     found: dict[str, list[str]] = {}
     for violation in outcome.denials:
-        found.setdefault(violation.rule, []).append(violation.message)
+        if not but(violation):
+            found.setdefault(violation.rule, []).append(violation.message)
     return found
 
 
@@ -84,7 +86,8 @@ CURED = {
 def what_is_repaired_is_not_refused(scenario: Scenario, _chance: random.Random) -> None:
     """A repair cures what it is for, and makes nothing that is refused: with it switched off, the pod is refused, too.
 
-    A translation is left out where the nodes have no room for what the author asks for in the other names.
+    A translation is left out where the nodes have no room for what the author asks for in the other names. What the device
+    config gives, or a template, may be more than the policy allows: `outside-limits` of containers that such a repair changes.
     """
     outcome = scenario.review()
     for rule in outcome.mutations:
@@ -98,8 +101,21 @@ def what_is_repaired_is_not_refused(scenario: Scenario, _chance: random.Random) 
         elif "translate-dialect" in outcome.mutations and "translate-dialect" not in without.mutations:
             continue
         if rule.startswith("default-") or rule == "ascend-memory-template":
-            made.pop("outside-limits", None)  # the policy allows less than the device config, or a template, gives
+            both = zip(outcome.object["spec"]["containers"], without.object["spec"]["containers"], strict=True)
+            changed = {at for at, (one, other) in enumerate(both) if one != other}
+            made = refused(outcome, but=partial(_is_limit_of, changed))
         assert not without.allowed or not made, f"only with {rule}: {made}"
+
+
+def _is_limit_of(containers: set[int], violation: Violation) -> bool:
+    return violation.rule == "outside-limits" and _container(violation) in containers
+
+
+def _container(violation: Violation) -> int:
+    """The number of the container that a finding is about."""
+    found = re.match(r"spec\.containers\[(\d+)\]", violation.path)
+    assert found is not None, violation
+    return int(found[1])
 
 
 # --- what is unrelated ----------------------------------------------------------------------------------------------
@@ -124,55 +140,88 @@ def what_is_unrelated_changes_nothing(scenario: Scenario, chance: random.Random)
 def no_order_counts(scenario: Scenario, chance: random.Random) -> None:
     """Not that of nodes, nor of containers, but where the words of a rule say so: `fits-tightly`, KAI's and MindCluster's first
     container.
+
+    Nor where the scheduler's own verdict depends on it. It counts a MIG instance with all its memory, but demands of the card
+    only what the container requests, so the last slice of a card may take a larger instance than is left. So the order decides
+    whether a node has room for several containers with vGPUs, and what memory repairs write.
     """
     before = scenario.review()
     nodes = chance.sample(scenario.nodes, len(scenario.nodes)) if scenario.nodes else None
     after = scenario.but(nodes=nodes).review()
-    ignored = {"fits-tightly", "memory-above-card"}  # which name a node
     rules = sorted({(v.rule, v.level) for v in before.violations if v.rule != "fits-tightly"})
-    assert rules == sorted(
-        {(v.rule, v.level) for v in after.violations if v.rule not in ignored - {"memory-above-card"}}
-    )
+    assert rules == sorted({(v.rule, v.level) for v in after.violations if v.rule != "fits-tightly"})
     assert before.object == after.object
-    first = {"gpu-fraction" in scenario.pod["metadata"]["annotations"], names.NPU_CORE in str(scenario.pod["spec"])}
-    if not any(first):
-        pod = deepcopy(scenario.pod)
-        chance.shuffle(pod["spec"]["containers"])
-        after = scenario.but(pod=pod).review()
-        # The scheduler does not count the instances of MIG that it opens for one container when it places the next one.
-        mig = {"fits-no-node"} if ",mig:" in str(scenario.nodes) else set()
-        assert refused(before).keys() - mig == refused(after).keys() - mig, (refused(before), refused(after))
+    if "gpu-fraction" in scenario.pod["metadata"]["annotations"] or names.NPU_CORE in str(scenario.pod["spec"]):
+        return
+    order = [*range(len(scenario.pod["spec"]["containers"]))]
+    chance.shuffle(order)
+    once, others = repaired(scenario), repaired(scenario.but(pod=_in_order(scenario.pod, order)))
+    expected = _in_order(once.pod, order)
+    served = [one for one in PodView(once.pod).containers if {names.VGPU_NUMBER, names.VGPU_MEMORY} & one.limits.keys()]
+    room = ",mig:" in str(scenario.nodes) and len(served) > 1
+    for one, other in zip(expected["spec"]["containers"], others.pod["spec"]["containers"], strict=True):
+        for part in ("limits", "requests") if room else ():
+            for name in (names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE):
+                one["resources"][part].pop(name, None), other["resources"][part].pop(name, None)
+    assert expected == others.pod, (expected, others.pod)
+    ignored = {"fits-no-node", "status-too-large"} if room else set()
+    first, second = refused(once.validate()), refused(once.but(pod=_in_order(once.pod, order)).validate())
+    assert first.keys() - ignored == second.keys() - ignored, (first, second)
+
+
+def _in_order(pod: dict[str, Any], order: list[int]) -> dict[str, Any]:
+    """A copy of the pod with its containers in another order."""
+    changed = deepcopy(pod)
+    changed["spec"]["containers"] = [changed["spec"]["containers"][at] for at in order]
+    return changed
 
 
 # --- fleets ---------------------------------------------------------------------------------------------------------
 
 
-def _left_by(outcome: Outcome, scenario: Scenario) -> dict[str, list[str]]:
-    """The rules that refuse with more nodes, but those whose words say that they may.
+def _left_by(outcome: Outcome, pod: dict[str, Any]) -> dict[str, list[str]]:
+    """The rules that refuse with more nodes, but what their words say that nodes decide.
 
-    A percentage may become ambiguous. Of limits only amounts that the author wrote: new nodes may give the pod another card,
-    and a whole device, a percentage or a translated request then has another size.
+    The cards of the nodes may differ, so that a percentage is ambiguous. And of limits the cards that a container may get, and
+    the size of a whole one or of a part of it, but not vGPU memory that the author wrote.
     """
-    left, written = refused(outcome), str(scenario.pod["spec"])
-    if scenario.snapshot.policy.percentage.mixed_cards == "deny":
-        left.pop("percentage-unresolved", None)
-    amounts = [re.search(r"requests (\S+) (\d+)\b", message) for message in left.get("outside-limits", ())]
-    if not any([amount is not None and f"'{amount[1]}': '{amount[2]}'" in written for amount in amounts]):
-        left.pop("outside-limits", None)
-    return left
+
+    def decided_by_nodes(violation: Violation) -> bool:
+        if violation.rule == "percentage-unresolved":
+            return "but the cards differ (" in violation.message
+        if violation.rule != "outside-limits":
+            return False
+        size = _MEMORY.search(violation.message)
+        if size is None:
+            return _CARD.search(violation.message) is not None
+        limits = pod["spec"]["containers"][_container(violation)]["resources"]["limits"]
+        return size[1] is None or size[1] != limits.get(names.VGPU_MEMORY)
+
+    return refused(outcome, decided_by_nodes)
+
+
+_CARD = re.compile(r"may get (\d+ × )?\"NVIDIA")
+_MEMORY = re.compile(rf"requests (?:{names.VGPU_MEMORY} (\d+)|no {names.VGPU_MEMORY} and so gets a whole device of )")
 
 
 def one_more_node_refuses_nothing(scenario: Scenario, chance: random.Random) -> None:
-    """But kubelets that write units, of nodes that can get the pod."""
+    """But kubelets that write units, of nodes that can get the pod; and a resource that no other node offers: without the node,
+    the rule `resource-not-offered` warns that the pod waits for ever.
+    """
     if not scenario.nodes or len(scenario.nodes) < 2:
         return
     fewer = scenario.but(nodes=scenario.nodes[:-1])
     if not fewer.review().allowed or not _selects(fewer):
         return
-    left = _left_by(scenario.review(), scenario)
+    left = _left_by(scenario.review(), scenario.pod)
+    if "resource-not-offered" in {each.rule for each in fewer.review().violations}:
+        left.pop("fits-no-node", None)
     if "status of a pod" in str(left) or "kubelet writes" in str(left):
         alone = scenario.but(nodes=[_with_kubelet(scenario.nodes[-1], "v1.35.0")])
-        if alone.but(pod=repaired(fewer).pod).validate().allowed:
+        resized = names.VGPU_MEMORY_PERCENTAGE in str(
+            scenario.pod["spec"]
+        )  # a percentage of other cards is another amount
+        if alone.but(pod=repaired(fewer).pod).validate().allowed or (resized and alone.review().allowed):
             return
     assert not left, left
 
@@ -192,7 +241,7 @@ def declared_nodes_refuse_nothing(scenario: Scenario, _chance: random.Random) ->
     fleet = {**scenario.policy.get("fleet", {}), "declared": []}
     if scenario.nodes is None or not scenario.with_policy(fleet=fleet).review().allowed:
         return
-    left = _left_by(scenario.review(), scenario)
+    left = _left_by(scenario.review(), scenario.pod)
     assert not left, left
 
 
@@ -215,7 +264,8 @@ def what_the_fleet_admits_some_node_admits(scenario: Scenario, _chance: random.R
 def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: random.Random) -> None:
     """What one node alone admits, of the same repaired pod, is not refused because of the others.
 
-    But for what kubelets write, if another node can get the pod.
+    But for what kubelets write, and for the cards that the pod may get, if another node can get the pod; and for a resource
+    that the node does not offer.
     """
     for number, node in enumerate(scenario.nodes or ()):
         if not _selects(scenario.but(nodes=[node])):
@@ -232,9 +282,13 @@ def a_node_that_cannot_get_the_pod_decides_nothing(scenario: Scenario, _chance: 
             if _selects(pod.but(nodes=[one]))
             and unlimited.but(nodes=[_with_kubelet(one, "v1.35.0")]).validate().allowed
         ]
-        if not able:
-            left = refused(scenario.but(pod=pod.pod).validate())
-            assert not left, left
+        outcome = scenario.but(pod=pod.pod).validate()
+        left = _left_by(outcome, pod.pod) if able else refused(outcome)
+        if able:
+            left.pop("status-too-large", None)
+        if "resource-not-offered" in {each.rule for each in alone.review().violations}:
+            left.pop("fits-no-node", None)
+        assert not left, left
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------
@@ -401,8 +455,8 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
     """Who writes the amounts that the findings say does not read the same finding again, nor another about these amounts.
 
     Nothing else is judged while an amount cannot be read, so what comes after `quantity-invalid` is left out. So are pods
-    in which several containers share what is advised, and whether one node has room for all families, which is judged when
-    each has a node.
+    in which several containers share what is advised, whether one node has room for all families, which is judged when each has
+    a node, and whether cards have the memory, which is judged when a node has as many cards.
     """
     scenario = repaired(scenario)
     before = scenario.validate()
@@ -417,8 +471,10 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
     said = {(each.rule, each.path): each.message for each in before.violations}
     again = {(each.rule, each.path): each.message for each in after.violations if TOGETHER not in each.message}
     assert told.isdisjoint(again), (said, again)
-    paths = {path for rule, path in told if rule != "quantity-invalid"}
-    new = {(each.rule, each.path): each.message for each in after.denials if (each.rule, each.path) not in said}
+    paths = {path for _, path in told} - {path for rule, path in told if rule == "quantity-invalid"}
+    later = {"memory-above-card"} if "card-count" in refused(before) else set()
+    denials = [each for each in after.denials if each.rule not in later]
+    new = {(each.rule, each.path): each.message for each in denials if (each.rule, each.path) not in said}
     assert not {place for place in new if place[1] in paths}, (said, new)
 
 
