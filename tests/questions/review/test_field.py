@@ -1,30 +1,17 @@
-"""Manifests that people published when they asked for help, in tests/data/field, and what the review says of them.
+"""Manifests that people published, and what the review says of them.
 
-Each begins with its `source`, what is true of it (`truth`), what a good answer is (`expect`) and the options that it is
-reviewed with (`args`), as they were collected. Then comes what is answered: the worst outcome of its documents with the ids of
-rules among those that apply, and a part of the messages (`says`).
+`answer` is the worst outcome of its documents with the ids of rules among those that apply, `says` a part of the messages.
 """
 
 import json
-import re
 import shlex
 
 import pytest
 
-from tests.cli.conftest import DATA
+from tests.field import FIELD, MANIFESTS, header
 from webhook.cli.program import ExitCode
 
-FIELD = DATA / "field"
-MANIFESTS = sorted(FIELD.glob("*.yaml"))
 WORST_FIRST = ["refused", "warned", "repaired", "allowed", "not-reviewed"]
-
-
-def header(text: str) -> dict[str, str]:
-    """The comments with a name at the beginning of a manifest; several of a name are several lines."""
-    found: dict[str, str] = {}
-    for name, value in re.findall(r"^# (\w+): *(.*)$", text, re.MULTILINE):
-        found[name] = f"{found[name]}\n{value}" if name in found else value
-    return found
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)

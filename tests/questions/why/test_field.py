@@ -1,4 +1,4 @@
-"""Groups of pods that people published, in tests/data/field: what `why -f` says of the whole.
+"""Groups of pods that people published, and what `why -f` says of the whole.
 
 `why` is the exit code, the kind, and a part of the summary.
 """
@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from tests.questions.review.test_field import FIELD, MANIFESTS, header
+from tests.field import FIELD, MANIFESTS, header
 
 EXPECTED = {path: found["why"].split(" ", 2) for path in MANIFESTS if "why" in (found := header(path.read_text()))}
 
