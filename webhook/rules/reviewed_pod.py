@@ -36,6 +36,7 @@ from webhook.rules.choices import MixedCards
 from webhook.rules.context import Context, Finding
 from webhook.volcano.queues import DEFAULT, Queue, Queues
 
+_SIZES = {Role.MEMORY, Role.PERCENTAGE}
 PERCENTAGES = frozenset(range(1, 101))  # a range compares None with each of its numbers
 NO_ROOM = f"which is more units than the {MAX_STATUS_UNITS} that the status of a pod has room for"
 MAX_TRIED = 16  # nodes that differ in what they give
@@ -267,6 +268,13 @@ class ReviewedPod(DevicePod):
         if found is None or not self.cluster.knows_nodes:
             return True
         return may_take(found, self.eligible.candidates, self._trials)
+
+    @property
+    def sizeless(self) -> list[DeviceRequest]:
+        """The vGPUs without memory and percentage, which get the default memory; none if there is no default."""
+        if not self.config.vgpu.default_memory or "default-memory" in self.context.effective.repairs_off:
+            return []
+        return [one for one in self.slices if one.number and _SIZES.isdisjoint(one.written)]
 
     def lowered(self, wanted: Mapping[DeviceRequest, int]) -> Mapping[DeviceRequest, int]:
         """Memory of some containers, lowered to the most that one node may give to all of them.

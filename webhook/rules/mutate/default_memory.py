@@ -9,7 +9,7 @@ Why:      no other component of Volcano applies this default.
 from collections.abc import Mapping
 
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, Role, set_amount
+from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, set_amount
 
 
 @Mutation(
@@ -20,8 +20,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, 
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the memory to containers without memory or percentage, unless the status of the pod has no room for it."""
-    sizes, default = {Role.MEMORY, Role.PERCENTAGE}, pod.config.vgpu.default_memory
-    wanted = {request: default for request in pod.slices if request.number and sizes.isdisjoint(request.written)}
+    wanted = dict.fromkeys(pod.sizeless, pod.config.vgpu.default_memory)
     amounts: Mapping[DeviceRequest, int] = wanted
     if pod.cluster.knows_nodes and not pod.cluster.policy.fleet.autoscaled:
         amounts = {request: _amount(request, pod) for request in wanted}

@@ -26,9 +26,11 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     ):
         return
     wanted = {request: request.memory for request in pod.slices if request.memory}
-    for request, amount in pod.lowered(wanted).items():
+    defaults = dict.fromkeys(pod.sizeless, pod.config.vgpu.default_memory)
+    lowered = pod.lowered(wanted) or (pod.lowered(wanted | defaults) if defaults else {})
+    for request, amount in lowered.items():
         name, memory = request.config.memory_name, request.memory
-        if memory != amount:
+        if memory and memory != amount:
             yield from set_amount(request.container, name, amount)
             alone = amount == pod.eligible.capacity
             what = (
