@@ -354,15 +354,18 @@ def an_exception_is_the_level_audit(scenario: Scenario, chance: random.Random) -
 
 
 def a_doubt_refuses_no_more(scenario: Scenario, chance: random.Random) -> None:
-    """Unknown nodes, and nodes that may come; but a percentage of cards that are not known, as the rule says."""
+    """Unknown nodes, and nodes that may come; but a percentage of cards that are not known, as the rule says, and the default
+    memory where the policy allows less: it is not lowered to cards that are not known.
+    """
     if scenario.nodes is None:
         return
     scenario = scenario.with_policy(memoryAboveCard="deny", fleet={})
     autoscaled = scenario.with_policy(fleet={"autoscaled": True})
     doubtful = scenario.but(nodes=None) if chance.random() < 0.5 else autoscaled
     if scenario.review().allowed:
-        left = refused(doubtful.review())
-        if "translate-dialect" not in doubtful.review().mutations:
+        outcome = doubtful.review()
+        left = _left_by(outcome, scenario.pod) if "default-memory" in outcome.mutations else refused(outcome)
+        if "translate-dialect" not in outcome.mutations:
             left.pop("percentage-unresolved", None)
         assert not left, left
 
@@ -456,7 +459,7 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
 
     Nothing else is judged while an amount cannot be read, so what comes after `quantity-invalid` is left out. So are pods
     in which several containers share what is advised, whether one node has room for all families, which is judged when each has
-    a node, and whether cards have the memory, which is judged when a node has as many cards.
+    a node, and whether cards and the status have room for the memory, which is judged when a node has as many cards.
     """
     scenario = repaired(scenario)
     before = scenario.validate()
@@ -472,7 +475,7 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
     again = {(each.rule, each.path): each.message for each in after.violations if TOGETHER not in each.message}
     assert told.isdisjoint(again), (said, again)
     paths = {path for _, path in told} - {path for rule, path in told if rule == "quantity-invalid"}
-    later = {"memory-above-card"} if "card-count" in refused(before) else set()
+    later = {"memory-above-card", "status-too-large"} if "card-count" in refused(before) else set()
     denials = [each for each in after.denials if each.rule not in later]
     new = {(each.rule, each.path): each.message for each in denials if (each.rule, each.path) not in said}
     assert not {place for place in new if place[1] in paths}, (said, new)
