@@ -17,7 +17,7 @@ INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses 
     "memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
     families=VGPU_ONLY,
     enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
-    reads=("policy.memoryAboveCard",),
+    reads=("policy.memoryAboveCard", "deviceConfig.defaultMemory"),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no node's cards have, to what the cards of one node have."""
