@@ -1,7 +1,7 @@
 """The webhook beside HAMi's own and a plain one in Go: a pod that all of them change, over TLS and through an API server.
 
-HAMI_WEBHOOK names HAMi's scheduler, the program `scheduler` of its image projecthami/hami; it needs an API server, so
-It needs the API server of `make parts`. GO_WEBHOOK names the program of tests/bench/plain_go (`go build .` there).
+HAMI_WEBHOOK names HAMi's scheduler, the program `scheduler` of its image projecthami/hami, which needs the API server of
+`make parts`. GO_WEBHOOK names the program of tests/bench/plain_go (`go build .` there).
 """
 
 import base64
