@@ -36,7 +36,7 @@ class Reason(Enum):
     TOGETHER = "fits-no-node", "all containers together"
     OVERSIZE = "ascend-memory-oversize", "memory above an NPU"
     PARTS = "ascend-partial-several", "parts of several NPUs"
-    TEMPLATE = "ascend-core-invalid", "template"
+    TEMPLATE = "fits-no-node", "template"
     LABEL = "ascend-core-invalid", "label"
 
     def __init__(self, rule: str, words: str) -> None:

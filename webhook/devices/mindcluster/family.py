@@ -83,8 +83,12 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
         found = part.selected(nodes)
         if not found:
             return Never(Reason.NO_CARD, None, names.NPU_CORE, total)
+        able = [(shape, node) for shape, node in found if has_template(cores, chip_cores(shape))]
+        if not able and any([has_template(cores, chip_cores(shape)) for shape in part.shapes]):
+            shape, node = found[0]
+            return Never(Reason.TEMPLATE, first and first.container, names.NPU_CORE, cores, chip_cores(shape), node)
         # If no node has such a template, a static rule reports it; then every node is considered here.
-        able = [(shape, node) for shape, node in found if has_template(cores, chip_cores(shape))] or found
+        able = able or found
         most, node = max((shape.offered.get(names.NPU_CORE, 0), node) for shape, node in able)
         return Fits() if total <= most else Never(Reason.TOTALS, None, names.NPU_CORE, total, most, node)
 
@@ -96,8 +100,9 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
         """A template, a label, or the node's cores."""
         never = refusal.never
         if never.reason is Reason.TEMPLATE:
-            templates = ", ".join(map(str, TEMPLATE_CORES))
-            yield refusal.path, f"{refusal.requests}, no template ({templates}) and no whole chips of {never.most}"
+            amounts = f"{', '.join(map(str, TEMPLATE_CORES))}, or a multiple of {never.most} for whole chips"
+            chips = f"but chips of {never.most} cores have no template for it"
+            yield refusal.path, f"{refusal.requests}, {chips}; write {amounts}"
         elif never.reason is Reason.LABEL:
             written = wording.quoted(refusal.pod.view.labels.get(never.resource))
             yield refusal.path, f"{never.resource} is {written}, not {', '.join(DVPP[:-1])} or {DVPP[-1]}"
