@@ -16,6 +16,7 @@ import pytest
 
 from tests.questions import is_removed
 from webhook.cli.main import COMMANDS, main
+from webhook.rules.registry import DEFAULT_LEVELS
 
 DATA = Path(__file__).parent.parent / "data"
 FLEETS = DATA / "fleets"
@@ -92,6 +93,24 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def only_rules(*rules: str) -> dict[str, Any]:
+    """The policy for a test that is about these checks: no other one is made, so what a new rule finds changes nothing."""
+    assert set(rules) <= DEFAULT_LEVELS.keys()
+    return {"rules": {rule: "off" for rule in DEFAULT_LEVELS if rule not in rules}}
+
+
+@pytest.fixture
+def only(tmp_path_factory):
+    """The options of a command that makes these checks alone."""
+
+    def only(*rules: str) -> tuple[str, Path]:
+        path = tmp_path_factory.mktemp("only") / "policy.yaml"
+        path.write_text(json.dumps(only_rules(*rules)))
+        return "--policy", path
+
+    return only
 
 
 def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
 
+from tests.cli.conftest import only_rules
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app, pages, sections
 from webhook.console.state import ConsoleState, Sources
 from webhook.live.cluster import FilePods, LiveSource
-from webhook.policy.policy import Policy
+from webhook.policy.policy import Policy, parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLE_FLEET, SAMPLE_PODS, SettingStatus, SourceStatus, load, or_samples
 from webhook.settings.table import FLEET
@@ -86,6 +88,12 @@ def sample_state() -> ConsoleState:
     """A console that reads the sample pods."""
     settings = Fixed(sample_parts())
     return ConsoleState(settings, followed=followed(sample_sources(settings)))
+
+
+def judging(*rules: str) -> FlaskClient:
+    """A browser, and a console that makes these checks alone."""
+    policy = parse_policy(only_rules(*rules), "the test's policy")
+    return create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import run, write  # noqa: F401
+from tests.cli.conftest import only, run, write  # noqa: F401
 from tests.console.conftest import _closed, state  # noqa: F401
 from webhook.console.app import create_app
 

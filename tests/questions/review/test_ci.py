@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
+from tests.cli.conftest import only_rules
 from tests.questions import needs
 from tests.reviewing import ALL_FAMILIES, snapshot
 from webhook.document_review import Reviewed, review_document
@@ -101,7 +102,7 @@ SARIF = closed("version runs", version={"const": "2.1.0"}, runs=array(RUN)) | {
 
 
 def reviews(policy: Any = None) -> list[Reviewed]:
-    settings = snapshot(*ALL_FAMILIES, **(policy or {}))
+    settings = snapshot(*ALL_FAMILIES, **only_rules("cores-range", "host-access"), **(policy or {}))
     return [review_document(document, settings) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
 
 

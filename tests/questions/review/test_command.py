@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.cases import each_case
-from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, python, vgpus
+from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, only_rules, pod, python, vgpus
 from webhook.cli.program import ExitCode
 from webhook.settings.sources import SAMPLES
 
@@ -27,9 +27,9 @@ KEYS = [
 # --- the contract ---------------------------------------------------------------------------------------------------
 
 
-def test_json_has_exactly_the_keys_of_the_contract(run, write):
+def test_json_has_exactly_the_keys_of_the_contract(run, write, only):
     file = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
-    result = run("review", "-o", "json", file)
+    result = run("review", *only("cores-range"), "-o", "json", file)
     (line,) = result.lines
     assert (result.code, list(line)) == (1, KEYS)
     assert [line[key] for key in KEYS[:7]] == ["Pod", "default", "train", False, "refused", "enforce", ["cores-range"]]
@@ -129,19 +129,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("raw", REFUSED.values(), ids=REFUSED)
-def test_a_workload_whose_pods_are_refused_is_a_failure(raw, run, write):
+def test_a_workload_whose_pods_are_refused_is_a_failure(raw, run, write, only):
     path = write("d.yaml", raw)
-    result = run("review", "-o", "json", path)
+    review = "review", *only("cores-range")
+    result = run(*review, "-o", "json", path)
     (line,) = result.lines
     assert (result.code, line["allowed"], line["podsRefused"]) == (1, True, ["cores-range"])
     assert line["object"] == raw
     assert [finding["level"] for finding in line["findings"]] == ["warn"], (
         "a cluster admits the workload with a warning"
     )
-    text = run("review", path).out
+    text = run(*review, path).out
     assert f"REFUSED  the pods of {raw['kind']} d in default, 1 warning" in text
     assert "the webhook admits the workload, but will refuse its pods: correct cores-range" in text
-    as_yaml = run("review", "-o", "yaml", path)
+    as_yaml = run(*review, "-o", "yaml", path)
     assert "# its pods will NEVER RUN: correct cores-range" in as_yaml.out
     assert yaml.safe_load(as_yaml.out) == raw
 
@@ -193,7 +194,7 @@ def test_a_queue_has_no_namespace(run, write):
     assert (line["namespace"], line["rules"]) == ("", ["queue-limits"])
 
 
-def test_devices_of_resource_claims_are_not_judged(run, write):
+def test_devices_of_resource_claims_are_not_judged(run, write, only):
     manifest = pod()
     manifest["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     path = write("p.yaml", manifest)
@@ -204,7 +205,8 @@ def test_devices_of_resource_claims_are_not_judged(run, write):
     assert "requests no device that this webhook judges\n" in text
     assert f"  note  {sentence}\n" in text
     manifest["spec"]["containers"][0]["resources"]["limits"] = vgpus(1, 1000, 10)
-    assert "next  read the notes; then apply it unchanged" in run("review", "--sample", write("b.yaml", manifest)).out
+    result = run("review", "--sample", *only(), write("b.yaml", manifest))
+    assert "next  read the notes; then apply it unchanged" in result.out
 
 
 # --- objects without a review ---------------------------------------------------------------------------------------
@@ -275,7 +277,7 @@ def test_a_kind_in_other_letters_is_refused(version, kind, meant, run, write):
 def test_an_unknown_kind_is_reviewed_by_its_shape(run, write):
     raw = workload("Session", "example.org/v1", {"groups": [{"template": template(50)}, {"template": template()}]})
     path = write("s.yaml", raw, workload("Session", "example.org/v1", {"template": template(50)}))
-    policy = write("p.yaml", {"workloads": "deny"})  # a finding by shape never refuses
+    policy = write("p.yaml", {**only_rules("cores-range"), "workloads": "deny"})  # a finding by shape never refuses
     result = run("review", "-o", "json", "--policy", policy, path)
     refused, good = result.lines
     assert (result.code, refused["allowed"], refused["podsRefused"]) == (1, True, ["cores-range"])
@@ -293,7 +295,7 @@ def test_an_unknown_kind_is_reviewed_by_its_shape(run, write):
         "kind": "Session",
         "templates": ["spec.template", "spec.groups[*].template"],
     }
-    policy = write("p.yaml", {"workloads": "deny", "workloadKinds": [entry]})
+    policy = write("p.yaml", {**only_rules("cores-range"), "workloads": "deny", "workloadKinds": [entry]})
     refused, good = run("review", "-o", "json", "--policy", policy, path).lines
     assert (refused["allowed"], refused["foundByShape"], good["foundByShape"]) == (False, None, None)
 
@@ -383,10 +385,10 @@ REFUSED_POD = pod(limits=vgpus(1, 1000, 101))
         (1, 1, [workload("Deployment", spec={"template": template(50)}), workload("Deployment")]),
     ],
 )
-def test_exit_codes(code, strict, documents, run, write):
-    path = write("documents.yaml", *documents)
-    result = run("review", path)
-    assert (result.code, run("review", "--warnings-as-errors", path).code) == (code, strict)
+def test_exit_codes(run, write, only, *, code, strict, documents):
+    review = "review", *only("cores-range", "host-access"), write("documents.yaml", *documents)
+    result = run(*review)
+    assert (result.code, run(*review, "--warnings-as-errors").code) == (code, strict)
     assert f"{len(documents)} documents: 1 REFUSED, 1 " in result.out or code != 1
 
 
@@ -625,7 +627,7 @@ def test_a_quota_that_does_not_count_the_pods_beside_it(hard, says, run, write):
         ((2, 4000), (ExitCode.OK, 0), ""),
     ],
 )
-def test_the_pods_that_name_a_podgroup_beside_them(asked, codes, sentence, run, write):
+def test_the_pods_that_name_a_podgroup_beside_them(run, write, only, *, asked, codes, sentence):
     minimum, memory = asked
     group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "pd"}}
     group["spec"] = {"minMember": minimum}
@@ -636,6 +638,7 @@ def test_the_pods_that_name_a_podgroup_beside_them(asked, codes, sentence, run, 
     of = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
     workloads = [written("apps/v1", kind, replicas=2, **of) for kind in ("Deployment", "StatefulSet")]
     file, nothing = write("all.yaml", *workloads, group), write("pods.json", {"kind": "List", "items": []})
-    result = run("review", "--fleet", FLEETS / "rtx4090.yaml", "--warnings-as-errors", file)
+    options = *only("gang-never-complete", "gang-too-large"), "--fleet", FLEETS / "rtx4090.yaml", "--warnings-as-errors"
+    result = run("review", *options, file)
     why = run("why", "-f", file, "--fleet", FLEETS / "rtx4090.yaml", "--pods", nothing)
     assert (result.code, why.code, sentence in result.err) == (*codes, True)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.cases import each_case
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, judging, sample_parts
 from tests.console.nodes import vgpu_node
 from webhook.cli.main import main
 from webhook.console.app import create_app
@@ -54,7 +54,8 @@ def reviewed(client, manifest: object, **fields: object) -> dict:
     return response.json
 
 
-EVERY_MANIFEST = [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
+PLAIN = "{apiVersion: v1, kind: Pod, metadata: {name: plain}, spec: {containers: [{name: main, image: busybox}]}}"
+EVERY_MANIFEST = [PLAIN, *[(SAMPLES / name).read_text() for name in PODS], *[row.example().manifest for row in rows()]]
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +171,10 @@ def test_the_namespace_is_the_default_for_a_manifest_without_one(client, metadat
     assert found["namespace"] == namespace
 
 
-def test_a_workload_shows_how_its_pods_will_change(client):
+def test_a_workload_shows_how_its_pods_will_change():
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
-    (found,) = reviewed(client, {**job, "spec": {"template": {"spec": BAD["spec"]}}})["documents"]
+    manifest = {**job, "spec": {"template": {"spec": BAD["spec"]}}}
+    (found,) = reviewed(judging("cores-range"), manifest)["documents"]
     assert found["allowed"]
     assert (found["podsRefused"], found["outcome"]) == (["cores-range"], "warned")
     assert found["patch"] == []

@@ -10,7 +10,7 @@ import pytest
 
 import webhook.console
 from tests.cases import each_case
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, judging, sample_parts
 from tests.console.pages import Page
 from tests.questions import needs
 from webhook.console.app import create_app
@@ -65,8 +65,8 @@ def test_it_begins_with_a_pod_that_is_repaired_and_reviewed(client):
     "name,headline",
     [("pod-refused", "Refused"), ("pod-warned", "Repaired, with 1 warning"), ("pod-repaired", "Repaired")],
 )
-def test_a_sample_is_chosen_by_its_name(client, name, headline):
-    page = shown(client.get(f"/?example={name}"))
+def test_a_sample_is_chosen_by_its_name(name, headline):
+    page = shown(judging("cores-range", "percentage-unresolved").get(f"/?example={name}"))
     assert [words(each)[2:] for each in page.all("h2")] == [headline]
     assert [each["value"] for each in page.all("option") if "selected" in each] == [name]
 

@@ -5,14 +5,14 @@ from io import BytesIO, TextIOWrapper
 
 import pytest
 
-from tests.cli.conftest import FLEETS, pod, vgpus
+from tests.cli.conftest import FLEETS, only_rules, pod, vgpus
 from tests.cli.test_terminal import TerminalStream
 
 
-def test_a_repaired_pod_word_for_word(run, write):
+def test_a_repaired_pod_word_for_word(run, write, only):
     raw = pod("train", limits=vgpus(1, 1000), schedulerName="default-scheduler", tolerations=[])
     path = write("pod.yaml", raw)
-    assert run("review", "--fleet", FLEETS / "rtx4090.yaml", path).out == (
+    assert run("review", *only(), "--fleet", FLEETS / "rtx4090.yaml", path).out == (
         f"""repaired Pod train in default  ({path})
   changed by scheduler-name, toleration
     spec
@@ -56,9 +56,9 @@ def test_what_refuses_the_pods_of_a_workload_is_no_mere_warning(run, write, numb
     assert "    warn  card-count" not in result.out
 
 
-def test_a_refused_pod_word_for_word(run, write):
+def test_a_refused_pod_word_for_word(run, write, only):
     path = write("pod.yaml", pod("train", limits=vgpus(9, 1000)))
-    assert run("review", "--fleet", FLEETS / "rtx4090.yaml", path).out == (
+    assert run("review", *only("card-count"), "--fleet", FLEETS / "rtx4090.yaml", path).out == (
         f"""REFUSED  Pod train in default  ({path})
   found
     deny  card-count: container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards; request 8 or fewer
@@ -71,18 +71,19 @@ def test_a_refused_pod_word_for_word(run, write):
 
 def test_what_only_the_audit_log_gets_is_read_before_the_pod_is_applied(run, write):
     path = write("pod.yaml", pod(limits=vgpus(1, 1000), hostPID=True))
-    result = run("review", "--policy", write("policy.yaml", {"rules": {"host-access": "audit"}}), path)
+    policy = {"rules": only_rules()["rules"] | {"host-access": "audit"}}
+    result = run("review", "--policy", write("policy.yaml", policy), path)
     assert "next  read the findings marked audit; then apply it unchanged" in result.out
 
 
-def test_a_summary_of_several(run, write, tmp_path):
+def test_a_summary_of_several(run, write, tmp_path, only):
     documents = [
         pod(limits=vgpus(1, 1000)),
         pod(limits=vgpus(1, 1000, 101)),
         pod(limits=vgpus(1, 1000), hostPID=True),
         pod(),
     ]
-    result = run("review", write("pods.yaml", *documents), tmp_path / "absent")
+    result = run("review", *only("cores-range", "host-access"), write("pods.yaml", *documents), tmp_path / "absent")
     assert result.out.endswith("\n5 documents: 1 REFUSED, 1 warned, 2 allowed, 1 not readable\n")
     assert "1 allowed" not in run("review", write("pod.yaml", pod())).out, "one document needs no summary"
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
+from tests.cli.conftest import CONFIG, FLEETS, only_rules, pod, vgpus
 from tests.cli.test_terminal import TerminalStream
 from tests.cluster.apihttp import ReceivedRequest
 from tests.cluster.apiserver import ApiServer, Object, config_map
@@ -25,8 +25,13 @@ from webhook import names
 from webhook.inputs.files import MAX_MANIFEST_BYTES
 
 FLEET = FLEETS / "mixed.yaml"
-SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
+RULES = ("card-count", "cores-range", "foreign-scheduler")  # what the pods of these tests are refused for
 REPORTS = "/apis/wgpolicyk8s.io/v1alpha2"
+
+
+@pytest.fixture
+def settings(only):
+    return "--fleet", FLEET, "--device-config", CONFIG, *only(*RULES)
 
 
 def bound_pod(name: str, cores: int = 50, namespace: str = "team", owner: str = "", **fields: Any) -> dict[str, Any]:
@@ -90,12 +95,12 @@ def trimmed(text: str) -> str:
 
 
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
-def test_the_table(run, write, dump):
-    result = run("scan", *SETTINGS, write("all", dump(pods_and_others())))
+def test_the_table(run, write, dump, settings):
+    result = run("scan", *settings, write("all", dump(pods_and_others())))
     assert (trimmed(result.out), result.err, result.code) == (TABLE, "", 1)
 
 
-def test_objects_that_are_not_reviewed_are_named(run, write):
+def test_objects_that_are_not_reviewed_are_named(run, write, settings):
     policy = write("policy.yaml", {"namespaces": [{"match": ["own-*"], "exempt": True}]})
     items = [bound_pod("a", 150, namespace=namespace) for namespace in ("kube-system", "own-a")]
     items += [unknown("Session", namespace, **IN_NO_TEMPLATE) for namespace in ("team", "kube-system")]
@@ -110,65 +115,65 @@ def test_objects_that_are_not_reviewed_are_named(run, write):
         ends = zip(lines, expected, strict=True)
         return all(line.startswith(prefix + start) and line.endswith(end) for line, (start, end) in ends)
 
-    table = run("scan", *SETTINGS, "--policy", policy, path)
+    table = run("scan", *settings, "--policy", policy, path)
     assert (table.code, table.err) == (0, "")
     *lines, skipped = table.out.splitlines()[-4:]
     assert matches_expected(lines)
     assert skipped == "skipped: 1 finished pods and other objects"
-    result = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
+    result = run("scan", *settings, "--policy", policy, "-o", "json", path)
     assert (result.code, result.out) == (0, "")
     assert matches_expected(result.err.splitlines(), "warning: ")
 
 
-def test_an_unknown_kind_is_reviewed_by_its_shape(run, write):
+def test_an_unknown_kind_is_reviewed_by_its_shape(run, write, settings):
     path = write("all", listed(*(unknown("Fleet", each, **IN_TEMPLATE) for each in ("team", "kube-system"))))
-    result = run("scan", *SETTINGS, path)
+    result = run("scan", *settings, path)
     assert result.code == 1
     assert "unknown kind Fleet of example.org: " in " ".join(result.out.split())
-    result = run("scan", *SETTINGS, "-o", "json", path)
+    result = run("scan", *settings, "-o", "json", path)
     assert [(line["kind"], line["level"], line["rule"]) for line in result.lines] == [("Fleet", "deny", "cores-range")]
     assert "warning: unknown kind Fleet of example.org: " in result.err
 
 
-def test_another_installation_exempts_other_namespaces(run, write):
+def test_another_installation_exempts_other_namespaces(run, write, settings):
     path = write(
         "all",
         listed(*[bound_pod("a", 150, namespace=namespace) for namespace in ("kube-system", "gpu-system", "team")]),
     )
     exempt = ("--exempt-namespace", "gpu-system")
-    result = run("scan", *SETTINGS, "-o", "json", *exempt, path)
+    result = run("scan", *settings, "-o", "json", *exempt, path)
     assert [line["namespace"] for line in result.lines] == ["kube-system", "team"]
     assert "namespace gpu-system is exempt" in result.err
-    result = run("review", *SETTINGS, "-o", "json", *exempt, path)
+    result = run("review", *settings, "-o", "json", *exempt, path)
     assert [line["allowed"] for line in result.lines] == [False, True, False]
-    assert len(run("scan", *SETTINGS, "-o", "json", "--exempt-namespace", "", path).lines) == 3
+    assert len(run("scan", *settings, "-o", "json", "--exempt-namespace", "", path).lines) == 3
 
 
-def test_findings_only_and_finished_pods(run, write):
-    result = run("scan", *SETTINGS, "--findings-only", "--all", write("all", pods_and_others()))
+def test_findings_only_and_finished_pods(run, write, settings):
+    result = run("scan", *settings, "--findings-only", "--all", write("all", pods_and_others()))
     assert "Pod/good" not in result.out
     assert "Pod/done" in result.out
 
 
-def test_without_a_fleet_no_pod_is_fine(run, write):
+def test_without_a_fleet_no_pod_is_fine(run, write, settings):
     note = "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml"
     big = bound_pod("big")
     big["spec"]["containers"][0]["resources"] = {key: {names.VGPU_NUMBER: "12"} for key in ("limits", "requests")}
     path = write("all", listed(big, bound_pod("small")))
-    table = run("scan", path)
+    table = run("scan", *settings[-2:], path)
     assert (table.code, table.err) == (0, "")
     assert "fine" not in table.out
     assert re.search(r"Pod/small +unchecked", table.out)
     assert f"note {note}, then add --fleet fleet.yaml" in " ".join(table.out.split())
-    lines = run("scan", "-o", "json", path)
+    lines = run("scan", *settings[-2:], "-o", "json", path)
     assert lines.err == f"warning: {note}, then add --fleet fleet.yaml\n"
-    assert run("scan", *SETTINGS, path).code == 1, "no node has 12 cards"
+    assert run("scan", *settings, path).code == 1, "no node has 12 cards"
     plain = run("scan", write("plain", listed({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}})))
     assert "note" not in plain.out
 
 
-def test_json_has_one_line_per_row(run, write):
-    result = run("scan", *SETTINGS, "-o", "json", write("all", pods_and_others()))
+def test_json_has_one_line_per_row(run, write, settings):
+    result = run("scan", *settings, "-o", "json", write("all", pods_and_others()))
     assert [
         (line["kind"], line["name"], line["pods"], line["pod"], line["rule"], line["level"]) for line in result.lines
     ] == [
@@ -180,10 +185,10 @@ def test_json_has_one_line_per_row(run, write):
 
 
 @pytest.mark.parametrize("dump", [lambda value: json.dumps(value, indent=1), yaml.safe_dump])
-def test_reports_have_the_line_of_each_finding_and_name_unreadable_files(run, write, tmp_path, dump):
+def test_reports_have_the_line_of_each_finding_and_name_unreadable_files(run, write, tmp_path, dump, settings):
     text = dump(pods_and_others())
     path, missing = write("all.yaml", text), tmp_path / "none.yaml"
-    result = run("scan", *SETTINGS, "-o", "sarif", path, missing)
+    result = run("scan", *settings, "-o", "sarif", path, missing)
     (log,) = json.loads(result.out)["runs"]
     lines = {
         found["ruleId"]: text.splitlines()[found["locations"][0]["physicalLocation"]["region"]["startLine"] - 1]
@@ -196,20 +201,20 @@ def test_reports_have_the_line_of_each_finding_and_name_unreadable_files(run, wr
     assert [(note["level"], note["message"]["text"]) for note in notes] == [
         ("error", f"{missing}: No such file or directory")
     ]
-    cases = ET.fromstring(run("scan", *SETTINGS, "-o", "junit", path, missing).out).iter("testcase")
+    cases = ET.fromstring(run("scan", *settings, "-o", "junit", path, missing).out).iter("testcase")
     assert [(case.get("name"), [child.tag for child in case]) for case in cases] == [
         ("other/Pod/loose", ["failure"]),
         ("team/Pod/good", []),
         ("team/StatefulSet/db", ["failure"]),
         (f"{missing}: No such file or directory", ["error"]),
     ]
-    rows = list(csv.DictReader(io.StringIO(run("scan", *SETTINGS, "-o", "csv", path).out)))
+    rows = list(csv.DictReader(io.StringIO(run("scan", *settings, "-o", "csv", path).out)))
     assert [(row["name"], row["pods"], row["level"], row["rule"], row["file"]) for row in rows] == [
         ("loose", "0", "deny", "scheduler-name", str(path)),
         ("good", "", "fine", "", str(path)),
         ("db", "2", "deny", "cores-range", str(path)),
     ]
-    assert "2 deny, 1 fine" in re.sub("<[^>]*>", "", run("scan", *SETTINGS, "-o", "html", path).out)
+    assert "2 deny, 1 fine" in re.sub("<[^>]*>", "", run("scan", *settings, "-o", "html", path).out)
 
 
 def test_a_report_says_what_was_not_checked(run, write):
@@ -218,18 +223,18 @@ def test_a_report_says_what_was_not_checked(run, write):
         assert found in run("scan", "-o", output, path).out
 
 
-def test_namespaces_can_be_chosen(run, write):
-    result = run("scan", *SETTINGS, "-o", "json", "-n", "other", "--namespace", "none", write("all", pods_and_others()))
+def test_namespaces_can_be_chosen(run, write, settings):
+    result = run("scan", *settings, "-o", "json", "-n", "other", "--namespace", "none", write("all", pods_and_others()))
     assert [line["name"] for line in result.lines] == ["loose"]
 
 
-def test_labels_can_be_chosen(run, write):
+def test_labels_can_be_chosen(run, write, settings):
     items = [bound_pod(name, 150) for name in ("a", "b", "c")]
     for item, labels in zip(items, ({"app": "web"}, {"app": "api"}, {}), strict=True):
         item["metadata"]["labels"] = labels
     path = write("all", listed(*items))
     for command in ("scan", "review"):
-        result = run(command, *SETTINGS, "-o", "json", "-l", "app in (web, api),app!=api", path)
+        result = run(command, *settings, "-o", "json", "-l", "app in (web, api),app!=api", path)
         assert [line["name"] for line in result.lines] == ["a"]
     result = run("scan", "-l", "a b", path)
     assert result.err.startswith(
@@ -249,15 +254,15 @@ def test_labels_can_be_chosen(run, write):
         ([], (), 0),
     ],
 )
-def test_exit_codes(run, write, items, options, code):
-    assert run("scan", *SETTINGS, *options, write("all", listed(*items))).code == code
+def test_exit_codes(run, write, settings, *, items, options, code):
+    assert run("scan", *settings, *options, write("all", listed(*items))).code == code
 
 
-def test_unreadable_files_are_named_and_the_rest_is_reported(run, write, tmp_path):
+def test_unreadable_files_are_named_and_the_rest_is_reported(run, write, tmp_path, settings):
     bad = write("bad.json", '{"items": [{')
     invalid = write("odd.json", bound_pod("b") | {"spec": "\x1b"}, pods_and_others())
     empty, cut = write("empty.json", ""), write("cut.yaml", "apiVersion: v1\nitems:\n- kind: Pod\n")
-    result = run("scan", *SETTINGS, bad, tmp_path / "none", invalid, empty, cut)
+    result = run("scan", *settings, bad, tmp_path / "none", invalid, empty, cut)
     assert result.code == 2
     assert trimmed(result.out) == TABLE
     errors = result.err.splitlines()
@@ -269,17 +274,17 @@ def test_unreadable_files_are_named_and_the_rest_is_reported(run, write, tmp_pat
     assert "\x1b" not in result.err
 
 
-def test_json_of_standard_input_is_read_up_to_its_error(run):
+def test_json_of_standard_input_is_read_up_to_its_error(run, settings):
     whole = json.dumps(pods_and_others())
-    assert trimmed(run("scan", *SETTINGS, "-", stdin=whole.encode()).out) == TABLE
-    result = run("scan", *SETTINGS, "-", stdin=whole[: whole.index('"Service"')].encode())
+    assert trimmed(run("scan", *settings, "-", stdin=whole.encode()).out) == TABLE
+    result = run("scan", *settings, "-", stdin=whole[: whole.index('"Service"')].encode())
     assert trimmed(result.out) == TABLE.replace("2 finished", "1 finished")
     assert result.code == 2
     assert "standard input: not JSON that can be read" in result.err
 
 
-def test_hostile_names_are_escaped(run, write):
-    result = run("scan", *SETTINGS, write("pod.json", bound_pod("x", 150, namespace="\x1b[31mred")))
+def test_hostile_names_are_escaped(run, write, settings):
+    result = run("scan", *settings, write("pod.json", bound_pod("x", 150, namespace="\x1b[31mred")))
     assert result.code == 1
     assert "\x1b" not in result.out
     assert "\\x1b[31mred" in result.out
@@ -308,15 +313,15 @@ def test_contradictory_options_are_refused(run, argv):
     assert run("scan", *argv).code == 2
 
 
-def test_reports_can_be_printed(run, write):
-    result = run("scan", *SETTINGS, "--report", "-o", "yaml", write("all", pods_and_others()))
+def test_reports_can_be_printed(run, write, settings):
+    result = run("scan", *settings, "--report", "-o", "yaml", write("all", pods_and_others()))
     reports = list(yaml.safe_load_all(result.out))
     assert [report["metadata"]["namespace"] for report in reports] == ["other", "team"]
     assert reports[1]["summary"]["fail"] == 1
     assert result.code == 1
 
 
-def test_memory_is_bounded(tmp_path):
+def test_memory_is_bounded(tmp_path, settings):
     """Four times as many pods need no more memory."""
     script = (
         "import re, sys; from webhook.cli.main import main; main(sys.argv[1:]); "
@@ -330,18 +335,18 @@ def test_memory_is_bounded(tmp_path):
         pod_object["spec"]["containers"][0]["env"] = variables
         text = json.dumps(pod_object)
         path.write_text('{"items":[' + ",".join([text] * count) + "]}")
-        command = [sys.executable, "-c", script, "scan", *map(str, SETTINGS), str(path)]
+        command = [sys.executable, "-c", script, "scan", *map(str, settings), str(path)]
         peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stderr))
     assert path.stat().st_size > 15_000_000
     assert peaks[1] < peaks[0] + 8_000, "KiB"
 
 
-def test_progress_is_shown_on_a_terminal_only(run, write, monkeypatch):
+def test_progress_is_shown_on_a_terminal_only(run, write, monkeypatch, settings):
     seconds = itertools.count()
     monkeypatch.setattr("time.monotonic", lambda: float(next(seconds)))
     padding = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "x" * MAX_MANIFEST_BYTES}}
     path = write("all.json", listed(*[bound_pod(f"p{number}") for number in range(64)], padding))
-    command = ("scan", *SETTINGS, "--findings-only", path)
+    command = ("scan", *settings, "--findings-only", path)
     assert run(*command).err == ""
     terminal = TerminalStream()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -387,12 +392,17 @@ class ReportServer(ApiServer):
         return super().page(request) | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
 
+def policy_map(policy: dict[str, Any]) -> Object:
+    return config_map(names.POLICY_MAP, {names.POLICY_KEY: json.dumps(policy)})
+
+
 @pytest.fixture
 def api() -> Iterator[ReportServer]:
     with ReportServer() as server:
         server.put("/api/v1/nodes", *yaml.safe_load(FLEET.read_text())["items"])
         config = config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: CONFIG.read_text()})
         server.put("/api/v1/namespaces/volcano-system/configmaps", config)
+        server.put("/api/v1/namespaces/vgpu-webhook/configmaps", policy_map(only_rules(*RULES)))
         yield server
 
 
@@ -536,24 +546,24 @@ def test_a_cluster_that_does_not_answer_is_an_error(run, api, cluster):
     assert "Connection refused" in result.err
 
 
-def test_findings_about_assignments(run, write):
+def test_findings_about_assignments(run, write, settings):
     assigned = {names.VGPU_IDS: "GPU-gone,NVIDIA,1000,0:"}
     items = [bound_pod("db-0", owner="db"), bound_pod("db-1", owner="db"), bound_pod("bare")]
     for item in items[:2]:
         item["metadata"]["annotations"] |= assigned
     for item in items:
         item["spec"]["nodeName"] = "gpu-a"
-    result = run("scan", *SETTINGS, "-o", "json", write("pods.json", listed(*items)))
+    result = run("scan", *settings, "-o", "json", write("pods.json", listed(*items)))
     rules = {(line["kind"], line["name"], line["pods"]): line["rule"] for line in result.lines if line["rule"]}
     assert rules == {("StatefulSet", "db", 2): "assigned-card-missing", ("Pod", "bare", 0): "bound-without-assignment"}
     assert result.code == 0
-    assert run("scan", *SETTINGS, "--warnings-as-errors", write("pods.json", listed(*items))).code == 3
+    assert run("scan", *settings, "--warnings-as-errors", write("pods.json", listed(*items))).code == 3
 
 
-def test_devices_of_resource_claims_are_counted(run, write):
+def test_devices_of_resource_claims_are_counted(run, write, settings):
     pods = [pod(name) for name in ("a", "b")]
     for each in pods:
         each["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
-    result = run("scan", *SETTINGS, write("l.json", listed(*pods)))
+    result = run("scan", *settings, write("l.json", listed(*pods)))
     assert (result.code, "resources.claims is not judged; " in result.out) == (0, True)
     assert "(2 objects)" in result.out

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.cli.conftest import pod, vgpus
+from tests.cli.conftest import only_rules, pod, vgpus
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
@@ -30,7 +30,17 @@ def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:
     return SnapshotInputs(config, parse_policy(policy or {}, "test"), [node]).snapshot()
 
 
-SNAPSHOT = snapshot()
+SNAPSHOT = snapshot(
+    only_rules(
+        "cores-range",
+        "count-missing",
+        "foreign-scheduler",
+        "memory-above-card",
+        "no-eligible-card",
+        "node-name-set",
+        "reserved-annotation",
+    )
+)
 
 ASSIGNED = {
     "volcano.sh/vgpu-node": "gpu",
