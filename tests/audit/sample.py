@@ -10,6 +10,7 @@ import yaml
 
 from tests.reviewing import request
 from webhook.audit import writer as audit
+from webhook.policy.policy import Policy
 from webhook.review.endpoints import mutate, validate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLES, load, or_samples
@@ -34,9 +35,9 @@ _REQUESTS = (
 )
 
 
-def lines() -> Iterator[bytes]:
+def lines(policy: Policy | None = None) -> Iterator[bytes]:
     """The lines that the webhook would write, with a fixed duration."""
-    used = SnapshotInputs.of(load(or_samples({}))).snapshot()
+    used = SnapshotInputs.of(load(or_samples({})) | ({"policy": policy} if policy else {})).snapshot()
     for minute, namespace, user, name in _REQUESTS:
         admission_request = request(_pod(name), namespace=namespace, name="", user=user)
         at = _BEGIN + timedelta(minutes=minute)

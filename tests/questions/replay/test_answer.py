@@ -18,6 +18,7 @@ from tests.audit.recording import recorded
 from tests.audit.test_excerpt import rich_pods
 from tests.audit.test_reader import GOOD
 from tests.cases import each_case
+from tests.cli.conftest import only_rules
 from tests.examples import examples
 from tests.policy import test_exceptions
 from tests.review import test_pod_groups
@@ -52,6 +53,7 @@ HIDING = known(
     config=parse_device_config({"nvidia": {"overwriteEnv": True, "defaultGPUNum": 1, "defaultMemory": 3000}}, "test"),
 )
 AUDITING = known(enforcement="audit")
+CARDS = only_rules("card-count")
 OTHER_SCHEDULER = known(schedulerName="other", schedulerNames=["other"])
 WARNING = known(enforcement="warn", workloads="deny")
 ENDPOINTS = st.sampled_from(sorted(ENDPOINT_REVIEWS))
@@ -287,9 +289,10 @@ def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
     assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
 
 
-@pytest.mark.parametrize("used", [AUDITING, known(enforcement="warn")])
-def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
-    replayer = Replayer(used, OLD)
+@pytest.mark.parametrize("enforcement", ["audit", "warn"])
+def test_enforcing_refuses_pods_that_were_only_recorded(enforcement: str):
+    used = known(enforcement=enforcement, **CARDS)
+    replayer = Replayer(used, known(**CARDS))
     repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
     assert repaired.direction is Direction.REPAIRED
     gained, lost = repaired.other_operations
@@ -302,10 +305,11 @@ def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
 
 
 def test_auditing_admits_pods_that_were_refused():
-    replayer = Replayer(OLD, AUDITING)
-    assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.REPAIRED
-    assert replayer.replay(judged(pod(99))).direction is Direction.ALLOWED
-    assert replayer.replay(judged(pod())).direction is None
+    used = known(**CARDS)
+    replayer = Replayer(used, known(enforcement="audit", **CARDS))
+    assert replayer.replay(recorded(request(pod(99)), used, "mutate")).direction is Direction.REPAIRED
+    assert replayer.replay(judged(pod(99), used)).direction is Direction.ALLOWED
+    assert replayer.replay(judged(pod(), used)).direction is None
 
 
 def test_another_policy_changes_what_would_be_refused():

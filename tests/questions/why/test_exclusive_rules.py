@@ -169,7 +169,7 @@ def test_a_recorded_gang_is_replayed_with_its_labels():
     replay = pytest.importorskip("webhook.questions.replay.answer")  # unless the question is gone
     snapshot = settings([gpu_node("gpu-a")]).snapshot()
     decision = recorded(request(job(TRAIN | {"owner": "anna"}, 3, number=1, memory=1000)), snapshot)
-    assert [finding.rule for finding in decision.findings] == ["gang-too-large"]
+    assert "gang-too-large" in [finding.rule for finding in decision.findings]
     (template,) = decision.request["templates"]
     assert template["pod"]["metadata"]["labels"] == TRAIN
     assert replay.Replayer(snapshot, snapshot).replay(decision).verdict is replay.ReplayVerdict.SAME
