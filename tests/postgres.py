@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -95,7 +95,8 @@ class Postgres:
         text = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
         children = [*map(int, text)]
         for process in (self._process.pid, *children):
-            os.kill(process, number)
+            with suppress(ProcessLookupError):  # a worker that has ended meanwhile
+                os.kill(process, number)
         return children
 
     def close(self) -> None:
