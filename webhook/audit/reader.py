@@ -326,14 +326,14 @@ def _kept(path: str, number: int) -> str | None:
 
 
 def _kept_soon(path: str, number: int) -> str | None:
-    """Logrotate renames the oldest file first, so for a moment a number is missing."""
+    """Logrotate renames the oldest file first, so for a moment a number is missing; if it stays so, the next file counts."""
     for _ in range(_TRIES):
-        if _kept(path, number + 1) is None:
+        if (older := _kept(path, number + 1)) is None:
             return None
         time.sleep(_PAUSE)
         if name := _kept(path, number):
             return name
-    return None
+    return older
 
 
 def _open(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator[LogFile]:
