@@ -22,16 +22,14 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("vgpu-webhook"))
-ALTERED = "import importlib, sys\n"  # how code begins that alters constants and then runs the program
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2): orphans become children of this process
 INTERPRETER = ("PYTHON", "LC_", "LANG")  # variables that Python reads when it starts
 
 
 class Order(NamedTuple):
-    """What a copy does: `code`, or if it is empty the program, which help and usage call `name`; and where."""
+    """What a copy does: the program, which help and usage call `name`, or if that is empty tests.tuned; and where."""
 
     name: str
-    code: str
     arguments: list[str]
     env: dict[str, str]
     cwd: str
@@ -48,13 +46,13 @@ def _order(args: Any, given: Mapping[str, Any]) -> Order | None:
     where = (env, cwd, bool(given["start_new_session"]))
     match [os.fspath(each) for each in args] if isinstance(args, list | tuple) else []:
         case [program, *arguments] if program == COMMAND:
-            return Order("vgpu-webhook", "", arguments, *where)
+            return Order("vgpu-webhook", arguments, *where)
         case [sys.executable, "-m", "webhook" | "webhook.cli.main" as module, *arguments]:
-            return Order(f"python -m {module}", "", arguments, *where)
+            return Order(f"python -m {module}", arguments, *where)
         case [sys.executable, "-m", "certs", *arguments]:
-            return Order("python -m", "", ["certs", *arguments], *where)
-        case [sys.executable, "-c", code, *arguments] if code.startswith(ALTERED):
-            return Order("", code, arguments, *where)
+            return Order("python -m", ["certs", *arguments], *where)
+        case [sys.executable, "-m", "tests.tuned", *arguments]:
+            return Order("", arguments, *where)
     return None
 
 
@@ -162,12 +160,13 @@ def _import_all() -> None:
 
 def _run(order: Order) -> int:
     """Do what a process does; returns its exit code."""
+    from tests import tuned
     from webhook.cli.main import main
 
     sys.argv = [COMMAND, *order.arguments]
     try:
-        if order.code:
-            exec(order.code)  # what the test gave to `python -c`
+        if not order.name:
+            tuned.main(order.arguments)
         return main(order.arguments, order.name)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)

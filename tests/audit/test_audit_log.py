@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webhook.audit import writer as audit
-from webhook.audit.writer import AuditLogWriter, reopened
+from webhook.audit.writer import MAX_WAITING, AuditLogWriter, reopened
 
 PAGE = 4096
 
@@ -20,12 +20,12 @@ PAGE = 4096
 class Sink:
     """An audit log that writes to a pipe of one page, and the number of lost lines."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, max_waiting: int = MAX_WAITING) -> None:
         os.mkfifo(path)
         self.reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(self.reader, fcntl.F_SETPIPE_SZ, PAGE)
         self.lost = 0
-        self.log = AuditLogWriter(str(path), self._count)
+        self.log = AuditLogWriter(str(path), self._count, max_waiting=max_waiting)
 
     def _count(self) -> None:
         self.lost += 1
@@ -39,19 +39,17 @@ class Sink:
 
 
 @pytest.fixture
-def sink(tmp_path: Path) -> Iterator[Sink]:
-    made = Sink(tmp_path / "fifo")
+def sink(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sink]:
+    made = Sink(tmp_path / "fifo", getattr(request, "param", MAX_WAITING))
     yield made
     made.close()
 
 
+one_page_waits = pytest.mark.parametrize("sink", [PAGE], indirect=True)
+
+
 def line(letter: str, length: int) -> bytes:
     return letter.encode() * (length - 1) + b"\n"
-
-
-@pytest.fixture
-def _one_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "MAX_WAITING", PAGE)
 
 
 def test_what_a_pipe_does_not_take_waits_for_its_reader(sink: Sink):
@@ -76,9 +74,8 @@ STEPS = st.lists(
 @example([(2 * PAGE,), (10,), PAGE, (10,), PAGE])
 @example([(PAGE,), *[(100,)] * 50, (10,) * 3, PAGE, (50,)])
 def test_no_line_is_torn_or_lost_without_being_counted(steps: list[tuple[int, ...] | int]):
-    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit, "MAX_WAITING", 2 * PAGE)
-        sink = Sink(Path(directory) / "fifo")
+    with TemporaryDirectory() as directory:
+        sink = Sink(Path(directory) / "fifo", 2 * PAGE)
         sent, read = [], b""
         for step in steps:
             if isinstance(step, int):
@@ -89,7 +86,7 @@ def test_no_line_is_torn_or_lost_without_being_counted(steps: list[tuple[int, ..
                 lines = [b"%0*d\n" % (length - 1, len(sent) + place) for place, length in enumerate(step)]
                 sent += lines
                 sink.log.write(b"".join(lines))
-            assert len(sink.log._waiting) <= audit.MAX_WAITING
+            assert len(sink.log._waiting) <= 2 * PAGE
         while not sink.log.flush():
             read += sink.read()
         with suppress(BlockingIOError):
@@ -119,7 +116,7 @@ def test_lines_are_lost_when_the_reader_is_gone(sink: Sink, caplog: pytest.LogCa
     sink.reader = os.open(os.devnull, os.O_RDONLY)
 
 
-@pytest.mark.usefixtures("_one_page_waits")
+@one_page_waits
 def test_lost_lines_are_logged_once_a_minute(
     sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):

@@ -2,27 +2,32 @@
 
 import re
 import subprocess
+import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.server.program import COMMAND, altered, free_port, until
+from tests.server.program import COMMAND, free_port, until, with_files
+from tests.tuned import tuned
+from webhook.console.serving import LIMITS, ConsoleLimits
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def running(*options: str, constants: Mapping[str, object] | None = None) -> Iterator[int]:
+def running(*options: str, limits: ConsoleLimits = LIMITS, files: int | None = None) -> Iterator[int]:
     """Start a console, and wait until it answers; yields its port. Fails if it logs that something went wrong.
 
     Args:
         options: more than `--sample --bind`.
-        constants: as of `Program`.
+        limits: of clients.
+        files: as many as may be open.
     """
     port = free_port()
-    program = altered("console", constants) if constants else [str(COMMAND), "console"]
-    command = [*program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
+    usual = [str(COMMAND), "console"]
+    program = usual if limits == LIMITS else [sys.executable, *tuned("console", limits=limits)]
+    command = [*with_files(files), *program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: process.poll() is not None or responds(port))

@@ -1,7 +1,6 @@
 """Clients that are silent or very slow occupy a thread for some seconds only."""
 
 import contextlib
-import resource
 import socket
 import threading
 import urllib.error
@@ -13,7 +12,7 @@ import pytest
 from tests.console.conftest import FORM, PAGE
 from tests.console.running import responds, running
 from tests.server.program import free_port, until
-from webhook.console.serving import MAX_CONNECTIONS, THREADS
+from webhook.console.serving import MAX_CONNECTIONS, THREADS, ConsoleLimits
 
 SHORT, ENDLESS = (1, 4), 3600  # seconds: a client that waits so long for others makes the test hang
 
@@ -33,8 +32,8 @@ def metrics_port() -> int:
 @pytest.fixture(scope="module")
 def port(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[int]:
     silence, reading = request.param
-    limits = {"console.serving.SILENCE_SECONDS": silence, "console.serving.READING_SECONDS": reading}
-    with running("--metrics-bind", f"127.0.0.1:{metrics_port}", constants=limits) as found:
+    limits = ConsoleLimits(silence=silence, reading=reading)
+    with running("--metrics-bind", f"127.0.0.1:{metrics_port}", limits=limits) as found:
         yield found
 
 
@@ -96,18 +95,14 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
 
 def test_many_silent_clients_do_not_block_other_clients():
     """Not even where each may be silent for an hour."""
-    patient = f"module.SETTINGS | {{'keepalive': {ENDLESS}}}"
-    with running(constants={"console.serving.SETTINGS": patient}) as port, contextlib.ExitStack() as held:
+    with running(limits=ConsoleLimits(idle=ENDLESS)) as port, contextlib.ExitStack() as held:
         for _ in range(MAX_CONNECTIONS + THREADS):
             held.enter_context(socket.create_connection(("127.0.0.1", port)))
         assert responds(port)
 
 
 def test_more_silent_clients_than_files_may_be_open_do_not_end_the_console():
-    few_files = f"__import__('resource').setrlimit({resource.RLIMIT_NOFILE}, (64, 64))"
-    # An expression that the copy evaluates when it starts.
-    limits = {"console.serving.SILENCE_SECONDS": f"{few_files} or 1"}
-    with running(constants=limits) as port, contextlib.ExitStack() as held:
+    with running(limits=ConsoleLimits(silence=1), files=64) as port, contextlib.ExitStack() as held:
         for _ in range(100):
             held.enter_context(socket.create_connection(("127.0.0.1", port)))
         until(lambda: responds(port))

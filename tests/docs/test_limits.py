@@ -7,8 +7,8 @@ from webhook.audit import writer
 from webhook.manifests.configurations import TIMEOUT_SECONDS
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_LOOKS, MAX_TEMPLATES
 from webhook.server.admission import MAX_WAITING, MAX_WAITING_UNTRUSTED
-from webhook.server.budget import LIMIT_BYTES
 from webhook.server.framing import HEAD_BYTES, MAX_BODY
+from webhook.server.limits import LIMITS
 from webhook.wire.codec import MAX_BYTES_IN_DOUBT, MAX_STRUCTURAL_CHARS, MAX_STRUCTURAL_CHARS_IN_DOUBT
 
 STATED = [
@@ -27,7 +27,7 @@ STATED = [
         "operations",
         f"| large bodies that wait for a review | {MAX_WAITING}, at most {MAX_WAITING_UNTRUSTED} of them on connections",
     ),
-    ("operations", f"| memory for connections: handshakes, bodies, unread answers | {LIMIT_BYTES >> 20} MiB |"),
+    ("operations", f"| memory for connections: handshakes, bodies, unread answers | {LIMITS.memory_bytes >> 20} MiB |"),
     ("operations", f"| an audit line | {writer.MAX_LINE >> 10} KiB |"),
     ("audit", f"A line has at most {writer.MAX_LINE >> 10} KiB"),
     ("audit", f"before it grows beyond {writer.MAX_BYTES >> 20} MiB (`--audit-max-bytes`)"),

@@ -119,7 +119,7 @@ def serve(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, authority:
 
     def run(*options: str, tls: Path = authority.directory) -> Program:
         log = tmp_path_factory.mktemp("webhook") / "stderr"
-        programs.append(Replica(tls, [*settings, *options], log, constants=FORGETS_SOON))
+        programs.append(Replica(tls, [*settings, *options], log, pace=FORGETS_SOON))
         programs[-1].wait_ready()
         return programs[-1]
 

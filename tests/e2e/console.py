@@ -1,6 +1,7 @@
 """`vgpu-webhook console` as a process, with its pages and its API."""
 
 import json
+import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 from tests.e2e.process import Daemon
 from tests.e2e.serving import FORGETS_SOON
 from tests.server.client import SECONDS
-from tests.server.program import altered, free_port
+from tests.server.program import free_port
+from tests.tuned import tuned
 
 
 class Console:
@@ -18,7 +20,9 @@ class Console:
     def __init__(self, log: Path, *options: str | Path) -> None:
         """Start it; call `wait` before the first request."""
         self._address = f"127.0.0.1:{free_port()}"
-        self._daemon = Daemon([*altered("console", FORGETS_SOON), "--bind", self._address, *options], log)
+        self._daemon = Daemon(
+            [sys.executable, *tuned("console", pace=FORGETS_SOON), "--bind", self._address, *options], log
+        )
         self.close = self._daemon.close
 
     def wait(self, ready: Callable[[], Any]) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 from certs import pki
 from tests.server.client import Connection, context
 from tests.server.program import Authority, Program, until
+from webhook.cluster.pace import Pace
 
 HOST = "vgpu-webhook.vgpu-webhook.svc"
-FORGETS_SOON = {"cluster.pace.PACE": "module.Pace(gone=1.0)"}  # a node of one test is not in doubt in the next one
+FORGETS_SOON = Pace(gone=1.0)  # a node of one test is not in doubt in the next one
 
 
 class ServiceAuthority(Authority):

@@ -1,8 +1,10 @@
 """Events about waiting pods, on a real API server with 2,000 of them: no flood, and no double."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,8 +17,9 @@ from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import pods, service_account
 from tests.e2e.process import Daemon
 from tests.e2e.shipped import DEPLOY, is_configuration, render
-from tests.server.program import altered, free_port
+from tests.server.program import free_port
 from tests.strategies import node_json, register
+from tests.tuned import tuned
 from webhook import names
 
 writing = pytest.importorskip("webhook.questions.why.events")  # unless the question is gone
@@ -25,9 +28,9 @@ NEVER, WAITS, GATED = 1000, 980, 20
 NAMESPACES = ("team-a", "team-b")
 CARD = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/vgpu-webhook/leases/vgpu-webhook-events"
-AT_ONCE = {"questions.why.events.SETTLE_SECONDS": 0.0}
-SOON = AT_ONCE | {"questions.why.events.TURN_SECONDS": 1.0, "questions.why.events.ROUND_SECONDS": 1.0}
-FAST = SOON | {"questions.why.events.RATE": 200.0, "questions.why.events.ROUND": 5000}
+AT_ONCE = writing.EventPace(settle=0.0)
+SOON = replace(AT_ONCE, turn=1.0, round=1.0)
+FAST = replace(SOON, rate=200.0, most=5000)
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +76,11 @@ def start(cluster: Cluster, tmp_path: Any) -> Iterator[Callable[..., Daemon]]:
     kubeconfig = cluster.kubeconfig_for_account("vgpu-webhook", "vgpu-webhook-events")
     daemons: list[Daemon] = []
 
-    def run(constants: dict[str, object]) -> Daemon:
+    def run(pace: writing.EventPace) -> Daemon:
         options = ["--bind", f"127.0.0.1:{free_port()}", "--kubeconfig", kubeconfig, "--events"]
-        daemons.append(Daemon([*altered("console", constants), *options], tmp_path / f"{len(daemons)}.log"))
+        daemons.append(
+            Daemon([sys.executable, *tuned("console", event_pace=pace), *options], tmp_path / f"{len(daemons)}.log")
+        )
         return daemons[-1]
 
     yield run
@@ -107,7 +112,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
     second = start(FAST)
     second.wait(lambda: "policy: " in second.tail() and count(cluster) >= 700)
     found = events(cluster)
-    assert busiest_second(found) <= writing.RATE + writing.BURST
+    assert busiest_second(found) <= writing.PACE.rate + writing.PACE.burst
     with cluster.api() as api:
         leader = api.get(LEASE).body["spec"]["holderIdentity"]
         assert {each["reportingInstance"] for each in found} == {leader}, "one replica writes"

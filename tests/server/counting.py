@@ -12,11 +12,10 @@ from pathlib import Path
 
 SIGNAL = signal.SIGRTMIN + 1  # which gunicorn leaves alone, so the worker inherits its handler
 FILE = "COUNTED_OBJECTS"  # the environment variable with the path of the file for the counts
-CONSTANTS = {"gunicorn.settle_memory": "importlib.import_module('tests.server.counting').start"}
 
 
 def start() -> None:
-    """Replaces `settle_memory`."""
+    """Called before the program."""
     gc.collect()
     gc.disable()
     signal.signal(SIGNAL, _write)

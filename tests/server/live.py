@@ -1,6 +1,5 @@
 """`serve --cluster` against an API server of the tests."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,10 @@ from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.conftest import Start
 from tests.server.program import Program
 from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review
+from webhook.cluster.pace import Pace
 
 # As in production, with shorter delays.
-QUICK = {"cluster.pace.PACE": "module.Pace(files=0.1, pause=0.1, share=1.0, first_delay=0.05, max_delay=0.3, gone=0.1)"}
+QUICK = Pace(files=0.1, pause=0.1, share=1.0, first_delay=0.05, max_delay=0.3, gone=0.1)
 DEVICE_CONFIG = "volcano-vgpu-device-config"
 POLICY = "vgpu-webhook-policy"
 OWN = "vgpu-webhook"
@@ -51,11 +51,11 @@ class Live:
         api: ApiServer,
         kubeconfig: Path,
         *options: str,
-        constants: Mapping[str, object] = QUICK,
-        ready: bool = True,
+        pace: Pace = QUICK,
+        **given: Any,
     ) -> None:
         cluster = ("--cluster", "--kubeconfig", str(api.kubeconfig(kubeconfig, OWN)), "--audit-log", "")
-        self.program: Program = start(*cluster, *options, constants=constants, ready=ready)
+        self.program: Program = start(*cluster, *options, pace=pace, **given)
 
     def refused(self, cards: int, number: str = "volcano.sh/vgpu-number") -> list[str]:
         """The rules that refuse a pod with this number of cards."""

@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
@@ -16,6 +16,9 @@ from typing import Any
 
 from certs import pki
 from tests.server.client import SECONDS, Connection, Response, context
+from tests.tuned import tuned
+from webhook.cluster.pace import PACE, Pace
+from webhook.server.limits import LIMITS, ServerLimits
 
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
@@ -88,8 +91,10 @@ class Program:
         options: Sequence[str],
         log: Path,
         ca: Path,
-        constants: Mapping[str, object] | None = None,
+        *,
         port: int | None = None,
+        limits: ServerLimits = LIMITS,
+        pace: Pace = PACE,
         **popen: Any,
     ) -> None:
         """Start it.
@@ -98,15 +103,16 @@ class Program:
             options: more than `serve --bind`.
             log: where standard error goes.
             ca: to verify with.
-            constants: `module.NAME` of webhook.server, or `package.module.NAME` of webhook, to the source code of another
-                value, so that a test need not wait for minutes.
             port: where to listen; a free one if None.
+            limits, pace: others, so that a test need not wait for minutes.
             popen: for subprocess.
         """
         self.port = port or free_port()
         self.log_path = log
         self.ca = ca
-        command = [str(COMMAND), "serve"] if constants is None else altered("serve", constants)
+        command = [str(COMMAND), "serve"]
+        if (limits, pace) != (LIMITS, PACE):
+            command = [sys.executable, *tuned("serve", limits=limits, pace=pace)]
         popen.setdefault("stdout", subprocess.DEVNULL)
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
@@ -204,22 +210,9 @@ class Program:
             return output.read()
 
 
-def altered(command: str, constants: Mapping[str, object]) -> list[str]:
-    """A command that runs the program with other constants.
-
-    A record keeps its identity and gets the new fields: modules that were imported before hold it as a default.
-    """
-    lines = ["import importlib, sys", "from dataclasses import fields, is_dataclass"]
-    for name, value in constants.items():
-        module, _, constant = name.rpartition(".")
-        package = "webhook" if "." in module else "webhook.server"
-        lines.append(f"module = importlib.import_module('{package}.{module}')")
-        lines.append(f"assert hasattr(module, {constant!r}); before, after = module.{constant}, {value}")
-        lines.append("for field in fields(before) if is_dataclass(before) else ():")
-        lines.append("    object.__setattr__(before, field.name, getattr(after, field.name))")
-        lines.append(f"module.{constant} = before if is_dataclass(before) else after")
-    lines += ["from webhook.cli.main import main", f"sys.exit(main([{command!r}, *sys.argv[1:]]))"]
-    return [sys.executable, "-c", "\n".join(lines)]
+def with_files(count: int | None) -> list[str]:
+    """What a command begins with to have at most so many files open; nothing for None."""
+    return ["sh", "-c", f'ulimit -n {count}; exec "$@"', "sh"] if count is not None else []
 
 
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:

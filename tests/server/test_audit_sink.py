@@ -13,6 +13,7 @@ from tests.server.client import JSON, SECONDS, Connection, encode_request
 from tests.server.conftest import Start
 from tests.server.program import Program, until
 from tests.server.reviews import VGPU, admission_response, review
+from webhook.server.limits import ServerLimits
 
 PIPE_BYTES = 64 << 10
 CONTAINERS = [{"name": f"c-{number}", "resources": {"limits": VGPU, "requests": VGPU}} for number in range(12)]
@@ -78,7 +79,7 @@ def _drain(reader: int) -> bytes:
 
 def test_no_burst_is_too_large_for_a_reader_that_reads(start: Start):
     """A pipe holds 64 KiB; the lines of one turn of the event loop have several times as much."""
-    program = start(stdout=subprocess.PIPE, constants={"gunicorn.FLUSH_SECONDS": SECONDS})
+    program = start(stdout=subprocess.PIPE, limits=ServerLimits(flush_seconds=SECONDS))
     output = program.process.stdout
     assert output is not None
     read = bytearray()
@@ -97,7 +98,7 @@ def test_a_paused_reader_gets_every_line_without_another_decision(start: Start):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     try:
-        program = start(stdout=writer, constants={"gunicorn.FLUSH_SECONDS": SECONDS})
+        program = start(stdout=writer, limits=ServerLimits(flush_seconds=SECONDS))
         uids = burst(program, 100, "paused")
         program.record()
         read = bytearray()
@@ -119,7 +120,7 @@ def test_a_reader_that_stops_does_not_block_admissions(start: Start):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     try:
-        program = start(stdout=writer, constants={"audit.writer.MAX_WAITING": PIPE_BYTES})
+        program = start(stdout=writer, limits=ServerLimits(audit_bytes=PIPE_BYTES))
         with program.connect() as connection:
             uids = send_reviews(connection, 500, "stuck")
             lost = until(lambda: program.metric("audit_write_failures_total"))

@@ -11,8 +11,10 @@ from tests.server.client import JSON, Connection, encode_request
 from tests.server.conftest import Start
 from tests.server.program import Program, until
 from tests.server.reviews import admission_response, refusal, review
-from webhook.server.budget import CONNECTION_BYTES, LIMIT_BYTES, ConnectionUsage, MemoryBudget
+from webhook.server.budget import CONNECTION_BYTES, ConnectionUsage, MemoryBudget
+from webhook.server.limits import LIMITS, ServerLimits
 
+LIMIT_BYTES = LIMITS.memory_bytes
 MIB = 1 << 20
 HEAD = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "8000000"})
 CHUNKED = encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
@@ -135,18 +137,13 @@ def test_a_peer_that_does_not_read_its_responses_is_untrusted():
 
 
 SMALL_CONNECTIONS = (8 << 20) // CONNECTION_BYTES
-SMALL = {
-    "budget.LIMIT_BYTES": "8 << 20",
-    "transport.SHUTDOWN_SECONDS": 0.2,
-    # Connections are closed for their size, not when their time is up.
-    "transport.HANDSHAKE_SECONDS": 3600,
-    "framing.READ_SECONDS": 3600,
-}
+# Connections are closed for their size, not when their time is up.
+SMALL = ServerLimits(memory_bytes=8 << 20, close_seconds=0.2, handshake_seconds=3600, body_seconds=3600)
 
 
 @pytest.fixture(scope="module")
 def small(start: Start) -> Program:
-    return start("--audit-log", "", constants=SMALL)
+    return start("--audit-log", "", limits=SMALL)
 
 
 @pytest.fixture

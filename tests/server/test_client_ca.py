@@ -19,6 +19,7 @@ from tests.server.conftest import Start
 from tests.server.live import QUICK
 from tests.server.program import Program, until
 from tests.server.reviews import admission_response, refusal, review
+from webhook.server.limits import ServerLimits
 
 LARGE = {"metadata": {"annotations": {"notes": "x" * 200_000}}}
 
@@ -49,7 +50,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Clients:
 
 @pytest.fixture(scope="module")
 def server(start: Start, clients: Clients, audit_file: Path) -> Program:
-    return start("--client-ca", str(clients.file), "--audit-log", str(audit_file), constants=QUICK)
+    return start("--client-ca", str(clients.file), "--audit-log", str(audit_file), pace=QUICK)
 
 
 @pytest.fixture
@@ -192,8 +193,8 @@ def test_no_session_is_resumed(server: Program, clients: Clients, tmp_path: Path
 
 def test_a_busy_connection_is_closed_after_its_next_response(start: Start, tmp_path: Path):
     clients = Clients(tmp_path)
-    seldom = QUICK | {"gunicorn.SWEEP_SECONDS": 60.0}
-    program = start("--client-ca", str(clients.file), "--audit-log", "", constants=seldom)
+    seldom = ServerLimits(sweep_seconds=60.0)
+    program = start("--client-ca", str(clients.file), "--audit-log", "", limits=seldom, pace=QUICK)
     with connect_with(program, clients.pair(), tmp_path) as connection:
         assert "connection" not in connection.post("/validate", review()).headers
         clients.trust(pki.make_ca("another client CA"))

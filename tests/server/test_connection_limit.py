@@ -14,6 +14,7 @@ from tests.server.live import QUICK
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import admission_response, review
 from tests.server.test_tls_reload import wait_for_certificate
+from webhook.server.limits import ServerLimits
 
 LIMIT = 64
 BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
@@ -21,7 +22,7 @@ BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "10
 
 @pytest.fixture(scope="module")
 def small(start: Start) -> Program:
-    return start("--audit-log", "", constants={"gunicorn.MAX_OPEN_FILES": 2 * LIMIT, "transport.SHUTDOWN_SECONDS": 0.2})
+    return start("--audit-log", "", limits=ServerLimits(open_files=2 * LIMIT, close_seconds=0.2))
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_other_connections_are_closed_after_silent_ones(small: Program, held: co
 
 def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority: Authority):
     """Silent connections use all file descriptors; after their end the server serves again, with the new certificate."""
-    program = start("--audit-log", "", constants=QUICK | {"transport.HANDSHAKE_SECONDS": 2.0})
+    program = start("--audit-log", "", limits=ServerLimits(handshake_seconds=2.0), pace=QUICK)
     resource.prlimit(program.worker, resource.RLIMIT_NOFILE, (64, 64))
     with contextlib.ExitStack() as held:
         for _ in range(100):
@@ -77,7 +78,7 @@ def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority:
 
 
 def test_a_connection_that_an_api_server_keeps_in_reserve_stays(start: Start):
-    program = start("--audit-log", "", constants={"connection.HEAD_SECONDS": 0.2, "gunicorn.SWEEP_SECONDS": 0.05})
+    program = start("--audit-log", "", limits=ServerLimits(head_seconds=0.2, sweep_seconds=0.05))
     with program.connect() as spare, program.connect() as begun:
         begun.send(BODY[:20])
         assert begun.ended(), "a head must arrive in time"

@@ -214,7 +214,7 @@ def test_the_number_of_headers_is_limited():
     ],
 )
 def test_the_timeout_is_read_from_the_query(query: bytes, seconds: float):
-    assert read_seconds(query) == seconds
+    assert read_seconds(query, 10.0) == seconds
 
 
 METHODS = ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")

@@ -14,6 +14,7 @@ from tests.server.client import JSON, SECONDS, Connection, context, encode_reque
 from tests.server.conftest import Start
 from tests.server.program import Program, until
 from tests.server.reviews import admission_response, refusal, review
+from webhook.server.limits import ServerLimits
 
 IMPATIENT, PATIENT = 2.0, 3600.0  # seconds until a server closes connections that make no progress
 MIB = 1 << 20
@@ -21,20 +22,20 @@ HEAD = encode_request("POST", "/validate", headers=JSON)[:-2]
 CHUNKED = encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
 
 
-def constants(seconds: float) -> dict[str, float]:
-    limits = ("transport.HANDSHAKE", "connection.HEAD", "connection.UNUSED", "connection.WRITE_BLOCKED", "framing.READ")
-    return {f"{limit}_SECONDS": seconds for limit in limits} | {"transport.SHUTDOWN_SECONDS": 0.3}
+def limits(seconds: float) -> ServerLimits:
+    fields = ("handshake", "head", "unused", "write_blocked", "body")
+    return ServerLimits(close_seconds=0.3, **{f"{field}_seconds": seconds for field in fields})
 
 
 @pytest.fixture(scope="module")
 def patient(start: Start) -> Program:
     """A server that closes no silent connection while a test runs."""
-    return warm(start("--audit-log", "", constants=constants(PATIENT)))
+    return warm(start("--audit-log", "", limits=limits(PATIENT)))
 
 
 @pytest.fixture(scope="module")
 def impatient(start: Start) -> Program:
-    return warm(start("--audit-log", "", constants=constants(IMPATIENT)))
+    return warm(start("--audit-log", "", limits=limits(IMPATIENT)))
 
 
 def warm(program: Program) -> Program:

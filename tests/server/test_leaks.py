@@ -17,15 +17,10 @@ from tests.server.client import JSON, encode_request
 from tests.server.conftest import SETTINGS, Start
 from tests.server.program import Program, until
 from tests.server.reviews import GOOD
+from webhook.server.limits import ServerLimits
 
 CONNECTIONS = 12
-QUICK = {
-    "transport.HANDSHAKE_SECONDS": 1.0,
-    "transport.SHUTDOWN_SECONDS": 0.1,
-    "gunicorn.SWEEP_SECONDS": 0.05,
-    "connection.HEAD_SECONDS": 1.0,
-    "connection.UNUSED_SECONDS": 1.0,
-}
+QUICK = ServerLimits(handshake_seconds=1.0, close_seconds=0.1, sweep_seconds=0.05, head_seconds=1.0, unused_seconds=1.0)
 HALF_A_BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
 
 
@@ -35,8 +30,7 @@ class Counted:
     def __init__(self, start: Start, file: Path) -> None:
         self._file = file
         environment = os.environ | {counting.FILE: str(file)}
-        constants = QUICK | counting.CONSTANTS
-        self.program: Program = start(*SETTINGS, "--audit-log", "", constants=constants, env=environment)
+        self.program: Program = start(*SETTINGS, "--audit-log", "", limits=QUICK, env=environment)
         self._files = self.program.settled_files()
 
     def all_closed(self) -> bool:

@@ -1,6 +1,7 @@
 """While the API server is down, refuses or throttles, reviews continue, and no pod is refused for unknown nodes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,7 @@ def api(authority: Authority) -> Iterator[ApiServer]:
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 3}")
     # A fleet that gets stale takes effect at once; only changes of nodes wait for the pause.
-    patient = {"cluster.pace.PACE": QUICK["cluster.pace.PACE"].replace("pause=0.1", "pause=60")}
-    live = Live(start, api, tmp_path / "kubeconfig", constants=patient)
+    live = Live(start, api, tmp_path / "kubeconfig", pace=replace(QUICK, pause=60))
     until(lambda: live.refused(5) == ["card-count"])
     api.stop()
     until(lambda: live.refused(5) == [])

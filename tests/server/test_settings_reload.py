@@ -14,7 +14,7 @@ from tests.server.reviews import DENIED, admission_response, denying_rules, patc
 def test_a_key_of_the_policy_forges_no_line(start: Start, tmp_path: Path):
     policy = tmp_path / os.fsdecode(b"p\xff")
     policy.write_text("{}")
-    program = start("--policy", str(policy), "--audit-log", "", "--log-format", "json", constants=QUICK)
+    program = start("--policy", str(policy), "--audit-log", "", "--log-format", "json", pace=QUICK)
     replace(policy, rb'"x\nERROR forged\u001b[31m": 1', 0o644)
     page = until(lambda: "last good" in (text := program.readyz()) and text)
     assert r"p\udcff: " in page
@@ -27,7 +27,7 @@ def test_reviews_follow_the_policy_and_a_broken_one_is_reported_and_not_used(sta
     policy, fleet = tmp_path / "policy", DATA / "fleets" / "mixed.yaml"
     policy.write_text("{}")
     options = ("--policy", str(policy), "--fleet", str(fleet), "--audit-log", "")
-    program = start(*options, constants=QUICK)
+    program = start(*options, pace=QUICK)
 
     def write(text: str) -> None:
         """Replace the file at once, so that the server never reads half of it."""

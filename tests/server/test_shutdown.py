@@ -15,7 +15,8 @@ from tests.server.client import JSON, SECONDS, Connection, context, encode_reque
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, free_port, until
 from tests.server.reviews import GOOD, admission_response, review
-from webhook.server.gunicorn import FINISH_SECONDS, FLUSH_SECONDS, Server
+from webhook.server.gunicorn import Server
+from webhook.server.limits import LIMITS, ServerLimits
 from webhook.server.wiring import Options, Service
 
 StartServer = Callable[..., Program]
@@ -101,7 +102,7 @@ def test_a_second_sigterm_changes_nothing(start_server: StartServer):
 
 def test_the_first_request_of_a_new_connection_is_answered(start_server: StartServer):
     """Both connections are accepted before the listeners are closed, and send their request after that."""
-    program = start_server(constants={"gunicorn.FIRST_REQUEST_SECONDS": SECONDS})
+    program = start_server(limits=ServerLimits(first_request_seconds=SECONDS))
     with (
         socket.create_connection(("127.0.0.1", program.port), SECONDS) as raw,
         program.connect() as new,
@@ -121,7 +122,7 @@ def test_the_first_request_of_a_new_connection_is_answered(start_server: StartSe
 
 def test_clients_that_send_without_pause_see_no_reset(start_server: StartServer):
     """Most of their connections wait in the backlog while the event loop is busy. Later ones are refused."""
-    program = start_server(constants={"gunicorn.FIRST_REQUEST_SECONDS": SECONDS})
+    program = start_server(limits=ServerLimits(first_request_seconds=SECONDS))
     tls, answered, ends = context(program.ca), [0] * 12, []
 
     def client(number: int) -> None:
@@ -148,7 +149,7 @@ def test_the_master_waits_longer_than_the_worker_needs(seconds: float, tmp_path:
     authority = Authority(tmp_path)
     options = Options(authority.certificate, authority.key, {}, audit_logs=(), drain_seconds=seconds)
     patience = Server(Service(options), f"127.0.0.1:{free_port()}").cfg.graceful_timeout
-    assert patience > seconds + FINISH_SECONDS + FLUSH_SECONDS
+    assert patience > seconds + LIMITS.finish_seconds + LIMITS.flush_seconds
 
 
 def test_a_worker_does_not_outlive_its_master(start_server: StartServer):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from certs.pki import replace
-from tests.server.program import COMMAND, Authority
+from tests.server.program import COMMAND, Authority, with_files
 from webhook.cli.main import main
 from webhook.server.gunicorn import Server
 
@@ -54,8 +54,7 @@ def test_a_start_without_a_certificate_is_refused(start_error: StartError):
 def test_what_the_system_does_not_allow_is_named(tls: Authority, files: int, message: str):
     with socket.create_server(("127.0.0.1", 0)) as other:
         bind = f"127.0.0.1:{other.getsockname()[1]}"
-        limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"]
-        command = [*limited, str(COMMAND), "serve", "--bind", bind, *tls.options]
+        command = [*with_files(files), str(COMMAND), "serve", "--bind", bind, *tls.options]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert check_error(ended.stderr).startswith(f"error: {message.format(bind)}")

@@ -25,7 +25,7 @@ from webhook.server.tls import ServingTls
 
 @pytest.fixture(scope="module")
 def reloading(start: Start) -> Program:
-    return start("--audit-log", "", constants=QUICK)
+    return start("--audit-log", "", pace=QUICK)
 
 
 @pytest.fixture(autouse=True)

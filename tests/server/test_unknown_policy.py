@@ -10,15 +10,16 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.cluster.faults import slow, status
 from tests.server.conftest import Start
-from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, put_device_config, put_policy
+from tests.server.live import DEVICE_CONFIG, OWN, POLICY, Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import review
+from webhook.server.limits import ServerLimits
 
 NAMED = ("--policy-map", POLICY)
 COUNT = "nvidia.com/gpu"
 LENIENT = "rules: {card-count: warn}"
 NVIDIA = "nvidia: {resourceCountName: volcano.sh/vgpu-number}"
-QUICKLY = QUICK | {"gunicorn.CATCH_UP_SECONDS": 0.2}
+SOON = ServerLimits(catch_up_seconds=0.2)
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def api(authority: Authority) -> Iterator[ApiServer]:
 
 def replica(start: Start, api: ApiServer, tmp_path: Path, *options: str) -> Live:
     """A server that listens, ready or not."""
-    live = Live(start, api, tmp_path / "kubeconfig", *options, constants=QUICKLY, ready=False)
+    live = Live(start, api, tmp_path / "kubeconfig", *options, limits=SOON, ready=False)
     until(lambda: listens(live.program))
     return live
 

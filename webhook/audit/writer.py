@@ -160,19 +160,22 @@ def _replace(name: str, target: str) -> None:
 class AuditLogWriter:
     """Appends lines to a file or to standard output, and never fails or blocks an admission.
 
-    A pipe takes 64 KiB at once. What its reader has not made room for waits here, at most MAX_WAITING bytes, and `flush`
+    A pipe takes 64 KiB at once. What its reader has not made room for waits here, with a limit, and `flush`
     writes it later. Lines that do not fit any more, and those that a full disk, a closed file or a pipe without a reader does
     not take, are lost: each is counted, and an error is logged, at most once a minute. What was written in part is completed
     before the next lines, so no line is torn, not even when the file is rotated.
     """
 
-    def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES, max_waiting: int = MAX_WAITING
+    ) -> None:
         """Open the log.
 
         Args:
             target: a path, or `-` for standard output.
             failed: called for each line that is lost.
             max_bytes: the size at which a regular file is renamed to FILE.1; 0 for never.
+            max_waiting: the bytes that wait for a reader at most.
 
         Raises:
             OSError: the file cannot be opened.
@@ -184,6 +187,7 @@ class AuditLogWriter:
         else:
             self._stream = _open(target)
         self._failed = failed
+        self._max_waiting = max_waiting
         self._waiting = bytearray()
         self._begun = False  # the first line of these was written in part
         self._complained = float("-inf")
@@ -203,8 +207,8 @@ class AuditLogWriter:
                 self._begun = text[written - 1] != NEWLINE
                 text = text[written:]
         self._waiting += text
-        if len(self._waiting) > MAX_WAITING:
-            self._lose(self._waiting.rfind(b"\n", 0, MAX_WAITING) + 1, "the reader does not keep up")
+        if len(self._waiting) > self._max_waiting:
+            self._lose(self._waiting.rfind(b"\n", 0, self._max_waiting) + 1, "the reader does not keep up")
         return self.flush()
 
     def flush(self) -> bool:

@@ -18,10 +18,11 @@ from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
 from webhook.cli.options import FILE, File, store_option
 from webhook.cli.program import Command, bad_usage
+from webhook.cluster.pace import PACE, Pace
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import exposition, sections
 from webhook.console.guard import LOOPBACK
-from webhook.console.serving import Console
+from webhook.console.serving import LIMITS, Console, ConsoleLimits
 from webhook.console.state import ConsoleState, Sources
 from webhook.live.cluster import FilePods, LiveSource
 from webhook.server.gunicorn import check_address
@@ -91,6 +92,8 @@ def command(
     pod_files: tuple[Path, ...],
     tls_cert: Path | None,
     settings: SettingsOptions,
+    limits: ConsoleLimits = LIMITS,
+    pace: Pace = PACE,
     **given: Any,
 ) -> None:
     """Serve pages about the webhook: playground, fleet, decisions, rules, health; and an API for them."""
@@ -104,7 +107,7 @@ def command(
         for state, section in product(states, sections().values()):
             section.changed(state)
 
-    watcher = SettingsWatcher(files, cluster, changed)
+    watcher = SettingsWatcher(files, cluster, changed, pace=pace)
 
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
@@ -137,7 +140,7 @@ def command(
         )
     if metrics_bind:
         metrics_bind = check_address(metrics_bind, METRICS_BIND)
-    console = Console(state, bind, allow_host)
+    console = Console(state, bind, allow_host, limits)
     log = logging.getLogger("vgpu-webhook")
     log.info("console on http://%s", bind)
     if without_password:

@@ -13,9 +13,11 @@ from webhook.audit import writer
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import FILE, Parsed, duration
 from webhook.cli.program import Command, bad_usage
+from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ConfigError
 from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
+from webhook.server.limits import LIMITS, ServerLimits
 from webhook.server.logs import FORMATS, LEVELS, configure_logging
 from webhook.server.wiring import Options, Service
 from webhook.settings.sources import or_samples
@@ -99,6 +101,8 @@ def command(
     log_level: str,
     log_format: str,
     state_dir: Path | None,
+    limits: ServerLimits = LIMITS,
+    pace: Pace = PACE,
 ) -> None:
     """Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files take effect without a restart."""
     configure_logging(log_level, log_format)
@@ -120,6 +124,8 @@ def command(
         audit_logs=tuple(dict.fromkeys(filter(None, audit_logs))),
         audit_max_bytes=audit_max_bytes,
         drain_seconds=drain.total_seconds(),
+        limits=limits,
+        pace=pace,
     )
     try:
         _serve(options, bind or f"{'127.0.0.1' if standalone else '[::]'}:{DEFAULT_PORT}", ca)
@@ -130,7 +136,7 @@ def command(
 
 def _serve(options: Options, bind: str, ca: Path | None) -> None:
     service = Service(options)
-    bound_open_files()
+    bound_open_files(options.limits.open_files)
     server = Server(service, bind)
     log = logging.getLogger("vgpu-webhook")
     log.info("serving on https://%s, certificate %s", server.bind, options.certificate)

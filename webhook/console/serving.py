@@ -9,6 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,27 @@ from webhook.console.state import ConsoleState
 
 THREADS = 16
 MAX_CONNECTIONS = 256
-SILENCE_SECONDS = 5  # of a client within a request, while a thread waits for it
-READING_SECONDS = 20  # for a whole request, even if it arrives byte by byte
-SERVING_SECONDS = 60  # until the client has read the response
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLimits:
+    """How long clients may take, in seconds.
+
+    Attributes:
+        silence: within a request, while a thread waits for the client.
+        reading: for a whole request, even if it arrives byte by byte.
+        serving: until the client has read the response.
+        idle: between two requests, and before the first one.
+    """
+
+    silence: int = 5
+    reading: int = 20
+    serving: int = 60
+    idle: int = 5
+
+
+LIMITS = ConsoleLimits()
 
 
 def ignore_reloads(_: object) -> None:
@@ -40,7 +58,6 @@ SETTINGS: dict[str, Any] = {
     "worker_class": f"{__name__}.ConsoleWorker",
     "workers": 1,  # one follower of the log, one fleet
     "threads": THREADS,
-    "keepalive": 5,
     "graceful_timeout": 3,  # a page that is cut off can be reloaded
     "timeout": 60,
     "limit_request_line": 8190,
@@ -62,6 +79,7 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
     def init_process(self) -> None:
         logging.getLogger("gunicorn.error").addFilter(_is_not_a_timeout)
         self._served: dict[Any, float] = {}  # connections in a thread, and since when
+        self._limits: ConsoleLimits = self.app.limits
         super().init_process()
 
     def enqueue_req(self, conn: Any) -> None:
@@ -76,7 +94,7 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
             self.pending_conns.append(conn)
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
             return
-        timeout = struct.pack("ll", SILENCE_SECONDS, 0)
+        timeout = struct.pack("ll", self._limits.silence, 0)
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
         super().enqueue_req(conn)
@@ -88,7 +106,7 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
             goes_on = super().handle(conn)
         finally:
             del self._served[conn]
-        if not goes_on and time.monotonic() - began >= SILENCE_SECONDS:
+        if not goes_on and time.monotonic() - began >= self._limits.silence:
             with contextlib.suppress(OSError):
                 conn.sock.shutdown(socket.SHUT_RDWR)
         return goes_on
@@ -103,8 +121,8 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
         super().murder_pending()
         now = time.monotonic()
         for conn, began in list(self._served.items()):
-            if now - began > READING_SECONDS:
-                reading_and_writing = now - began > SERVING_SECONDS
+            if now - began > self._limits.reading:
+                reading_and_writing = now - began > self._limits.serving
                 with contextlib.suppress(OSError):  # it may have ended by itself
                     conn.sock.shutdown(socket.SHUT_RDWR if reading_and_writing else socket.SHUT_RD)
 
@@ -117,20 +135,24 @@ def _is_not_a_timeout(record: logging.LogRecord) -> bool:
 class Console(BaseApplication):  # type: ignore[misc]
     """gunicorn with these settings instead of its command line."""
 
-    def __init__(self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = (), limits: ConsoleLimits = LIMITS
+    ) -> None:
         """Prepare to serve.
 
         Args:
             state: makes the console's state in the worker process, where its threads start.
             bind: `host:port`.
             hosts: names besides localhost by which clients may reach the console.
+            limits: of clients.
         """
         self._state = state
         self._hosts = hosts
+        self.limits = limits
         # gunicorn's worker ends if it cannot accept a connection because too many files are open.
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, files // 2)
-        self._settings = SETTINGS | {"bind": bind, "worker_connections": most}
+        self._settings = SETTINGS | {"bind": bind, "worker_connections": most, "keepalive": limits.idle}
         super().__init__()
 
     def load_config(self) -> None:

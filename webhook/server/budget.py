@@ -7,7 +7,8 @@ reviewed or wait for a review up to 190 MiB more. `make bench` measures what is 
 from collections.abc import Iterator
 from typing import Protocol
 
-LIMIT_BYTES = 96 << 20
+from webhook.server.limits import LIMITS
+
 CONNECTION_BYTES = 96 << 10  # for an idle connection: OpenSSL's state, the parser, buffers at their largest
 PIECE_BYTES = 64  # for each piece of a body, in addition to its bytes
 FREED_SHARE = 100  # free 1/100 more than necessary, because each eviction sorts all connections
@@ -80,8 +81,9 @@ class Connection(Protocol):
 class MemoryBudget:
     """Counts the memory of all connections; above a limit, it evicts those with the lowest priority."""
 
-    def __init__(self, max_connections: int) -> None:
+    def __init__(self, max_connections: int, max_bytes: int = LIMITS.memory_bytes) -> None:
         self._max_connections = max_connections
+        self._max_bytes = max_bytes
         self._connections: dict[Connection, None] = {}  # oldest first
         self._used = 0
 
@@ -95,7 +97,7 @@ class MemoryBudget:
         self._connections[connection] = None
         connection.usage.counted = True
         self._used += connection.usage.total
-        if self._used > LIMIT_BYTES or len(self._connections) > self._max_connections:
+        if self._used > self._max_bytes or len(self._connections) > self._max_connections:
             self._evict(now)
 
     def close(self, connection: Connection) -> None:
@@ -108,14 +110,14 @@ class MemoryBudget:
     def read(self, usage: ConnectionUsage, size: int, now: float) -> None:
         usage.reading += size
         self._add(usage, size)
-        if self._used > LIMIT_BYTES:
+        if self._used > self._max_bytes:
             self._evict(now)
 
     def write(self, usage: ConnectionUsage, size: int, now: float) -> None:
         """Set the number of bytes that wait for the peer."""
         self._add(usage, size - usage.writing)
         usage.writing = size
-        if self._used > LIMIT_BYTES:
+        if self._used > self._max_bytes:
             self._evict(now)
 
     def finish(self, usage: ConnectionUsage, now: float, left: int = 0) -> None:
@@ -130,10 +132,10 @@ class MemoryBudget:
 
     def _evict(self, now: float) -> None:
         """Evict what is above the limits: untrusted connections down to their share, then the others."""
-        excess = self._used - LIMIT_BYTES + LIMIT_BYTES // FREED_SHARE
+        excess = self._used - self._max_bytes + self._max_bytes // FREED_SHARE
         count = len(self._connections) - self._max_connections + self._max_connections // FREED_SHARE
         untrusted = [one.usage.total for one in self._connections if one.usage.untrusted]
-        untrusted_excess = sum(untrusted) - LIMIT_BYTES // UNTRUSTED_SHARE
+        untrusted_excess = sum(untrusted) - self._max_bytes // UNTRUSTED_SHARE
         untrusted_count = len(untrusted) - self._max_connections // UNTRUSTED_SHARE
         for connection in sorted(self._connections, key=lambda one: one.usage.priority(now)):
             if excess <= 0 and count <= 0:

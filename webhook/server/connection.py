@@ -15,13 +15,7 @@ from webhook.server.framing import MAX_BODY, ChunkedBody, Head, read_head, read_
 from webhook.server.tls import verified_client
 from webhook.server.wiring import Service
 
-HEAD_SECONDS = 10.0  # for each head from its first byte
-# For a connection without a request. API servers keep spare ones and close them after 90 s: if the webhook closed one first, a
-# review could choose it at that moment, and would fail.
-UNUSED_SECONDS = 120.0
-IDLE_SECONDS = 600.0  # API servers keep idle connections for minutes, and a handshake costs more than a review
 SMALL_PIECE_BYTES = 1 << 10  # a smaller piece of a body takes noticeably more memory than its bytes
-WRITE_BLOCKED_SECONDS = 10.0  # for a peer that does not read its responses
 JSON = b"application/json"
 RESPONSE = b"HTTP/1.1 %b\r\ncontent-type: %b\r\ncontent-length: %d\r\ndate: %b\r\n%b\r\n"
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}".encode() for status in HTTPStatus}
@@ -138,14 +132,15 @@ class HttpConnection:
 
     def overdue(self, now: float) -> bool:
         """Whether the peer exceeded a time limit."""
+        limits = self._service.limits
         if self._write_blocked_since:
-            return now - self._write_blocked_since > WRITE_BLOCKED_SECONDS
+            return now - self._write_blocked_since > limits.write_blocked_seconds
         if self.serving:
             return False  # a timer limits the time for the body
         if self._client_outdated:
             return True
-        idle = IDLE_SECONDS if self.used else UNUSED_SECONDS
-        return now - self._usage.since > (HEAD_SECONDS if self._received else idle)
+        idle = limits.idle_seconds if self.used else limits.unused_seconds
+        return now - self._usage.since > (limits.head_seconds if self._received else idle)
 
     @property
     def _client_outdated(self) -> bool:
@@ -203,7 +198,8 @@ class HttpConnection:
             return True
         if self._timer is None:
             error = TooSlow("the body did not arrive in time; send it at once")
-            self._timer = self._loop.call_later(read_seconds(self._head.query), self._refuse, error)
+            seconds = read_seconds(self._head.query, self._service.limits.body_seconds)
+            self._timer = self._loop.call_later(seconds, self._refuse, error)
             if self._head.waits and self._transport is not None:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return False

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from webhook.errors import RequestError, TooLarge
 
 MAX_BODY = 8 << 20  # bytes; an API server sends 3 MiB at the most, twice on UPDATE
-READ_SECONDS = 10.0  # for a body, unless the request has a timeout
 MAX_READ_SECONDS = 30.0  # Kubernetes' own limit for a webhook's timeoutSeconds
 HEAD_BYTES = 64 << 10
 MAX_FIELDS = 100
@@ -117,11 +116,11 @@ def _length(fields: dict[bytes, bytes], *, old: bool) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def read_seconds(query: bytes) -> float:
-    """The time limit for a body: the API server's `?timeout=5s`, at most MAX_READ_SECONDS."""
+def read_seconds(query: bytes, usual: float) -> float:
+    """The time limit for a body: the API server's `?timeout=5s`, at most MAX_READ_SECONDS; without it the usual one."""
     match = _DURATION.search(query)
     if match is None or match[1] == match[2] is None:
-        return READ_SECONDS
+        return usual
     seconds = int(match[1] or 0) * 60 + float(match[2] or 0) * (0.001 if match[3] == b"ms" else 1)
     return min(max(seconds, 0.001), MAX_READ_SECONDS)
 

@@ -28,24 +28,18 @@ from gunicorn.workers.base import Worker
 from webhook.audit.writer import reopened
 from webhook.errors import ConfigError
 from webhook.server.budget import MemoryBudget
-from webhook.server.connection import IDLE_SECONDS
+from webhook.server.limits import LIMITS, ServerLimits
 from webhook.server.logs import ServerLog
 from webhook.server.transport import TlsTransport
 from webhook.server.wiring import Service
 
-FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
-FIRST_REQUEST_SECONDS = 0.5  # of these, for a new connection to send a request: an API server does not repeat that one
-FLUSH_SECONDS = 2.0  # then, for the readers of the audit logs
-SPARE_SECONDS = 1.0  # then, until the master kills the worker
-MAX_OPEN_FILES = 8192
+SPARE_SECONDS = 1.0  # after the end of a worker, until the master kills it
 MIN_OPEN_FILES = 64  # half for connections; the program itself has some 20, and silent clients must not take these
 KERNEL_BYTES = 128 << 10  # the socket buffers of a connection, each
 BACKLOG = 1024
-SWEEP_SECONDS = 0.25
 SOON_SECONDS = 0.05  # until the next look while the server drains, or audit lines wait for their reader
 STANDARD_ERROR = 2
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
-CATCH_UP_SECONDS = 2.0  # for a new worker to read the cluster's settings; an API server waits 5 s for a response
 WATCHDOG_SECONDS = 30  # after which the master replaces a worker without a heartbeat
 
 log = logging.getLogger(__name__)
@@ -65,7 +59,8 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.budget = MemoryBudget(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        connections = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        self.budget = MemoryBudget(connections, self.service.limits.memory_bytes)
         self._ends = math.inf  # when the listeners are closed, in seconds of the monotonic clock
         self._at_once = False  # without answering what is in flight
 
@@ -110,7 +105,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         service = self.service
         service.start()
         # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
-        deadline = time.monotonic() + CATCH_UP_SECONDS
+        deadline = time.monotonic() + service.limits.catch_up_seconds
         while not service.is_settled and time.monotonic() < deadline:  # noqa: ASYNC110  # threads change it
             await asyncio.sleep(0.02)
         for obstacle in service.state.obstacles.values():
@@ -126,7 +121,8 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             self.notify()
             self._sweep()
             written = service.admission.flush()
-            await asyncio.sleep(SWEEP_SECONDS if written and not service.state.draining else SOON_SECONDS)
+            pause = service.limits.sweep_seconds if written and not service.state.draining else SOON_SECONDS
+            await asyncio.sleep(pause)
         for server, listener in zip(servers, self.sockets, strict=True):
             await self._accept_all(listener.sock)
             server.close()
@@ -148,17 +144,18 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     async def _finish(self) -> None:
         """Answer the requests that have been read, and the first one of new connections; close the other connections."""
+        limits = self.service.limits
         started = now = self.loop.time()
-        while self.budget and now < started + FINISH_SECONDS and not self._at_once:
+        while self.budget and now < started + limits.finish_seconds and not self._at_once:
             self.notify()
             for connection in self.budget:
-                if not connection.serving and (connection.used or now > started + FIRST_REQUEST_SECONDS):
+                if not connection.serving and (connection.used or now > started + limits.first_request_seconds):
                     connection.drop()
             await asyncio.sleep(0.02)
             now = self.loop.time()
         admission = self.service.admission
         admission.record()
-        deadline = self.loop.time() + FLUSH_SECONDS
+        deadline = self.loop.time() + limits.flush_seconds
         while not admission.flush() and self.loop.time() < deadline:
             self.notify()
             await asyncio.sleep(0.02)
@@ -184,7 +181,11 @@ class Server(BaseApplication):  # type: ignore[misc]
         """
         self.bind = check_address(bind)
         self.service = service
-        self._settings = SETTINGS | {"bind": self.bind, "graceful_timeout": graceful_seconds(service.drain_seconds)}
+        self._settings = SETTINGS | {
+            "bind": self.bind,
+            "graceful_timeout": graceful_seconds(service.drain_seconds, service.limits),
+            "keepalive": int(service.limits.idle_seconds),
+        }
         super().__init__()
 
     def load_config(self) -> None:
@@ -195,9 +196,9 @@ class Server(BaseApplication):  # type: ignore[misc]
         return self.service.admission
 
 
-def graceful_seconds(drain: float) -> int:
+def graceful_seconds(drain: float, limits: ServerLimits = LIMITS) -> int:
     """How long after a SIGTERM the master kills a worker that has not ended, with so many seconds of drain."""
-    return math.ceil(drain + FINISH_SECONDS + FLUSH_SECONDS + SPARE_SECONDS)
+    return math.ceil(drain + limits.finish_seconds + limits.flush_seconds + SPARE_SECONDS)
 
 
 def ignore_reloads(_: object) -> None:
@@ -219,7 +220,6 @@ SETTINGS: dict[str, Any] = {
     "workers": 1,  # one fleet, one metrics registry; replicas give the rest
     "preload_app": True,
     "timeout": WATCHDOG_SECONDS,
-    "keepalive": int(IDLE_SECONDS),
     "control_socket_disable": True,
     # The heartbeat file: on a disk it could stall the worker.
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
@@ -249,14 +249,14 @@ def settle_memory() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def bound_open_files() -> None:
+def bound_open_files(most: int) -> None:
     """Limit open files, and so the connections before their handshake; the system refuses any more.
 
     Raises:
         ConfigError: the system allows too few.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
+    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
     if wanted < MIN_OPEN_FILES:
         raise ConfigError(
             f"only {wanted} files may be open, with which silent clients could keep out the API server; "

@@ -12,9 +12,7 @@ from typing import Any
 from webhook.server.budget import ConnectionUsage
 from webhook.server.connection import HttpConnection, ServingWorker
 
-HANDSHAKE_SECONDS = 5.0
 HANDSHAKE_BYTES = 64 << 10  # a client certificate with its chain has a few thousand
-SHUTDOWN_SECONDS = 2.0  # for the peer to close the connection
 RECORD_BYTES = 16 << 10  # the largest TLS record; OpenSSL's buffers grow to about twice as much
 UNREAD_BYTES = 16 << 10  # of responses; above this, the connection waits for its peer
 
@@ -142,10 +140,11 @@ class TlsTransport(asyncio.Protocol):
 
     def overdue(self, now: float) -> bool:
         """Whether the peer exceeded a time limit."""
+        limits = self._worker.service.limits
         if self.usage.closing:
-            return now - self._closing_since > SHUTDOWN_SECONDS
+            return now - self._closing_since > limits.close_seconds
         if self._protocol is None:
-            return now - self.usage.since > HANDSHAKE_SECONDS
+            return now - self.usage.since > limits.handshake_seconds
         return self._protocol.overdue(now)
 
     def evict(self) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from webhook.audit.writer import MAX_BYTES, AuditLogWriter
 from webhook.cluster.file_watcher import FileWatcher, WatchedFiles
-from webhook.cluster.pace import PACE
+from webhook.cluster.pace import PACE, Pace
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
 from webhook.inputs.files import signature
 from webhook.server.admission import Admission
+from webhook.server.limits import LIMITS, ServerLimits
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerSources, ServerState
 from webhook.server.tls import ServingTls
@@ -30,6 +31,8 @@ class Options:
         audit_logs: paths, `-` for standard output; each gets every line.
         audit_max_bytes: the size at which a log is renamed to FILE.1; 0 for never.
         drain_seconds: how long to accept connections after a SIGTERM, while unready.
+        limits: of clients, and of the start and the end.
+        pace: how often to look at files and cluster.
     """
 
     certificate: Path
@@ -40,6 +43,8 @@ class Options:
     audit_logs: tuple[str, ...] = ("-",)
     audit_max_bytes: int = MAX_BYTES
     drain_seconds: float = 0.0
+    limits: ServerLimits = LIMITS
+    pace: Pace = PACE
 
 
 class Service:
@@ -49,7 +54,7 @@ class Service:
         admission: answers reviews.
         state: what it reviews with.
         tls: of new connections.
-        drain_seconds: how long to accept connections after a SIGTERM, while unready.
+        drain_seconds, limits: as in the options.
     """
 
     def __init__(self, options: Options) -> None:
@@ -61,10 +66,10 @@ class Service:
         pair, client_ca = (options.certificate, options.key), tuple(filter(None, [options.client_ca]))
         seen = signature(pair), signature(client_ca)  # before they are read: a change during that counts as a change
         metrics = Metrics()
-        self.drain_seconds = options.drain_seconds
+        self.drain_seconds, self.limits, self._pace = options.drain_seconds, options.limits, options.pace
         self.tls = ServingTls(options.certificate, options.key, options.client_ca)
         audit_logs = tuple(_audit_log(name, options, metrics) for name in options.audit_logs)
-        self._settings = SettingsWatcher(options.files, options.cluster, self._use, metrics.reloaded)
+        self._settings = SettingsWatcher(options.files, options.cluster, self._use, metrics.reloaded, pace=self._pace)
         watched = [
             WatchedFiles("certificate", pair, self.tls.load_pair, seen[0]),
             WatchedFiles("client-ca", client_ca, self.tls.load_client_ca, seen[1]),
@@ -98,11 +103,11 @@ class Service:
 
     def _look(self) -> float:
         self._tls_files.look()
-        return PACE.files
+        return self._pace.files
 
 
 def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLogWriter:
     try:
-        return AuditLogWriter(name, metrics.audit_failed, options.audit_max_bytes)
+        return AuditLogWriter(name, metrics.audit_failed, options.audit_max_bytes, options.limits.audit_bytes)
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror or error}; name a file that can be written") from error

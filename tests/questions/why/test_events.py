@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.e2e.test_events import FAST
-from tests.server.test_program import assert_starts_with
 from webhook.cli.main import main
 from webhook.devices.ledger import BoundPod, LedgerFinding, LedgerRule
 from webhook.devices.nearest import Removal
@@ -98,7 +96,3 @@ def test_the_rate_is_bounded_after_a_burst():
 def test_events_need_a_cluster(capsys, more):
     assert main(["console", "--events", *more]) == 2
     assert "--events is about the pods of a cluster" in capsys.readouterr().err
-
-
-def test_the_constants_that_tests_on_an_api_server_change_exist():
-    assert_starts_with(FAST)

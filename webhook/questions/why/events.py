@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -29,12 +30,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
     from webhook.cluster.lease import Lease
 
-TURN_SECONDS = 10.0  # between two renewals of the lease
-ROUND_SECONDS = 30.0  # between two looks at all waiting pods
-SETTLE_SECONDS = 60.0  # for which the scheduler may need a pod that is able to start
 REPEAT_SECONDS = 3600.0  # for which an API server keeps Events by default; then the pod gets its Event again
-ROUND = 200  # Events, after which the pods are read again: they may have started
-RATE, BURST = 20.0, 30  # Events a second, as the controllers of Kubernetes send requests
 MAX_NOTE = 1000  # bytes; the API server takes 1,024
 MAX_POD_NAME = 200  # characters of the name of an Event
 
@@ -53,6 +49,29 @@ UNTAKEN = {
 REFUSED = frozenset({HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 log = logging.getLogger("vgpu-webhook")
+
+
+@dataclass(frozen=True, slots=True)
+class EventPace:
+    """How often, times in seconds.
+
+    Attributes:
+        turn: between two renewals of the lease.
+        round: between two looks at all waiting pods.
+        settle: for which the scheduler may need a pod that is able to start.
+        most: Events, after which the pods are read again: they may have started.
+        rate, burst: Events a second, as the controllers of Kubernetes send requests.
+    """
+
+    turn: float = 10.0
+    round: float = 30.0
+    settle: float = 60.0
+    most: int = 200
+    rate: float = 20.0
+    burst: int = 30
+
+
+PACE = EventPace()
 
 
 class TokenBucket:
@@ -74,16 +93,23 @@ class WaitingEvents:
     """Writes the Events in a thread, while this replica holds the lease."""
 
     def __init__(
-        self, connect: "Callable[[], Client]", lease: "Lease", source: WaitingSource, *, names_others: bool
+        self,
+        connect: "Callable[[], Client]",
+        lease: "Lease",
+        source: WaitingSource,
+        *,
+        names_others: bool,
+        pace: EventPace = PACE,
     ) -> None:
         """Take how to make a client, the lease of the writer, the waiting pods, and whether to name other namespaces' pods."""
         self._names_others = names_others
+        self._pace = pace
         self._connect = connect
         self._lease = lease
         self._source = source
         self._worker = Worker("events", self._turn)
         self._client: Client | None = None
-        self._bucket = TokenBucket(RATE, BURST)
+        self._bucket = TokenBucket(pace.rate, pace.burst)
         self._told: dict[str, float] = {}  # when each Event was created or found, by its namespace and name
         self._counts: Counter[bool] = Counter()  # whether they were written, since the last complete round
         self._next_round = 0.0
@@ -99,13 +125,13 @@ class WaitingEvents:
         try:
             client = self._client = self._client or self._connect()
             if self._hold(client) and began >= self._next_round and self._round(client):
-                self._next_round = began + ROUND_SECONDS
+                self._next_round = began + self._pace.round
                 self._note("")
                 self._sum_up()
         except WebhookError as error:
             self._note(str(error))
             wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
-        return max(began + TURN_SECONDS - time.monotonic(), wanted, 0.1)
+        return max(began + self._pace.turn - time.monotonic(), wanted, 0.1)
 
     def _hold(self, client: "Client") -> bool:
         leads = self._lease.hold(client)
@@ -121,7 +147,8 @@ class WaitingEvents:
         oldest = time.monotonic() - REPEAT_SECONDS
         self._told = {name: at for name, at in self._told.items() if at > oldest}
         for number, event in enumerate(self._due(found, state.live)):
-            if number == ROUND or not (time.monotonic() - self._renewed < TURN_SECONDS or self._hold(client)):
+            renewed = time.monotonic() - self._renewed < self._pace.turn
+            if number == self._pace.most or not (renewed or self._hold(client)):
                 return False
             self._worker.rest(self._bucket.take())
             self._create(client, event)
@@ -139,7 +166,7 @@ class WaitingEvents:
                 yield assignment_event(bound, finding, identity, datetime.now(UTC))
         for pod in pods:
             now = datetime.now(UTC)
-            if pod.verdict in REASONS and is_settled(pod, now):
+            if pod.verdict in REASONS and is_settled(pod, now, self._pace.settle):
                 yield event_of(pod, identity, now, names_others=self._names_others)
 
     def _create(self, client: "Client", event: dict[str, Any]) -> None:
@@ -166,12 +193,12 @@ class WaitingEvents:
         self._problem = problem
 
 
-def is_settled(pod: WaitingPod, now: datetime) -> bool:
-    """Whether an Event about a pod is worth while: it never starts, or the scheduler had the time to start it."""
+def is_settled(pod: WaitingPod, now: datetime, seconds: float = PACE.settle) -> bool:
+    """Whether an Event about a pod is worth while: it never starts, or the scheduler had so many seconds to start it."""
     if pod.verdict is WaitVerdict.NEVER:
         return True
     try:
-        return (now - datetime.fromisoformat(pod.since)).total_seconds() >= SETTLE_SECONDS
+        return (now - datetime.fromisoformat(pod.since)).total_seconds() >= seconds
     except (TypeError, ValueError):  # the API server sets it
         return False
 

@@ -21,7 +21,7 @@ from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
 from webhook.live.cluster import FilePods
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
-from webhook.questions.why.events import WaitingEvents
+from webhook.questions.why.events import PACE, WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
@@ -99,7 +99,8 @@ def follow(sources: Sources) -> WaitingSource | None:
 
         namespace = Credentials(sources.cluster.kubeconfig, sources.cluster.context).webhook_namespace
         lease, full = Lease(namespace, names.EVENTS_LEASE), sources.given["events"] == FULL
-        WaitingEvents(sources.connect, lease, source, names_others=full).start()
+        pace = sources.given.get("event_pace", PACE)
+        WaitingEvents(sources.connect, lease, source, names_others=full, pace=pace).start()
     return source
 
 
