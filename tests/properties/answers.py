@@ -370,6 +370,26 @@ def advice_of_what_if_works(scenario: Scenario, chance: random.Random) -> None:
             assert (answer.verdict is WaitVerdict.FITS_NOW) is starts, (fate, answer)
 
 
+def what_no_node_offers_is_never_given(scenario: Scenario, chance: random.Random) -> None:
+    """The scheduler counts every name that a pod requests, but the memory of NPUs."""
+    found = cluster(scenario, chance, hindered=False)
+    offered = {name for node in found.scenario.nodes or () for name in node["status"]["allocatable"]} | {
+        f"{CHIP}-memory"
+    }
+    limits = [container["resources"]["limits"] for container in found.raw["spec"]["containers"]]
+    wanted = {name for one in limits for name in one if "/" in name and one[name] != "0"}
+    answer = found.ask() if wanted - offered else None
+    assert answer is None or answer.verdict is WaitVerdict.NEVER, answer
+    if answer is not None:
+        assert {fate.before for fate in found.ahead(FleetChange()).waiting} <= {Fate.NEVER}
+
+
 LAWS: dict[str, Law] = {
-    law.__name__: law for law in (advice_of_why_works, advice_of_why_to_jobs_works, advice_of_what_if_works)
+    law.__name__: law
+    for law in (
+        advice_of_why_works,
+        advice_of_why_to_jobs_works,
+        advice_of_what_if_works,
+        what_no_node_offers_is_never_given,
+    )
 }

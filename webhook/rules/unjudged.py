@@ -1,7 +1,7 @@
 """Devices that the webhook does not judge: those of other device plugins, and those of resource claims."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple
@@ -53,25 +53,38 @@ class UnjudgedDevice(NamedTuple):
 def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The devices that a pod requests and the webhook does not judge, without what no node offers; at most 20."""
     told = {(one.container, one.resource) for one in not_offered(pod)}
-    found = _devices(pod, pod.cluster.config.resources.looks_like_device, claims=True)
+    found = _devices(pod, pod.cluster.config.resources.looks_like_device, _judged(pod), claims=True)
     return list(islice((one for one in found if (one.container, one.resource) not in told), MAX_UNJUDGED))
 
 
 def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
-    """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer."""
-    if pod.names_known_resources:
+    """What `unoffered` finds and no other rule."""
+    context = pod.context
+    if pod.names_known_resources or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
         return []
-    context, fleet = pod.context, pod.cluster.known_fleet
-    if fleet is None or not pod.cluster.knows_offers or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
-        return []
-    classes = pod.cluster.collections.classes
-    offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
+    told = _judged(pod)
     for dialect, use in context.effective.dialects.items():
         if use is DialectUse.OFF:
-            offered |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
+            told |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
     if pod.requests_family(Family.VGPU):
-        offered.add(names.NVIDIA_GPU)  # family-mixed
-    return list(islice(_devices(pod, lambda name: _is_foreign(name) and name not in offered), MAX_UNJUDGED))
+        told.add(names.NVIDIA_GPU)  # family-mixed
+    return unoffered(pod, told)
+
+
+def unoffered(pod: ReviewedPod, told: Collection[str] = ()) -> list[UnjudgedDevice]:
+    """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer.
+
+    Args:
+        pod: the pod.
+        told: names that are left out.
+    """
+    fleet, classes = pod.cluster.known_fleet, pod.cluster.collections.classes
+    if fleet is None or not pod.foreign or not pod.cluster.knows_offers:
+        return []
+    offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
+    offered.update(offered_roles(fleet, pod.cluster.config))  # a name may be one of a family on some pods only
+    wanted = (name for name in pod.foreign if _is_foreign(name) and name not in offered)
+    return list(islice(_devices(pod, {*wanted}.__contains__, {*told, *pod.roles}), MAX_UNJUDGED))
 
 
 def meant_by(name: str, fleet: Fleet | None, config: DeviceConfig) -> str:
@@ -92,9 +105,14 @@ def _is_foreign(name: str) -> bool:
     return is_extended(name) or ("." in name and "/" not in name)
 
 
-def _devices(pod: ReviewedPod, wanted: Callable[[str], bool], *, claims: bool = False) -> Iterator[UnjudgedDevice]:
-    told = dialect_names(pod, pod.context) | pod.roles.keys()
-    told |= {unknown.resource for unknown in pod.unknown_names}
+def _judged(pod: ReviewedPod) -> set[str]:
+    """The names that the webhook reads, and those about which another rule says something."""
+    return {*dialect_names(pod, pod.context), *pod.roles, *(unknown.resource for unknown in pod.unknown_names)}
+
+
+def _devices(
+    pod: ReviewedPod, wanted: Callable[[str], bool], told: Collection[str], *, claims: bool = False
+) -> Iterator[UnjudgedDevice]:
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():
             if resource not in told and wanted(resource) and quantity.whole(amount) != 0:

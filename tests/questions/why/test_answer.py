@@ -600,6 +600,7 @@ def with_families(name, cards, npus):
 NPU_NODE = ascend_node("npu", [(2, 65536, 20)])
 RDMA_NODE = {"metadata": {"name": "ib"}, "status": {"allocatable": {RDMA: "8"}}}
 WITH_RDMA = gpu_node("both", offers={RDMA: "8"})
+NOBODY_READS = ("nvidia.com/gpumem", "nvidia.com/gpu", "volcano.sh/vgpu-numbr", names.NPU_CORE)  # of a pod that exists
 
 
 @pytest.mark.parametrize(
@@ -612,6 +613,7 @@ WITH_RDMA = gpu_node("both", offers={RDMA: "8"})
         (RDMA, [RDMA_NODE], 0, WaitVerdict.NEVER, set()),
         (RDMA, [RDMA_NODE, WITH_RDMA], 0, WaitVerdict.FITS_NOW, {"both"}),
         (RDMA, [RDMA_NODE, WITH_RDMA], 1, WaitVerdict.NOT_NOW, set()),
+        *[(name, [], 0, WaitVerdict.NEVER, {"gpu"}) for name in (RDMA, *NOBODY_READS)],
     ],
 )
 def test_one_node_takes_all_that_a_pod_requests(resource, others, held, verdict, fitting):

@@ -24,12 +24,12 @@ from webhook.outcome import Outcome, Violation
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB
 from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of, with_change
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
-from webhook.questions.why.placing import obstacles
+from webhook.questions.why.placing import obstacles, unoffered_resources
 from webhook.questions.why.subject import WaitingObject, pod_content, pods_of, unlike
 from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices
+from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices, unoffered
 from webhook.rules.validate import node_name_set, queue_capability, status_too_large
 from webhook.wire.models import SETTINGS
 
@@ -198,8 +198,8 @@ class _Examined:
         every_pod = pods_of(subject, self._reviewed, live)
         not_judged = _not_judged([pod for _, pod in every_pod])
         pods = unlike(every_pod)
-        unoffered = _found_by({NOT_OFFERED}, outcome)
-        if not pods and not unoffered:
+        unoffered = unoffered_resources(pod for _, pod in every_pod)
+        if not pods and not _found_by({NOT_OFFERED}, outcome):
             raise self._without_devices([pod for _, pod in every_pod], not_judged)
         answers = [self._by_node(path, pod) for path, pod in pods[:MAX_PODS]]
         nodes = [reason for answer in answers for reason in answer.reasons]
@@ -319,8 +319,10 @@ def _found_by(rules: Collection[str], outcome: Outcome) -> tuple[WaitReason, ...
 
 
 def _not_judged(pods: Sequence[ReviewedPod]) -> tuple[str, ...]:
-    found = (str(device) for pod in pods[:MAX_MEMBERS] for device in unjudged_devices(pod))
-    return tuple(dict.fromkeys(found))[:MAX_UNJUDGED]
+    """The devices that are not judged, without what no node offers."""
+    found = dict.fromkeys(device for pod in pods[:MAX_MEMBERS] for device in unjudged_devices(pod))
+    said = {device for pod in pods[:MAX_MEMBERS] for device in unoffered(pod)}
+    return tuple(dict.fromkeys(str(device) for device in found if device not in said))[:MAX_UNJUDGED]
 
 
 def _foreign(pods: Sequence[ReviewedPod]) -> str:

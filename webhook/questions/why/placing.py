@@ -26,6 +26,7 @@ from webhook.pod.gangs import Gang
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.unjudged import NOT_OFFERED, unoffered
 from webhook.rules.validate import init_container_device, resource_not_offered, several_device_containers
 from webhook.texts import shorten
 from webhook.volcano.queues import Queues
@@ -147,12 +148,13 @@ class PlaceablePod:
                 yield Trial(Fate.NEVER, reason="the scheduler cannot use its quantities")
             elif not self.pod.matches(family.id):
                 yield Trial(Fate.NEVER, reason=f"no node with {family.devices} has the labels that it demands")
-            elif not family.judges_use or family.id in self.pod.served_elsewhere:
-                yield Trial(Fate.UNKNOWN, reason=f"who gets {family.devices} is not computed for {family.title}")
         if self.pod.never:
             yield Trial(Fate.NEVER, reason="no node of this fleet can take it, even when it is empty")
-        for finding in resource_not_offered.check.check(self.pod, self.pod.context):
-            yield Trial(Fate.NEVER, reason=finding.detail)
+        for reason in unoffered_resources([self.pod]):
+            yield Trial(Fate.NEVER, reason=reason.message)
+        for family in self.families:
+            if not family.judges_use or family.id in self.pod.served_elsewhere:
+                yield Trial(Fate.UNKNOWN, reason=f"who gets {family.devices} is not computed for {family.title}")
 
     def place(self, raw: Mapping[str, Any], live: LiveCluster, *, emptiest: bool) -> tuple[LiveCluster, Trial]:
         """The cluster with the pod on the first node that takes it, in this order; the same if none does."""
@@ -321,6 +323,12 @@ def _plugin_reasons(pods: Sequence[ReviewedPod]) -> Iterator[WaitReason]:
                 if not finding.doubtful:
                     yield WaitReason(reason=rule.id, message=finding.detail, verdict=WaitVerdict.NEVER)
                     return
+
+
+def unoffered_resources(pods: Iterable[ReviewedPod]) -> list[WaitReason]:
+    """What pods request and no node offers: the scheduler counts every name, also those that a rule translates or refuses."""
+    found = {resource_not_offered.finding(each, pod).detail: None for pod in pods for each in unoffered(pod)}
+    return [WaitReason(reason=NOT_OFFERED, message=message, verdict=WaitVerdict.NEVER) for message in found]
 
 
 def _gate_reasons(subject: WaitingObject) -> Iterator[WaitReason]:

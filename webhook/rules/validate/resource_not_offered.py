@@ -21,10 +21,11 @@ from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find what no node offers."""
-    return [_finding(found, pod) for found in not_offered(pod)]
+    return [finding(found, pod) for found in not_offered(pod)]
 
 
-def _finding(found: UnjudgedDevice, pod: ReviewedPod) -> Finding:
+def finding(found: UnjudgedDevice, pod: ReviewedPod) -> Finding:
+    """What was most likely meant by a name that no node offers, or what to write instead."""
     meant = meant_by(found.resource, pod.context.cluster.known_fleet, pod.context.cluster.config)
     return Finding(
         wording.resource_path(found.container, found.resource),
