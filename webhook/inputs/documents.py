@@ -76,7 +76,12 @@ def parse_documents(data: bytes, source: str) -> list[Document]:
     Raises:
         ConfigError: it is neither YAML nor JSON, or holds nothing.
     """
-    found, text = parse_stream(data, source), SourceText(data)
+    return documents_of(SourceText(data, source))
+
+
+def documents_of(text: SourceText) -> list[Document]:
+    """All objects of a text, as `parse_documents`."""
+    found, source = text.documents, text.source
     if not found:
         raise ConfigError(f"{source}: no document in it")
     places = [f"{source}: document {number}" if len(found) > 1 else source for number in range(1, len(found) + 1)]

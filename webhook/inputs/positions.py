@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from webhook.errors import WebhookError
-from webhook.inputs.parse import after_space, is_json, json_documents
+from webhook.inputs.parse import after_space, is_json, json_documents, parse_stream
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_ENTRIES = 64  # objects and lists whose entries are in memory
@@ -38,11 +38,13 @@ class SourceText:
 
     Attributes:
         data: the text.
+        source: its name in messages.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, source: str = "") -> None:
         """Take the text: one that `parse_stream` can read."""
         self.data = data
+        self.source = source
         # Findings in a long list share the way to it, which is read once.
         self._json_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda at: dict(_json_entries(self._json[0], at)))
         self._yaml_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda node: dict(_yaml_entries(node)))
@@ -68,6 +70,15 @@ class SourceText:
         node = self.nodes[document - 1]
         mark = _deepest(path, (node.start_mark, node), self._yaml_entries)
         return Position(mark.line + 1, mark.column + 1)
+
+    @cached_property
+    def documents(self) -> list[Any]:
+        """What is in it, as JSON.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        return parse_stream(self.data, self.source)
 
     @cached_property
     def _lines(self) -> list[int]:

@@ -11,7 +11,6 @@ import yaml
 
 from webhook.emit import dump, key_text
 from webhook.errors import ConfigError
-from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import MERGE, SourceText
 
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -36,6 +35,22 @@ class Change(NamedTuple):
     document: int
     path: tuple[str, ...]
     value: Any
+
+
+class LineChange(NamedTuple):
+    """Lines that others replace, counted from 0: those from `start` to before `end`, which become `new_start` to `new_end`."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+class Rewritten(NamedTuple):
+    """A text with changes, and the lines in which it differs, in order."""
+
+    text: SourceText
+    lines: list[LineChange]
 
 
 def changes(before: Any, after: Any, document: int, path: tuple[str, ...]) -> Iterator[Change]:
@@ -64,13 +79,13 @@ def changes(before: Any, after: Any, document: int, path: tuple[str, ...]) -> It
         yield Change(document, path, after)
 
 
-def rewritten(text: SourceText, wanted: Iterable[Change]) -> bytes:
+def rewritten(text: SourceText, wanted: Iterable[Change]) -> Rewritten:
     """The text with the changes.
 
     Raises:
         ConfigError: its form does not allow that, for example as an anchor (&) shares a field with others.
     """
-    expected = _unshared(text.data)
+    expected = _unshared(text)
     editor = _Editor(text)
     parents: dict[tuple[int, tuple[str, ...]], dict[str, Any]] = {}
     for change in wanted:
@@ -85,16 +100,16 @@ def rewritten(text: SourceText, wanted: Iterable[Change]) -> bytes:
         elif edited[id(node)] != fields:
             raise ConfigError(_SHARED)
         _apply(value, fields)
-    written = editor.written()
+    written = SourceText(editor.written(), text.source)
     if _unshared(written) != expected:
         raise ConfigError(_SHARED if b"&" in text.data else _OTHERWISE)
-    return written
+    return Rewritten(written, editor.changed_lines())
 
 
-def _unshared(data: bytes) -> Any:
+def _unshared(text: SourceText) -> Any:
     """The documents of a text, whose aliases are objects of their own."""
     try:
-        return orjson.loads(orjson.dumps(parse_stream(data, "it")))
+        return orjson.loads(orjson.dumps(text.documents))
     except ConfigError as error:
         raise ConfigError(_OTHERWISE) from error
 
@@ -222,6 +237,22 @@ class _Editor:
             parts += [self._text[at : edit.start], edit.text]
             at = edit.end
         return "".join([*parts, self._text[at:]]).encode()
+
+    def changed_lines(self) -> list[LineChange]:
+        """The lines that the edits change, counted by line feeds; edits in the same line are one change."""
+        found: list[LineChange] = []
+        at = line = more = 0
+        for edit in sorted(self._edits):
+            start = line + self._text.count("\n", at, edit.start)
+            line = start + self._text.count("\n", edit.start, edit.end)
+            at, first = edit.end, LineChange(start, start, start + more, start + more)
+            if found and start < found[-1].end:
+                first = found.pop()
+            more += edit.text.count("\n") - (line - start)
+            borders = self._text[edit.start - 1 : edit.start], self._text[edit.end - 1 : edit.end], edit.text[-1:]
+            end = line if {"", "\n"}.issuperset(borders) else line + 1
+            found.append(first._replace(end=end, new_end=end + more))
+        return found
 
     def _at(self, mark: yaml.Mark) -> int:
         """Where a mark is in the text; the YAML library ends a text without a line break one line below it."""

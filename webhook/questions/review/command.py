@@ -15,7 +15,7 @@ from webhook.cli.program import Command, Complaints, bad_usage, exit_code, repor
 from webhook.cli.terminal import Terminal
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
-from webhook.inputs.documents import Document, is_object, parse_documents, read_documents
+from webhook.inputs.documents import Document, is_object, read_documents
 from webhook.inputs.files import STANDARD_INPUT, source_name
 from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.questions.review.beside import Beside
@@ -153,7 +153,7 @@ def _documents(
             fixed = _fixed(documents, fixing, complain, named) if fixing is not None else None
             if fixed is not None:
                 _report_fixed(fixed)
-                documents = parse_documents(fixed.data, file)
+                documents = fixed.documents
             yield from documents
         except ConfigError as error:
             complain(str(error))
@@ -194,5 +194,5 @@ def _print_changes(files: Sequence[str], review: Review) -> int:
         fixed = _fixed(documents, review, complain)
         if fixed is not None:
             changed = True
-            sys.stdout.write(unified_diff(source_name(file), fixed.before, fixed.data))
+            sys.stdout.writelines(f"{line}\n" for line in unified_diff(source_name(file), fixed))
     return exit_code(unread=complain.count > 0, found=changed)

@@ -1,20 +1,22 @@
 """Writes the repairs of a review into the files."""
 
-import difflib
 import os
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from webhook.document_review import PATCH, RENDER, Reviewed
 from webhook.errors import ConfigError, WebhookError
-from webhook.inputs.documents import Document, parse_documents
+from webhook.inputs.documents import Document, documents_of
 from webhook.inputs.positions import steps_of
-from webhook.inputs.rewriting import Change, changes, rewritten
+from webhook.inputs.rewriting import Change, LineChange, changes, rewritten
 from webhook.mistakes import mistake_in_file
 from webhook.texts import visible
+
+CONTEXT = 3  # lines around a change
 
 Review = Callable[[Document], Reviewed | None]  # None for what is left as it is
 
@@ -25,11 +27,15 @@ class Fixed(NamedTuple):
     Attributes:
         before: its text, as it was.
         data: its text.
+        lines: that differ.
+        documents: in it.
         reviewed: the documents that are repaired, as they were.
     """
 
     before: bytes
     data: bytes
+    lines: list[LineChange]
+    documents: list[Document]
     reviewed: list[Reviewed]
 
 
@@ -48,11 +54,12 @@ def fix(documents: Sequence[Document], review: Review) -> Fixed | None:
     wanted = [change for _, repairs in found for change in repairs]
     if not wanted or text is None:
         return None
-    data = rewritten(text, wanted)
-    for reviewed in _reviewed(parse_documents(data, documents[0].file), review):
+    written, lines = rewritten(text, wanted)
+    after = documents_of(written)
+    for reviewed in _reviewed(after, review):
         if any(_repairs(reviewed)):
             raise ConfigError(f"{reviewed.request.kind} {reviewed.name} would be repaired again")
-    return Fixed(text.data, data, [reviewed for reviewed, repairs in found if repairs])
+    return Fixed(text.data, written.data, lines, after, [reviewed for reviewed, repairs in found if repairs])
 
 
 def _reviewed(documents: Sequence[Document], review: Review) -> Iterator[Reviewed]:
@@ -80,11 +87,42 @@ def _repairs(reviewed: Reviewed) -> Iterator[Change]:
     yield from repairs
 
 
-def unified_diff(file: str, before: bytes, after: bytes) -> str:
-    """The changes of a file as a patch, whose control characters are made visible."""
-    old, new = (data.decode(errors="replace").splitlines() for data in (before, after))
-    lines = difflib.unified_diff(old, new, file, file, lineterm="")
-    return "".join(f"{visible(line)}\n" for line in lines)
+def unified_diff(file: str, fixed: Fixed) -> Iterator[str]:
+    """The changes of a file as a patch, line by line; control characters are made visible."""
+    old, new = _lines(fixed.before), _lines(fixed.data)
+    hunks: list[list[LineChange]] = []
+    for change in fixed.lines:
+        if not hunks or change.start - hunks[-1][-1].end > 2 * CONTEXT:
+            hunks.append([])
+        hunks[-1].append(change)
+    yield from (f"--- {file}", f"+++ {file}")
+    for hunk in hunks:
+        first, last = hunk[0], hunk[-1]
+        at, end = max(first.start - CONTEXT, 0), min(last.end + CONTEXT, len(old))
+        new_at, new_end = at + first.new_start - first.start, min(end + last.new_end - last.end, len(new))
+        yield f"@@ -{_range(at, end)} +{_range(new_at, new_end)} @@"
+        for change in hunk:
+            yield from _marked(" ", old[at : change.start])
+            yield from _marked("-", old[change.start : change.end])
+            yield from _marked("+", new[change.new_start : change.new_end])
+            at = change.end
+        yield from _marked(" ", old[at:end])
+
+
+def _lines(data: bytes) -> list[str]:
+    """The lines of a text; the end of the last one is missing where the text has none."""
+    return re.findall(r"[^\n]*\n|[^\n]+\Z", data.decode())
+
+
+def _range(start: int, end: int) -> str:
+    return f"{start + (end > start)},{end - start}"
+
+
+def _marked(mark: str, lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield mark + "\t".join(map(visible, line.rstrip("\r\n").split("\t")))
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
 
 
 def write(path: Path, fixed: Fixed, named: Sequence[str]) -> None:
