@@ -10,12 +10,12 @@ from webhook.cli.main import main
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices import registry
-from webhook.devices.explainer import Explainer
+from webhook.devices.explainer import Explainer, Taken
 from webhook.devices.explanation import EXPLAINERS
 from webhook.devices.families import Role
 from webhook.devices.family import DeviceFamily
 from webhook.devices.ledger import Accountant, Assigned
-from webhook.devices.model import MAX_DEVICES, NOTHING, Amounts, Device, NodeState, Taken
+from webhook.devices.model import MAX_DEVICES, NOTHING, Amounts, Device, NodeState
 from webhook.devices.nearest import amounts_of_regular, reducible
 from webhook.devices.occupancy import ACCOUNTANTS
 from webhook.devices.verdict import Fits, Never, Reason

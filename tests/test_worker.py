@@ -6,7 +6,8 @@ import pytest
 
 from tests.clock import Clock
 from tests.server.program import until
-from webhook.worker import Background, Worker
+from webhook.console.background import Background
+from webhook.worker import Worker
 
 NEVER = 3600.0
 

@@ -11,15 +11,16 @@ from webhook.inputs.documents import Document, shown_name, to_review
 from webhook.lenient import at
 from webhook.outcome import Outcome, Violation
 from webhook.pod import quantity
-from webhook.pod.templates import Template, find_templates, holds_pods, named_at, read_templates
+from webhook.pod.templates import Template, read_templates
+from webhook.pod.unknown_kinds import find_templates, holds_pods, named_at
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.review.endpoints import review
 from webhook.rules import wording
 from webhook.rules.choices import ENFORCE, Level, WorkloadUse
 from webhook.rules.context import Finding
-from webhook.rules.misplaced import MAX_FOUND, misplaced
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
+from webhook.rules.validate.device_misplaced import AMOUNTS, beside_containers, find_devices
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten
 from webhook.wire.models import SETTINGS, Request
@@ -31,6 +32,13 @@ _WITHOUT_PODS = (
     "resource.k8s.io",
     "kueue.x-k8s.io",
 )  # groups of kinds that name devices
+MAX_FOUND = 20  # of a kind
+MAX_FIELDS = 20_000  # of one object that are looked at
+MAX_DEPTH = 50
+
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_METADATA = {"annotation": "annotations", "label": "labels"}  # misspelt, and what is meant
+
 MISPLACED = "device-misplaced"
 PATCH = "looks-like-patch"
 REFUSED_ANYWAY = "api-server-refuses"
@@ -332,12 +340,53 @@ def _missing(request: Request, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             yield template.field("spec.containers"), "its pods have no container"
 
 
+def _misplaced(raw: Mapping[str, Any], resources: Collection[str]) -> Iterator[Finding]:
+    """Look through a whole object, in the order of its fields.
+
+    Args:
+        raw: as people wrote it; the API server drops what it does not know.
+        resources: the names that request devices.
+    """
+    left = MAX_FIELDS
+    stack: list[tuple[str, Any, bool]] = [("", raw, False)]
+    while stack:
+        path, value, is_container = stack.pop()
+        left -= 1
+        if left < 0:
+            return
+        if isinstance(value, dict):
+            yield from _misplaced_in(value, path, resources, is_container=is_container)
+            below = [(f"{path}.{key}" if path else str(key), each, False) for key, each in value.items()]
+        elif isinstance(value, list):
+            of_containers = path.endswith(_CONTAINERS)
+            below = [(f"{path}[{number}]", each, of_containers) for number, each in enumerate(value)]
+        else:
+            continue
+        if path.count(".") < MAX_DEPTH:
+            stack.extend(reversed(below))
+
+
+def _misplaced_in(
+    value: Mapping[str, Any], path: str, resources: Collection[str], *, is_container: bool
+) -> Iterator[Finding]:
+    if path == "metadata" or path.endswith(".metadata"):
+        for misspelt, meant in _METADATA.items():
+            found, choosing = value.get(misspelt), {*resources, *names.CHOOSING_ANNOTATIONS}
+            yield from find_devices(found, choosing, f"{path}.{misspelt}", f"{path}.{meant}")
+    elif is_container:
+        for part in AMOUNTS:
+            yield from find_devices(value.get(part), resources, f"{path}.{part}", f"{path}.resources.{part}")
+        yield from find_devices(value.get("resources"), resources, f"{path}.resources", f"{path}.resources.limits")
+    else:
+        yield from beside_containers(value, path, resources)
+
+
 def with_misplaced(outcome: Outcome, request: Request, snapshot: Snapshot) -> Outcome:
     """The outcome with the devices that a file requests where the API server drops them, or nothing reads them."""
     level = snapshot.policy.of(request.namespace).levels[MISPLACED]
-    found = list(islice(misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
+    found = list(islice(_misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
     if not found or level is Level.OFF:
         return outcome
     others = [violation for violation in outcome.violations if violation.rule != MISPLACED]
-    violations = (*others, *[Violation(MISPLACED, level, path, detail) for path, detail in found])
+    violations = (*others, *[Violation(MISPLACED, level, one.path, one.detail) for one in found])
     return outcome._replace(violations=violations, reviewed=True)

@@ -10,7 +10,8 @@ from tests.cases import each_case
 from tests.reviewing import DATA
 from tests.workloads import KINDS, kind_id, workload
 from webhook.errors import Malformed
-from webhook.pod.templates import Template, changed_templates, find_templates, holds_pods, read_templates
+from webhook.pod.templates import Template, changed_templates, read_templates
+from webhook.pod.unknown_kinds import find_templates, holds_pods
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind, with_kinds, workload_kind
 
 POD = {"metadata": {"annotations": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}

@@ -9,8 +9,9 @@ from tests.reviewing import request
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.vgpu.eligibility import read_constraints
+from webhook.devices.vgpu.explain import Stuck, walk
 from webhook.devices.vgpu.fleet import Card, comparable_geometries
-from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
+from webhook.devices.vgpu.placement import ORDERS
 from webhook.devices.vgpu.slices import Need
 from webhook.outcome import Outcome
 from webhook.pod.view import PodView

@@ -14,10 +14,10 @@ from gunicorn.util import parse_address
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
-from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
+from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
-from webhook.cli.options import FILE, File, store_option
-from webhook.cli.program import Command, bad_usage
+from webhook.cli.options import pods_option, store_option
+from webhook.cli.program import FILE, Command, File, bad_usage
 from webhook.cluster.pace import PACE, Pace
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import exposition, sections

@@ -22,7 +22,6 @@ import jsonpatch
 import orjson
 
 from certs import pki as store
-from webhook.cli.options import PORT
 from webhook.cli.program import Command, report_warning
 from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
 from webhook.emit import difference
@@ -31,6 +30,7 @@ from webhook.inputs.files import read_bytes
 from webhook.inputs.parse import parse_stream
 from webhook.settings.sources import SAMPLES
 
+PORT = click.IntRange(0, 65535)
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
 MAX_SAMPLE = 1 << 16  # bytes
 MAX_LOG = 1000  # characters of a log that are shown, the last ones

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from webhook.cli.options import Decorator, Parsed, combined, refuse_url
-from webhook.cli.program import OptionGroup, bad_usage
+from webhook.cli.program import Decorator, OptionGroup, Parsed, bad_usage, combined, refuse_url
 from webhook.inputs.documents import manifest_files
 from webhook.inputs.label_selector import parse_label_selector
 

@@ -5,11 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from webhook import names
-from webhook.cli.options import FILE, NAMESPACED_NAME, Decorator, combined
-from webhook.cli.program import OptionGroup
+from webhook.cli.program import FILE, NAMESPACED_NAME, Decorator, OptionGroup, combined
 from webhook.errors import ConfigError
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLE_FLEET, SAMPLE_PODS, ClusterOptions, Paths, load, or_samples
@@ -107,21 +104,6 @@ class SettingsOptions(NamedTuple):
         from webhook.cluster.sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
         return read_inputs(self.client(), self.cluster, found)
-
-
-def pods_option(help_text: str) -> Decorator:
-    """Add `--pods FILE`, which can be repeated; the command gets `pod_files`."""
-    return click.option("--pods", "pod_files", type=FILE, metavar="FILE", multiple=True, help=help_text)
-
-
-exempt_namespaces_option: Decorator = click.option(
-    "--exempt-namespace",
-    "exempt_namespaces",
-    metavar="NAMESPACE",
-    multiple=True,
-    default=names.EXEMPT_NAMESPACES,
-    help="A namespace that the webhook configurations leave out, so that it is not reviewed; '' for none; can be repeated.",
-)
 
 
 def cluster_option(what: str) -> Decorator:

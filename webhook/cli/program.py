@@ -1,18 +1,28 @@
-"""What every command shares: exit codes, messages on standard error, and the click classes. Imports little, see main."""
+"""What every command shares: exit codes, messages on standard error, click classes and values. Imports little, see main."""
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from enum import IntEnum, StrEnum
+from functools import wraps
 from importlib import import_module
-from inspect import cleandoc
-from typing import Any
+from inspect import cleandoc, signature
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import click
 
+from webhook.durations import format_duration, parse_duration
+from webhook.errors import ConfigError
 from webhook.texts import visible
 
 MAX_COMPLAINTS = 1_000  # that reports repeat
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Value = TypeVar("Value")
+
+_URL = re.compile(r"\w+://")
 
 
 class ExitCode(IntEnum):
@@ -177,3 +187,105 @@ class LazyGroup(Group):
         if name is not None and found is not None:
             found = import_module(self._modules[name]).command
         return name, found, rest
+
+
+def combined(
+    name: str, make: Callable[..., Any], *decorators: Decorator, taken: Iterable[str] | None = None
+) -> Decorator:
+    """Add several options, and pass to the command one value that is made from theirs.
+
+    Args:
+        name: the parameter of the command.
+        make: gets the options by name.
+        decorators: add the options.
+        taken: the options that `make` takes; None for the parameters that it lists.
+    """
+    keys = list(signature(make).parameters if taken is None else taken)
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(**values: Any) -> Any:
+            value = make(**{key: values.pop(key) for key in keys})
+            return command(**{name: value}, **values)
+
+        decorated: Callable[..., Any] = run
+        for decorator in reversed(decorators):
+            decorated = decorator(decorated)
+        return decorated
+
+    return decorate
+
+
+# --- values of options -----------------------------------------------------------------------------------------------
+
+
+def refuse_url(path: str) -> str:
+    """The path, unless it is a URL."""
+    if _URL.match(path):
+        raise ConfigError(f"{path}: URLs are not read; download it first: curl -LO {path}")
+    return path
+
+
+class File(click.Path):
+    """A file or directory, never a URL."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(refuse_url(value) if isinstance(value, str) else value, param, ctx)
+
+
+FILE = File(path_type=Path)
+
+
+class Parsed(click.ParamType[Value], Generic[Value]):
+    """A value that a function reads, whose ValueError explains what is wrong."""
+
+    def __init__(self, name: str, parse: Callable[[str], Value]) -> None:
+        """Take the name for help texts, and the function."""
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it; a default may be a value already."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def duration(
+    least: timedelta = timedelta(0), most: timedelta = timedelta(days=365), *, zero: bool = True
+) -> Parsed[timedelta]:
+    """`90` (seconds), `30s`, `1h30m`, within limits; 0 is allowed unless `zero` is false."""
+
+    def parse(text: str) -> timedelta:
+        found = parse_duration(text)
+        if not least <= found <= most and (found or not zero):
+            raise ValueError(f"{text!r} is not between {format_duration(least)} and {format_duration(most)}")
+        return found
+
+    return Parsed("duration", parse)
+
+
+def _namespaced_name(text: str) -> tuple[str, str]:
+    namespace, slash, name = text.rpartition("/")
+    if not name or (slash and not namespace) or "/" in namespace:
+        raise ValueError(f"{text!r} is neither NAME nor NAMESPACE/NAME")
+    return namespace, name
+
+
+def _object_name(pattern: str) -> Parsed[str]:
+    """The name of a Kubernetes object that matches a pattern."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and dashes")
+        return text
+
+    return Parsed("name", parse)
+
+
+LABEL_NAME = _object_name(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # of a namespace or Service
+OBJECT_NAME = _object_name(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")  # of most other objects
+NAMESPACED_NAME = Parsed("[namespace/]name", _namespaced_name)  # a tuple of both; the namespace may be empty

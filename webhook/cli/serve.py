@@ -11,8 +11,7 @@ import click
 
 from webhook.audit import writer
 from webhook.cli.inputs import SettingsOptions, settings_option
-from webhook.cli.options import FILE, Parsed, duration
-from webhook.cli.program import Command, bad_usage
+from webhook.cli.program import FILE, Command, Parsed, bad_usage, duration
 from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ConfigError
 from webhook.pod import quantity

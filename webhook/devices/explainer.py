@@ -2,19 +2,57 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic
 
 from webhook.devices import wording
 from webhook.devices.drawing import UNUSED, DrawnCard, DrawnNode, DrawnPart, Usage, draw_node, drawn_name
 from webhook.devices.family import DeviceFamily, Refusal, Requested
-from webhook.devices.model import AI_CORES, D, EqualDevices, Taken
-from webhook.devices.nearest import Reducible
+from webhook.devices.model import AI_CORES, D
+from webhook.devices.nearest import ContainerName, Reducible
 from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.verdict import Never, SearchBudget, Verdict
 
 MAX_KINDS = 4  # of devices in a text about a node
 MAX_INDEXES = 64  # of devices in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a pod gets of one device.
+
+    Attributes:
+        container: which one gets it; None if the pod as a whole does.
+        device: the index of the device on its node.
+        memory: that is accounted (in MiB; of gpushare cards in the unit of their device plugin).
+        cores: percent of the device, or AI cores.
+        label: what part of the device it is, for people: `whole card`, a template.
+    """
+
+    container: ContainerName | None
+    device: int
+    memory: int
+    cores: int = 0
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualDevices:
+    """Equal devices of a node.
+
+    Attributes:
+        type: the model.
+        memory: of each, in MiB (of gpushare cards in whatever unit their device plugin counts); None if it is not known.
+        split: into how many slices each may be cut; None if it is not cut into slices.
+        cores: AI cores of each; None where cores are percents, or unknown.
+        count: how many the node has.
+    """
+
+    type: str
+    memory: int | None = None
+    split: int | None = None
+    cores: int | None = None
+    count: int
 
 
 class Explainer(ABC, Generic[Requested, D]):

@@ -15,13 +15,12 @@ from webhook.devices import wording
 from webhook.devices.ascend.explain import AscendExplainer
 from webhook.devices.ascend.family import AscendFamily
 from webhook.devices.drawing import DrawnNode
-from webhook.devices.explainer import AnyExplainer
+from webhook.devices.explainer import AnyExplainer, EqualDevices, Taken
 from webhook.devices.family import AnyFamily, Refusal
 from webhook.devices.gpushare.explain import GpushareExplainer
 from webhook.devices.gpushare.family import GpushareFamily
 from webhook.devices.mindcluster.explain import MindclusterExplainer
 from webhook.devices.mindcluster.family import MindclusterFamily
-from webhook.devices.model import EqualDevices, Taken
 from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Removal
 from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import DevicePod

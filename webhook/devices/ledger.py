@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, cast
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer, SkipValidation, WithJsonSchema
 
 from webhook.devices.config import DeviceConfig
+from webhook.devices.explainer import Taken
 from webhook.devices.family import DeviceFamily, Requested
-from webhook.devices.model import NOTHING, Amounts, D, Device, JsonAmounts, NodeState, Taken
+from webhook.devices.model import NOTHING, Amounts, D, Device, NodeState
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyShape, FleetPart, Grouping, NodeShape
@@ -31,6 +32,20 @@ MAKE_ANOTHER = "delete the pod, so that its controller makes another one"
 
 UNKNOWN = Device("")
 HIDDEN = Field(exclude=True)  # not part of the JSON
+
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "integer"} for name in Amounts._fields},
+    "required": list(Amounts._fields),
+    "title": "Amounts",
+}
+JsonAmounts = Annotated[  # as an object
+    Amounts,
+    SkipValidation,
+    PlainSerializer(lambda amounts: amounts._asdict(), return_type=dict[str, int]),
+    WithJsonSchema(_SCHEMA),
+]
 
 
 @dataclass(frozen=True, slots=True)

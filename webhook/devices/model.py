@@ -2,22 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Generic, NamedTuple, Self, TypeVar
-
-from pydantic import PlainSerializer, SkipValidation, WithJsonSchema
-
-from webhook.pod.view import Container
+from typing import Generic, NamedTuple, Self, TypeVar
 
 CARD_CORES = 100  # of every NVIDIA card: cores are a percentage
 MIB, PERCENT, AI_CORES = "MiB", "%", "AI cores"  # units of memory, and of cores
 MAX_DEVICES = 4096  # of a node that counts its devices and does not list them
-
-ContainerName = Annotated[
-    Container | None,
-    SkipValidation,
-    PlainSerializer(lambda found: None if found is None else found.name, return_type=str | None),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]}),
-]
 
 
 class Amounts(NamedTuple):
@@ -39,20 +28,6 @@ class Amounts(NamedTuple):
 
 
 NOTHING = Amounts()
-
-
-_SCHEMA = {
-    "type": "object",
-    "properties": {name: {"type": "integer"} for name in Amounts._fields},
-    "required": list(Amounts._fields),
-    "title": "Amounts",
-}
-JsonAmounts = Annotated[  # as an object
-    Amounts,
-    SkipValidation,
-    PlainSerializer(lambda amounts: amounts._asdict(), return_type=dict[str, int]),
-    WithJsonSchema(_SCHEMA),
-]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,41 +93,3 @@ class NodeState(NamedTuple, Generic[D_co]):
     def of(cls, devices: tuple[D_co, ...], offers: Mapping[str, int], mode: str = "", doubt: str = "") -> Self:
         """A state with what it offers as a mapping."""
         return cls(devices, tuple(offers.items()), mode, doubt)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What a pod gets of one device.
-
-    Attributes:
-        container: which one gets it; None if the pod as a whole does.
-        device: the index of the device on its node.
-        memory: that is accounted (in MiB; of gpushare cards in the unit of their device plugin).
-        cores: percent of the device, or AI cores.
-        label: what part of the device it is, for people: `whole card`, a template.
-    """
-
-    container: ContainerName
-    device: int
-    memory: int
-    cores: int = 0
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EqualDevices:
-    """Equal devices of a node.
-
-    Attributes:
-        type: the model.
-        memory: of each, in MiB (of gpushare cards in whatever unit their device plugin counts); None if it is not known.
-        split: into how many slices each may be cut; None if it is not cut into slices.
-        cores: AI cores of each; None where cores are percents, or unknown.
-        count: how many the node has.
-    """
-
-    type: str
-    memory: int | None = None
-    split: int | None = None
-    cores: int | None = None
-    count: int

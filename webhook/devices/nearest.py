@@ -24,6 +24,8 @@ LEAST_STEPS = 1_000  # for the search in one verdict, even if no steps are left
 
 Requested = TypeVar("Requested")
 Engine = Callable[[Requested, NodeSelector | None], Verdict]
+
+
 ContainerName = Annotated[
     Container,
     SkipValidation,

@@ -26,10 +26,11 @@ from webhook.devices.ledger import (
 )
 from webhook.devices.mindcluster.family import MindclusterFamily
 from webhook.devices.mindcluster.ledger import MindclusterAccountant
+from webhook.devices.model import Device, NodeState
 from webhook.devices.nodes import Node, numbers_of
 from webhook.devices.registry import Families
 from webhook.devices.requests import DevicePod, total
-from webhook.devices.shapes import AnyShape, KnownStates
+from webhook.devices.shapes import AnyShape, NodeShape
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.ledger import VgpuAccountant
 from webhook.errors import Malformed
@@ -186,6 +187,23 @@ def _bound_at(raw: Mapping[str, Any]) -> str:
 
 
 # --- the ledger of every node -----------------------------------------------------------------------------------------
+
+
+class KnownStates:
+    """Makes nodes in use with equal states one shape, so that what is found out about one of them holds for all."""
+
+    def __init__(self) -> None:
+        self._devices: dict[tuple[type[Device], tuple[object, ...]], Any] = {}
+        self._shapes: dict[tuple[str, NodeState[Any]], AnyShape] = {}
+
+    def shape(self, family: str, node: str, state: NodeState[Any]) -> AnyShape:
+        """The shape of nodes of a family with a state, with the name of the first of them."""
+        devices = tuple([self._devices.setdefault((type(one), one.content), one) for one in state.devices])
+        state = state._replace(devices=devices)
+        found = self._shapes.get((family, state))
+        if found is None:
+            found = self._shapes[family, state] = NodeShape(state, (node,))
+        return found
 
 
 def occupancy(

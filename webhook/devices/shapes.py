@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 from webhook.devices.model import D, D_co, Device, NodeState
 from webhook.devices.nodes import Index, bits, lowest
@@ -113,23 +113,6 @@ class FleetPart(Generic[D_co]):
 
 
 AnyPart = FleetPart[Device]
-
-
-class KnownStates:
-    """Makes nodes in use with equal states one shape, so that what is found out about one of them holds for all."""
-
-    def __init__(self) -> None:
-        self._devices: dict[tuple[type[Device], tuple[object, ...]], Any] = {}
-        self._shapes: dict[tuple[str, NodeState[Any]], AnyShape] = {}
-
-    def shape(self, family: str, node: str, state: NodeState[Any]) -> AnyShape:
-        """The shape of nodes of a family with a state, with the name of the first of them."""
-        devices = tuple([self._devices.setdefault((type(one), one.content), one) for one in state.devices])
-        state = state._replace(devices=devices)
-        found = self._shapes.get((family, state))
-        if found is None:
-            found = self._shapes[family, state] = NodeShape(state, (node,))
-        return found
 
 
 class _Group(NamedTuple):

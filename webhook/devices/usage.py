@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from webhook.devices.family import AnyFamily
-from webhook.devices.ledger import Holder, LedgerFinding, OccupiedCard, OccupiedNode
-from webhook.devices.model import NOTHING, Amounts, JsonAmounts
+from webhook.devices.ledger import Holder, JsonAmounts, LedgerFinding, OccupiedCard, OccupiedNode
+from webhook.devices.model import NOTHING, Amounts
 from webhook.devices.occupancy import Occupancy, accountant
 from webhook.devices.registry import Families
 

@@ -18,6 +18,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.ledger import BoundPod, LedgerFinding, OccupiedNode
 from webhook.devices.nodes import Node
 from webhook.devices.occupancy import (
+    KnownStates,
     NodeDevices,
     Occupancy,
     accountant,
@@ -25,7 +26,7 @@ from webhook.devices.occupancy import (
     occupancy,
     occupy_node,
 )
-from webhook.devices.shapes import AnyPart, AnyShape, KnownStates
+from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
 from webhook.durations import format_age
 from webhook.errors import ConfigError

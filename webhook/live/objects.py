@@ -14,7 +14,7 @@ from webhook.errors import Malformed
 from webhook.existing import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.gangs import TOGETHER, Gang, GangRole, is_parallel
-from webhook.pod.selectors import HARD_EFFECTS, LIFECYCLE, tolerates
+from webhook.pod.selectors import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP
 from webhook.snapshot import Snapshot
@@ -31,6 +31,26 @@ ObjectKey = tuple[str, str, str, str]  # group, kind, namespace and name
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+HARD_EFFECTS = ("NoSchedule", "NoExecute")  # of taints that keep pods away
+LIFECYCLE = "node.kubernetes.io/"  # before the taints that Kubernetes itself adds and removes
+# What autoscalers and others add to a node that comes or goes. Sources: kubernetes/autoscaler
+# `cluster-autoscaler/utils/taints/taints.go`, karpenter `pkg/apis/v1/taints.go`, cloud-provider `api/well_known_taints.go`.
+_PASSING = (
+    LIFECYCLE,
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "karpenter.sh/",
+)
+
+
+def is_passing(key: str) -> bool:
+    """Whether a taint tells of the state of a node, and is removed when that state ends."""
+    return key.startswith(_PASSING)
 
 
 @dataclass(frozen=True, slots=True)

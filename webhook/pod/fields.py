@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 RESOURCE = "<resource>"  # in the place of a key
 EACH = "[*]"
-MAX_SHOWN = 2  # keys of one place
 _OPTIONAL = re.compile(r"(metadata|spec|containers\[\*\])\.(\w+)")
 _ROOTS = ("metadata", "spec", "containers[*]")
 _KEY = re.compile(r"(.*)\[(.+)\]")
@@ -83,20 +82,6 @@ def optional_fields(paths: Iterable[str]) -> OptionalFields:
     return OptionalFields(*[frozenset([name for root, name in found if root == part]) for part in _ROOTS])
 
 
-def with_keys(paths: Iterable[str]) -> list[str]:
-    """Paths for people: those that differ in their last key as one, with a few of the keys."""
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        match = _KEY.fullmatch(path)
-        place, key = (match[1], match[2]) if match is not None and match[2] != "*" else (path, "")
-        found.setdefault(place, []).append(key)
-    shown = {
-        place: ", ".join([*keys[:MAX_SHOWN], *(["…"] if len(keys) > MAX_SHOWN else [])])
-        for place, keys in found.items()
-    }
-    return [f"{place}[{keys}]" if keys else place for place, keys in shown.items()]
-
-
 class Keys:
     """Keys of annotations or labels, or names of variables, whatever their case."""
 
@@ -112,10 +97,16 @@ class Keys:
         return lower in self.exact or lower.startswith(self._starts) or any([part in lower for part in self._parts])
 
 
+def place_and_key(path: str) -> tuple[str, str]:
+    """A path without the key at its end, and the key: empty if it has none, or any."""
+    found = _KEY.fullmatch(path)
+    return (path, "") if found is None or found[2] == "*" else (found[1], found[2])
+
+
 def keys_at(place: str, paths: Iterable[str]) -> Keys:
     """The keys of the paths that lead to a place: of `metadata.labels[team]`, to `metadata.labels`."""
-    found = filter(None, map(_KEY.fullmatch, paths))
-    return Keys([match[2] for match in found if match[1] == place and match[2] != "*"])
+    found = map(place_and_key, paths)
+    return Keys([key for where, key in found if key and where == place])
 
 
 class Tree(dict[str, "Tree"]):
@@ -128,19 +119,13 @@ class Tree(dict[str, "Tree"]):
     is_read = False
 
 
-def _field(path: str) -> str:
-    """A path without the key at its end."""
-    found = _KEY.fullmatch(path)
-    return path if found is None or found[2] == "*" else found[1]
-
-
 def tree_of(root: str, paths: Iterable[str]) -> Tree:
     """The fields below a root, such as `spec`."""
     tree = Tree()
     for path in paths:
         if path.startswith(f"{root}."):
             here = tree
-            for step in _STEP.findall(_field(path).removeprefix(root)):
+            for step in _STEP.findall(place_and_key(path)[0].removeprefix(root)):
                 here = here.setdefault(step, Tree())
             here.is_read = True
     return tree

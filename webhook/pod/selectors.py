@@ -187,32 +187,12 @@ _TAKES: dict[Operator, Callable[[list[str]], bool]] = {
 }
 
 
-HARD_EFFECTS = ("NoSchedule", "NoExecute")  # of taints that keep pods away
-LIFECYCLE = "node.kubernetes.io/"  # before the taints that Kubernetes itself adds and removes
-# What autoscalers and others add to a node that comes or goes. Sources: kubernetes/autoscaler
-# `cluster-autoscaler/utils/taints/taints.go`, karpenter `pkg/apis/v1/taints.go`, cloud-provider `api/well_known_taints.go`.
-_PASSING = (
-    LIFECYCLE,
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
-    "karpenter.sh/",
-)
-
-
 TOLERATIONS = FieldGroup(
     "the tolerations",
     frozenset(
         {"spec.tolerations[*]", *(f"spec.tolerations[*].{part}" for part in ("key", "operator", "value", "effect"))}
     ),
 )
-
-
-def is_passing(key: str) -> bool:
-    """Whether a taint tells of the state of a node, and is removed when that state ends."""
-    return key.startswith(_PASSING)
 
 
 def tolerates(toleration: Mapping[str, Any], key: str, value: str, effect: str) -> bool:

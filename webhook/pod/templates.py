@@ -4,7 +4,7 @@ Some kinds hold only parts of their pods, and a controller adds the rest. Such a
 has these parts and demands nothing else, so that what is found in it holds for the pod, whatever is added.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,7 @@ import orjson
 from webhook.pod.view import mapping, objects
 from webhook.pod.workload_kinds import Form, WorkloadKind
 
-MAX_FOUND = 500  # templates that are looked for by shape
-MAX_KEY = 253  # characters of a key that may lead to one
+MAX_KEY = 253  # characters of a key that may lead to a template
 
 # A predictor of KServe can name its model server by one of these instead of `model`.
 INLINE_CONTAINERS = (
@@ -92,83 +91,6 @@ def changed_templates(
     return [template for template in read_templates(kind, raw, scheduler) if before.get(template.path) != template.pod]
 
 
-def find_templates(raw: Mapping[str, Any]) -> list[Template]:
-    """What looks like a pod template in an object of an unknown kind, outside of its status.
-
-    That is an object whose `spec` has a list of containers; or an object that has such a list itself.
-    """
-    found: list[Template] = []
-    stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key not in _NO_TEMPLATES})]
-    while stack and len(found) < MAX_FOUND:
-        steps, here = stack.pop()
-        if isinstance(here, list):
-            stack.extend(((*steps, f"[{index}]"), item) for index, item in reversed(list(enumerate(here))))
-        elif isinstance(here, dict):
-            if steps and _has_containers(here.get("spec")):
-                found.append(Template(_joined(steps), _pod(here.get("metadata"), here["spec"]), whole=False))
-            elif steps and _has_containers(here):
-                found.append(Template(_joined(steps), _pod(None, here), whole=False, sources=(("spec", ""),)))
-            else:
-                children = [((*steps, _step_of(key)), here[key]) for key in here if len(key) <= MAX_KEY]
-                stack.extend(reversed(children))
-    return found
-
-
-def holds_pods(raw: Mapping[str, Any]) -> bool:
-    """Whether an object of an unknown kind seems to describe pods.
-
-    It does if it holds a container somewhere outside of its status: an entry of `containers`, a `container` with an image,
-    or `resources` with an extended resource.
-    """
-    return any(isinstance(here, dict) and _holds_container(here) for _, here in _walk(raw))
-
-
-def named_at(raw: Mapping[str, Any], resources: Container[str]) -> str:
-    """Where an object names one of some resources outside of its metadata and status, as a key or a value; empty if nowhere."""
-    for steps, here in _walk({key: raw[key] for key in raw if key not in _NO_TEMPLATES}):
-        named = [key for key in here if key in resources] if isinstance(here, dict) else []
-        if named:
-            return _joined([*steps, _step_of(named[0])])
-        if isinstance(here, str) and here in resources:
-            return _joined(steps)
-    return ""
-
-
-def walk(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """All values in an object outside of its status, in order, with their paths."""
-    return ((_joined(steps), here) for steps, here in _walk(raw))
-
-
-def _walk(raw: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All values in an object outside of its status, in order, with the steps to them."""
-    stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key != "status"})]
-    while stack:
-        steps, here = stack.pop()
-        yield steps, here
-        if isinstance(here, list):
-            stack.extend(((*steps, f"[{index}]"), item) for index, item in reversed(list(enumerate(here))))
-        elif isinstance(here, dict):
-            stack.extend(reversed([((*steps, _step_of(key)), here[key]) for key in here if len(key) <= MAX_KEY]))
-
-
-_NO_TEMPLATES = frozenset({"status", "metadata", "apiVersion", "kind"})
-
-
-def _has_containers(value: Any) -> bool:
-    found = value.get("containers") if isinstance(value, dict) else None
-    return isinstance(found, list) and bool(found) and all(isinstance(each, dict) for each in found)
-
-
-def _holds_container(raw: Mapping[str, Any]) -> bool:
-    several, one, resources = raw.get("containers"), raw.get("container"), raw.get("resources")
-    if isinstance(several, list) and any(isinstance(each, dict) for each in several):
-        return True
-    if isinstance(one, dict) and "image" in one:
-        return True
-    amounts = [resources.get(key) for key in ("limits", "requests")] if isinstance(resources, dict) else []
-    return any("/" in name for each in amounts if isinstance(each, dict) for name in each)
-
-
 def _parts(parent: Mapping[str, Any], path: str, steps: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What is at the end of a template path, each with its own path; nothing where a field is absent."""
     if not steps:
@@ -182,20 +104,18 @@ def _parts(parent: Mapping[str, Any], path: str, steps: tuple[str, ...]) -> Iter
             yield from _parts(item, f"{prefix}{key}[{index}]", rest)
     elif step == "*":
         for key in parent:
-            yield from _parts(mapping(parent, key, prefix), f"{path}{_step_of(key)}", rest)
+            yield from _parts(mapping(parent, key, prefix), f"{path}{step_of(key)}", rest)
     elif parent.get(step) is not None:
         yield from _parts(mapping(parent, step, prefix), f"{prefix}{step}", rest)
 
 
-def _joined(steps: Iterable[str]) -> str:
-    return "".join(steps).removeprefix(".")
-
-
-def _step_of(key: str) -> str:
+def step_of(key: str) -> str:
+    """A key, as a step of a path: `.key`, or `[key]` if it has other characters."""
     return f".{key}" if key and _NAME.issuperset(key) else f"[{key}]"
 
 
-def _pod(metadata: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+def pod_of(metadata: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod of a template; without metadata if it has none that is an object."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -208,7 +128,7 @@ def _pod_template(raw: Mapping[str, Any], path: str, scheduler: object = None) -
     spec = mapping(raw, "spec", f"{path}.")
     if scheduler and not spec.get("schedulerName"):
         spec = {**spec, "schedulerName": scheduler}
-    yield Template(path, _pod(mapping(raw, "metadata", f"{path}."), spec))
+    yield Template(path, pod_of(mapping(raw, "metadata", f"{path}."), spec))
 
 
 def _volcano_job(spec: Mapping[str, Any], path: str) -> Iterator[Template]:
@@ -244,7 +164,7 @@ def _step(step: Mapping[str, Any], path: str) -> Iterator[Template]:
     if first:
         spec["initContainers"] = [dict(each) for _, each in first]
     sources = [(f"spec.containers[{index}]", source) for index, (source, _) in enumerate(found)]
-    yield Template(path, _pod(metadata, spec), whole=False, sources=(*sources, ("spec", "")))
+    yield Template(path, pod_of(metadata, spec), whole=False, sources=(*sources, ("spec", "")))
 
 
 def _has_expression(value: object) -> bool:
@@ -264,7 +184,7 @@ def _pod_spec(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
     spec["containers"] = [*containers, *({"name": key, **each} for key, each in inline)]
     metadata = {"annotations": mapping(raw, "annotations", prefix)} if raw.get("annotations") else None
     sources += [("spec", ""), ("metadata", "")]
-    yield Template(path, _pod(metadata, spec), whole=False, sources=tuple(sources))
+    yield Template(path, pod_of(metadata, spec), whole=False, sources=tuple(sources))
 
 
 def _spark_pod(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
@@ -283,14 +203,14 @@ def _spark_pod(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
         sources.insert(0, (f"spec.containers[0].resources.limits[{name}]", "gpu.quantity"))
     if containers != [{}]:
         metadata = mapping(template, "metadata", f"{prefix}template.")
-        yield Template(path, _pod(metadata, {**spec, "containers": containers}), whole=False, sources=tuple(sources))
+        yield Template(path, pod_of(metadata, {**spec, "containers": containers}), whole=False, sources=tuple(sources))
 
 
 def _trainer(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
     """What the nodes of a TrainJob request; the rest is in its runtime."""
     resources = mapping(raw, "resourcesPerNode", f"{path}.")
     if resources:
-        pod = _pod(None, {"containers": [{"name": "node", "resources": dict(resources)}]})
+        pod = pod_of(None, {"containers": [{"name": "node", "resources": dict(resources)}]})
         yield Template(
             path, pod, whole=False, sources=(("spec.containers[0].resources", "resourcesPerNode"), ("spec", ""))
         )

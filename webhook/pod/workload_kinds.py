@@ -190,31 +190,6 @@ _ROWS = (
 
 
 POD = workload_kind("", "Pod", "v1")
-_SHORT_NAMES = {
-    "cj": ("batch", "CronJob"),
-    "deploy": ("apps", "Deployment"),
-    "ds": ("apps", "DaemonSet"),
-    "po": POD.key,
-    "rc": ("", "ReplicationController"),
-    "rs": ("apps", "ReplicaSet"),
-    "sts": ("apps", "StatefulSet"),
-    "vcjob": VCJOB,
-    "vj": VCJOB,
-}
-
-
-def kind_named(word: str, kinds: WorkloadKinds) -> WorkloadKind | None:
-    """The kind that a word of kubectl names, in any letters: `deployment`, `jobs.batch.volcano.sh`, `sts`, `vcjob`, `pod`.
-
-    Of several groups without a name, Kubernetes' own comes first; None if no kind has this name.
-    """
-    name, _, group = word.lower().partition(".")
-    short = _SHORT_NAMES.get(name)
-    for kind in (POD, *kinds.values()):
-        named = name in (kind.kind.lower(), kind.plural) or short == kind.key
-        if named and group in ("", kind.group):
-            return kind
-    return None
 
 
 def kind_and_name(api_version: str, kind: str, name: str) -> str:

@@ -3,7 +3,7 @@
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -14,7 +14,7 @@ from webhook.document_review import PATCH, REFUSED_ANYWAY
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import Outcome
-from webhook.pod.fields import FieldGroup, with_keys
+from webhook.pod.fields import FieldGroup, place_and_key
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.base import Mutation, Validation
@@ -27,6 +27,7 @@ from webhook.wire.models import Request
 
 _ROOT = Path(str(files("webhook"))).parent
 _EXAMPLES = "webhook/rules/examples"
+MAX_SHOWN = 2  # keys of one place
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +253,16 @@ def _mutation(rule: Mutation) -> RuleEntry:
 def _validation(rule: Validation) -> RuleEntry:
     module = (rule.check_workload or rule.check).__module__
     return RuleEntry(rule.id, "validation", rule.level, rule.summary, module, tuple(rule.reads))
+
+
+def with_keys(paths: Iterable[str]) -> list[str]:
+    """Paths for people: those that differ in their last key as one, with a few of the keys."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        place, key = place_and_key(path)
+        found.setdefault(place, []).append(key)
+    shown = {
+        place: ", ".join([*keys[:MAX_SHOWN], *(["…"] if len(keys) > MAX_SHOWN else [])])
+        for place, keys in found.items()
+    }
+    return [f"{place}[{keys}]" if keys else place for place, keys in shown.items()]

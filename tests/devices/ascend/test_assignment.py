@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.devices.explaining import Explaining
 from tests.devices.test_explanations import CONFIG, WHOLE, ascend, npus
-from webhook.devices.ascend.feasibility import HAMI_CORES, assign
+from webhook.devices.ascend.explain import assign
+from webhook.devices.ascend.feasibility import HAMI_CORES
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits
 from webhook.pod.view import PodView

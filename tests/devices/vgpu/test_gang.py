@@ -17,8 +17,9 @@ from webhook.devices.model import NodeState
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import NodeShape
 from webhook.devices.verdict import WORK_LIMIT, SearchBudget
-from webhook.devices.vgpu.cycle import ROLES_A_STEP, GangRequest, RoleRequest, lay_out
+from webhook.devices.vgpu.cycle import ROLES_A_STEP, GangRequest, RoleRequest
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
+from webhook.devices.vgpu.explain_gang import lay_out
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, Starts, StartsTightly, judge_gang

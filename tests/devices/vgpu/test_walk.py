@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.verdict import Reason
+from webhook.devices.vgpu.explain import Stuck, refusal, walk
 from webhook.devices.vgpu.fleet import EMPTY, Card
-from webhook.devices.vgpu.placement import ORDERS, Stuck, greedy, refusal, walk
+from webhook.devices.vgpu.placement import ORDERS, greedy
 from webhook.devices.vgpu.slices import Need, takes
 
 GEOMETRIES = (Geometry("g", (Instance("1g", 40, 2),)), Geometry("h", (Instance("2g", 70, 1),)))

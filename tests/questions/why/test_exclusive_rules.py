@@ -15,7 +15,8 @@ from tests.strategies import hami_cards, needs, nodes_of
 from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.verdict import SearchBudget
-from webhook.devices.vgpu.cycle import GangRequest, lay_out
+from webhook.devices.vgpu.cycle import GangRequest
+from webhook.devices.vgpu.explain_gang import lay_out
 from webhook.devices.vgpu.feasibility import judge
 from webhook.devices.vgpu.gang import NeverStarts, Starts, judge_gang
 from webhook.devices.vgpu.slices import Need

@@ -1,16 +1,16 @@
 """A pod on the Ascend nodes of one shape."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from webhook import names
 from webhook.devices.ascend.family import words_of
-from webhook.devices.ascend.feasibility import ChipRequest, NpuRequest, assign, is_shared, word_of
-from webhook.devices.explainer import Explainer
-from webhook.devices.model import Device, Taken
+from webhook.devices.ascend.feasibility import ChipRequest, EmptyNode, NpuRequest, is_shared, word_of
+from webhook.devices.explainer import Explainer, Taken
+from webhook.devices.model import Device
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Verdict
@@ -137,3 +137,36 @@ def _with(request: ChipRequest, place: int, field: str, value: int) -> ChipReque
     changed: dict[str, Any] = {field: value}
     containers = tuple(replace(one, **changed) if at == place else one for at, one in enumerate(request.containers))
     return replace(request, containers=containers)
+
+
+@dataclass(frozen=True, slots=True)
+class NpuGrant:
+    """What one container gets.
+
+    Attributes:
+        memory: accounted of each NPU, in MiB.
+        cores: of each NPU: percent in hami-core mode, else AI cores.
+        numbers: how many NPUs of each of the shape's kinds.
+    """
+
+    memory: int
+    cores: int
+    numbers: tuple[int, ...]
+
+
+def assign(requests: Sequence[NpuRequest], shape: AnyShape) -> tuple[NpuGrant, ...]:
+    """Give every container its NPUs; in the order of the requests.
+
+    Raises:
+        ValueError: the node does not take the containers; `judge` refuses them.
+    """
+    for first, shares, supply in EmptyNode(shape, parts_refused=False).walks(requests):
+        return tuple(
+            NpuGrant(
+                share.memory,
+                request.cores,
+                supply.take(share.takers, request.number, first if share.first else None),
+            )
+            for request, share in zip(requests, shares, strict=True)
+        )
+    raise ValueError("the node does not take these containers")

@@ -149,39 +149,6 @@ def is_hami_core(pod: PodView) -> bool:
     return pod.annotation(names.VNPU_MODE) == names.MODE_HAMI_CORE
 
 
-@dataclass(frozen=True, slots=True)
-class NpuGrant:
-    """What one container gets.
-
-    Attributes:
-        memory: accounted of each NPU, in MiB.
-        cores: of each NPU: percent in hami-core mode, else AI cores.
-        numbers: how many NPUs of each of the shape's kinds.
-    """
-
-    memory: int
-    cores: int
-    numbers: tuple[int, ...]
-
-
-def assign(requests: Sequence[NpuRequest], shape: AnyShape) -> tuple[NpuGrant, ...]:
-    """Give every container its NPUs; in the order of the requests.
-
-    Raises:
-        ValueError: the node does not take the containers; `judge` refuses them.
-    """
-    for first, shares, supply in EmptyNode(shape, parts_refused=False).walks(requests):
-        return tuple(
-            NpuGrant(
-                share.memory,
-                request.cores,
-                supply.take(share.takers, request.number, first if share.first else None),
-            )
-            for request, share in zip(requests, shares, strict=True)
-        )
-    raise ValueError("the node does not take these containers")
-
-
 _ANY_CORES = 2**31 - 1
 HAMI_CORES = 100  # in hami-core mode, cores are percent of an NPU
 MAX_KINDS = 8  # different NPUs on one node; with more, the verdict is unknown; no real node has so many

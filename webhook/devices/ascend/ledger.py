@@ -13,9 +13,10 @@ from webhook import names
 from webhook.devices.ascend.family import assignment_name, npus_by_id
 from webhook.devices.ascend.feasibility import ChipRequest, is_shared, served_amounts, word_of
 from webhook.devices.config import DeviceConfig
+from webhook.devices.explainer import Taken
 from webhook.devices.families import Family
 from webhook.devices.ledger import MAX_ENTRIES, Accountant, Assigned, BoundPod, NodeLedger, OccupiedNode, shown
-from webhook.devices.model import NOTHING, Amounts, Device, Taken
+from webhook.devices.model import NOTHING, Amounts, Device
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyShape

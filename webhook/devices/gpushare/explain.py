@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.explainer import Explainer
+from webhook.devices.explainer import Explainer, Taken
 from webhook.devices.families import Family
 from webhook.devices.gpushare.family import MEMORY, NUMBER, left
-from webhook.devices.model import Device, Taken
+from webhook.devices.model import Device
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.requests import PodAmounts, total
 from webhook.devices.shapes import AnyPart, AnyShape

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
+from webhook.devices.explainer import Taken
 from webhook.devices.families import Family
 from webhook.devices.gpushare.family import MEMORY, NUMBER, left, unhealthy
 from webhook.devices.ledger import (
@@ -22,7 +23,7 @@ from webhook.devices.ledger import (
     OccupiedNode,
     shown,
 )
-from webhook.devices.model import Amounts, Device, Taken
+from webhook.devices.model import Amounts, Device
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod, PodAmounts, total
 from webhook.devices.shapes import AnyShape

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
-from webhook.devices.explainer import Explainer
+from webhook.devices.explainer import Explainer, Taken
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.family import (
     DVPP,
@@ -19,7 +19,7 @@ from webhook.devices.mindcluster.family import (
     has_template,
     served,
 )
-from webhook.devices.model import MAX_DEVICES, Device, Taken
+from webhook.devices.model import MAX_DEVICES, Device
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.requests import PodAmounts
 from webhook.devices.shapes import AnyPart, AnyShape

@@ -247,17 +247,3 @@ def _excluded(role: RoleRequest, fleet: VgpuFleet) -> list[frozenset[int] | None
         cards = frozenset([at for at, card in enumerate(shape.devices) if card in refused] if refused else ())
         found.append(cards if id(shape) in left else None)
     return found
-
-
-def lay_out(gang: GangRequest, fleet: VgpuFleet, steps: int) -> tuple[Cycle, CycleProgress]:
-    """Give all pods their turn: in a cycle that starts the gang if one is found, else in any. Each has so many steps."""
-    policies = gang.roles[0].request.policies
-    for policy in policies:
-        cycle = Cycle(gang, fleet, policy, SearchBudget(steps))
-        progress = cycle.run()
-        if not gang.starts(progress.placed) and gang.replicas <= MAX_PODS:
-            progress = cycle.search() or progress
-        if gang.starts(progress.placed):
-            return cycle, cycle.run(progress, whole=True)
-    cycle = Cycle(gang, fleet, policies[0], SearchBudget(steps))
-    return cycle, cycle.run(whole=True)

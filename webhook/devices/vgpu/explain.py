@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -10,17 +10,17 @@ from webhook import names
 from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import MAX_CARDS
-from webhook.devices.explainer import Explainer
+from webhook.devices.explainer import Explainer, Taken
 from webhook.devices.families import Role
 from webhook.devices.family import Refusal
-from webhook.devices.model import CARD_CORES, MIB, Taken
+from webhook.devices.model import CARD_CORES, MIB
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
 from webhook.devices.shapes import FleetPart
 from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import Constraints, eligible, remainders
 from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, Used, VgpuFleet, VgpuShape
-from webhook.devices.vgpu.placement import ORDERS, Slices, Stuck, walk
+from webhook.devices.vgpu.placement import ORDERS, Order, Slices, greedy
 from webhook.devices.vgpu.slices import Need, takes
 from webhook.volcano.scheduler import EXCLUSIVE_RULES
 
@@ -33,6 +33,66 @@ _ANNOTATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (names.NOUSE_GPUUUID, {"nouse_uuids": frozenset()}),
 )
 _LEAST = {Role.MEMORY: 1, Role.NUMBER: 1, Role.CORES: 0}  # 0 of memory would mean the whole card
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Where a walk ended.
+
+    Attributes:
+        container: the index of the request that found too few cards.
+        card: the index of the first card that refused it; None if the node has too few cards to begin with.
+        refusals: why each card refused, by card index; None for one that took a slice.
+        used: what each card had given away before this container came.
+        slices: of the containers before this one.
+    """
+
+    container: int
+    card: int | None
+    refusals: tuple[Reason | None, ...]
+    used: tuple[Used, ...]
+    slices: Slices
+
+
+def walk(
+    cards: Sequence[Card], needs: Sequence[Need], order: Order, excluded: Sequence[Reason | None]
+) -> Slices | Stuck:
+    """Serve the containers one after the other, as the scheduler does; nothing is taken back.
+
+    Args:
+        cards: of the node, in the scheduler's order.
+        needs: one for each container.
+        order: in which the cards are tried.
+        excluded: why the pod's annotations exclude a card, whatever is free; None if they do not.
+    """
+    used = [card.used for card in cards]
+    left_out = frozenset([index for index, reason in enumerate(excluded) if reason is not None])
+    slices: list[tuple[int, ...]] = []
+    for container, need in enumerate(needs):
+        before = list(used)
+        taken = greedy(cards, [need], order, used, left_out)
+        if taken is None:
+            tried = zip(cards, before, excluded, strict=True)
+            settled = need.settled(cards, before)
+            refusals = tuple([reason or refusal(card, own, settled) for card, own, reason in tried])
+            first = next((index for index in order(before) if refusals[index]), None)
+            return Stuck(container, first, refusals, tuple(before), tuple(slices))
+        slices += taken
+    return tuple(slices)
+
+
+def refusal(card: Card, used: Used, need: Need) -> Reason | None:
+    """Why a card refuses a slice: the first test that fails, in the scheduler's order; None if it takes it."""
+    slices, memory, cores = used
+    if slices >= card.split:
+        return Reason.SPLIT
+    if card.memory - memory < need.of(card):
+        return Reason.MEMORY
+    if cores + need.cores > CARD_CORES:
+        return Reason.CORES
+    if (slices and need.cores == CARD_CORES) or (cores == CARD_CORES and need.cores == 0):
+        return Reason.EXCLUSIVE
+    return Reason.MIG_INSTANCE if takes(card, used, need) is None else None
 
 
 class VgpuExplainer(Explainer[SliceRequest, Card]):

@@ -11,8 +11,8 @@ from pydantic import Field
 from webhook.devices.drawing import MAX_TEXT, DrawnNode, DrawnPart, Usage
 from webhook.devices.nodes import numbers_of
 from webhook.devices.shapes import SAMPLE
-from webhook.devices.verdict import WORK_LIMIT
-from webhook.devices.vgpu.cycle import Cycle, State, lay_out
+from webhook.devices.verdict import WORK_LIMIT, SearchBudget
+from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, CycleProgress, GangRequest, State
 from webhook.devices.vgpu.explain import VgpuExplainer, taken_of
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.devices.vgpu.fleet import VgpuFleet
@@ -120,3 +120,17 @@ def _nodes(states: dict[State, int], cycle: Cycle, names: Sequence[str], family:
                 parts.setdefault(each.device, []).append(DrawnPart(name, each.memory, each.cores, each.label))
         shown = tuple([shorten(name, MAX_NAME) for name in known]) or shape.names[:1]
         yield GangNodes(shown, count, pods[:MAX_TASKS], VgpuExplainer(family).draw_parts(shape, Usage(parts)))
+
+
+def lay_out(gang: GangRequest, fleet: VgpuFleet, steps: int) -> tuple[Cycle, CycleProgress]:
+    """Give all pods their turn: in a cycle that starts the gang if one is found, else in any. Each has so many steps."""
+    policies = gang.roles[0].request.policies
+    for policy in policies:
+        cycle = Cycle(gang, fleet, policy, SearchBudget(steps))
+        progress = cycle.run()
+        if not gang.starts(progress.placed) and gang.replicas <= MAX_PODS:
+            progress = cycle.search() or progress
+        if gang.starts(progress.placed):
+            return cycle, cycle.run(progress, whole=True)
+    cycle = Cycle(gang, fleet, policies[0], SearchBudget(steps))
+    return cycle, cycle.run(whole=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 
 from webhook import names
 from webhook.devices.config import DeviceConfig, Geometry, Instance
+from webhook.devices.explainer import Taken
 from webhook.devices.families import Family
 from webhook.devices.ledger import (
     MAKE_ANOTHER,
@@ -27,7 +28,7 @@ from webhook.devices.ledger import (
     OccupiedNode,
     shown,
 )
-from webhook.devices.model import CARD_CORES, NOTHING, Amounts, Taken
+from webhook.devices.model import CARD_CORES, NOTHING, Amounts
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart

@@ -3,12 +3,13 @@
 import io
 import logging
 import os
+import re
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event, Timer
@@ -22,20 +23,23 @@ from webhook.audit.pairs import Lookup
 from webhook.audit.reader import STANDARD_INPUT, LogReader, Skipped
 from webhook.audit.summary import Summary
 from webhook.audit.tail import POLL, LogTail
-from webhook.cli.options import (
-    BYTE_SIZE,
-    POINT_IN_TIME,
+from webhook.cli.options import output_option, parameter_options, refuse_both, store_option
+from webhook.cli.program import (
+    Command,
+    ExitCode,
+    OptionGroup,
+    Parsed,
+    bad_usage,
     combined,
     duration,
-    output_option,
-    parameter_options,
-    refuse_both,
+    exit_code,
     refuse_url,
-    store_option,
+    report_error,
+    report_warning,
 )
-from webhook.cli.program import Command, ExitCode, OptionGroup, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
+from webhook.durations import read_time
 from webhook.emit import as_value, emit
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
@@ -70,6 +74,18 @@ exit codes:
 
 _ELSEWHERE = "each replica has a log of its own, and its oldest lines are deleted when it is full"
 
+
+def _byte_size(text: str) -> int:
+    found = re.fullmatch(r"([1-9]\d{0,9})(Mi|Gi|Ti)", text)
+    size = int(found[1]) << {"Mi": 20, "Gi": 30, "Ti": 40}[found[2]] if found else 0
+    if not 16 << 20 <= size <= 1 << 50:
+        raise ValueError(f"{text!r} is not a size from 16Mi to 1024Ti, such as 4Gi")
+    return size
+
+
+BYTE_SIZE = Parsed("size", _byte_size)  # `512Mi`, `4Gi`: bytes, at least 16Mi
+# `2h` ago, or a time, by default in UTC.
+POINT_IN_TIME = Parsed("time", lambda text: read_time(text, datetime.now(UTC)))
 
 _RULES = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], POD_TOO_LARGE]
 

@@ -9,8 +9,8 @@ import click
 
 from webhook.cli.files import FileArguments, files_option
 from webhook.cli.inputs import cluster_option
-from webhook.cli.options import FILE, output_option, warnings_as_errors_option
-from webhook.cli.program import Command, OptionGroup, bad_usage, exit_code, report_error
+from webhook.cli.options import output_option, warnings_as_errors_option
+from webhook.cli.program import FILE, Command, OptionGroup, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.manifests.configurations import configurations

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
+from webhook.console.background import Background
 from webhook.errors import WebhookError
 from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.registry import examine
 from webhook.results import CheckResult
-from webhook.worker import Background
 
 FRESH_SECONDS = 60.0  # after which a result is replaced
 FAILED_SECONDS = 10.0  # after which a failed examination is repeated

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import click
 from pydantic import Field
 
-from webhook.cli.options import FILE
+from webhook.cli.program import FILE
 from webhook.console.state import ConsoleState, Sources
 from webhook.emit import ResponseModel
 from webhook.questions.doctor.examiner import Examination, Examiner

@@ -7,8 +7,8 @@ import click
 from webhook.audit.decision import Decision
 from webhook.audit.filters import Filter
 from webhook.cli.inputs import SettingsOptions, settings_option
-from webhook.cli.options import Parsed, output_option
-from webhook.cli.program import Command, exit_code
+from webhook.cli.options import output_option
+from webhook.cli.program import Command, Parsed, exit_code
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit, to_json
 from webhook.questions.decisions.command import LogReading, filter_option, log_files_option

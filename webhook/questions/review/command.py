@@ -9,8 +9,8 @@ from typing import Protocol
 import click
 
 from webhook.cli.files import FileArguments, files_option, selector_option
-from webhook.cli.inputs import SettingsOptions, exempt_namespaces_option, settings_option
-from webhook.cli.options import output_option, warnings_as_errors_option
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import exempt_namespaces_option, output_option, warnings_as_errors_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_fixed, report_warning
 from webhook.cli.terminal import Terminal
 from webhook.document_review import Reviewed, review_document

@@ -7,8 +7,8 @@ import click
 
 from webhook.cli.ci import scanned
 from webhook.cli.files import FileArguments, files_option, selector_option
-from webhook.cli.inputs import SettingsOptions, exempt_namespaces_option, settings_option
-from webhook.cli.options import output_option, refuse_both, warnings_as_errors_option
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import exempt_namespaces_option, output_option, refuse_both, warnings_as_errors_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.report import WRITERS

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
+from webhook.console.background import Background
 from webhook.console.pages import Section
 from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_NAME
@@ -18,7 +19,6 @@ from webhook.questions.scan.text import not_reviewed, unchecked
 from webhook.rules.choices import Level
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.suites.rulebook import rows
-from webhook.worker import Background
 
 MAX_LINES = 500
 MAX_COMPLAINTS = 20

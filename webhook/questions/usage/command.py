@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import click
 
-from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
-from webhook.cli.options import output_option, refuse_both
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import output_option, pods_option, refuse_both
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress, read_bound_pods
 from webhook.cli.terminal import Terminal

@@ -14,10 +14,10 @@ from webhook.console.parameters import wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, ago, elapsed
 from webhook.devices import registry
+from webhook.devices.explainer import EqualDevices
 from webhook.devices.explanation import explainer
 from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
-from webhook.devices.model import EqualDevices
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import AnyShape
 from webhook.emit import ResponseModel

@@ -6,15 +6,14 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import count
 from typing import NamedTuple
 
+from webhook.console.background import Background
 from webhook.console.state import ConsoleState, Sources
 from webhook.devices import registry
-from webhook.devices.ledger import LedgerFinding, OccupiedNode
-from webhook.devices.model import JsonAmounts
+from webhook.devices.ledger import JsonAmounts, LedgerFinding, OccupiedNode
 from webhook.devices.usage import FamilyUsage, by_family, capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
 from webhook.live.cluster import LiveCluster, LiveSource
 from webhook.snapshot import Snapshot
-from webhook.worker import Background
 
 PAUSE_SECONDS = 2.0  # at least, between two computations
 FIRST_SECONDS = 5.0  # for the first one, while a page waits

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webhook.devices.family import AnyFamily
-from webhook.devices.ledger import LedgerFinding, OccupiedNode
-from webhook.devices.model import NOTHING, JsonAmounts
+from webhook.devices.ledger import JsonAmounts, LedgerFinding, OccupiedNode
+from webhook.devices.model import NOTHING
 from webhook.devices.node_changes import NodeChange, node_changes
 from webhook.devices.occupancy import accountant
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total

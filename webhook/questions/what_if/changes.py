@@ -13,8 +13,7 @@ from webhook.devices.vgpu.eligibility import MODES
 from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
 from webhook.live.cluster import LiveCluster
-from webhook.live.objects import NodeStatus
-from webhook.pod.selectors import is_passing
+from webhook.live.objects import NodeStatus, is_passing
 from webhook.questions.why.waiting import WaitingState
 from webhook.rules.settings import DeclaredNodes
 from webhook.settings.snapshot import SnapshotInputs

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
-from webhook.cli.options import Decorator, Parsed, combined, output_option, target_option
-from webhook.cli.program import Command, bad_usage, exit_code, report_warning
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import output_option, pods_option, target_option
+from webhook.cli.program import Command, Decorator, Parsed, bad_usage, combined, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
-from webhook.cli.options import FILE, output_option
-from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import output_option, pods_option
+from webhook.cli.program import FILE, Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress, read_bound_pods
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.inputs.documents import read_documents
 from webhook.live.cluster import FilePods, LiveCluster, LiveSource
-from webhook.pod.workload_kinds import kind_named
+from webhook.pod.workload_kinds import POD, VCJOB, WorkloadKind, WorkloadKinds
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
@@ -29,6 +29,18 @@ from webhook.settings.snapshot import SnapshotInputs
 MAX_ANSWERS = 100  # documents of a manifest
 
 _SUBJECT = re.compile(r"(?:([^/]+)/)?([^/]+)")
+
+_SHORT_NAMES = {
+    "cj": ("batch", "CronJob"),
+    "deploy": ("apps", "Deployment"),
+    "ds": ("apps", "DaemonSet"),
+    "po": POD.key,
+    "rc": ("", "ReplicationController"),
+    "rs": ("apps", "ReplicaSet"),
+    "sts": ("apps", "StatefulSet"),
+    "vcjob": VCJOB,
+    "vj": VCJOB,
+}
 
 _EPILOG = """
 Without a name it lists all pods that wait for devices. It reads nodes, pods and PodGroups, and changes nothing. It judges
@@ -119,7 +131,7 @@ def _parse(subject: str) -> tuple[str, str]:
 
 def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wanted:
     kinds = inputs.policy.workload_kinds
-    kind = kind_named(word, kinds)
+    kind = _kind_named(word, kinds)
     if kind is None:
         known = sorted({each.kind.lower() for each in kinds.values()})
         guess = get_close_matches(word.lower(), known, 1)
@@ -128,6 +140,20 @@ def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wan
         )
         raise bad_usage(f"no kind of workload is called {word!r}; {meant}")
     return Wanted((namespace, name), kind)
+
+
+def _kind_named(word: str, kinds: WorkloadKinds) -> WorkloadKind | None:
+    """The kind that a word of kubectl names, in any letters: `deployment`, `jobs.batch.volcano.sh`, `sts`, `vcjob`, `pod`.
+
+    Of several groups without a name, Kubernetes' own comes first; None if no kind has this name.
+    """
+    name, _, group = word.lower().partition(".")
+    short = _SHORT_NAMES.get(name)
+    for kind in (POD, *kinds.values()):
+        named = name in (kind.kind.lower(), kind.plural) or short == kind.key
+        if named and group in ("", kind.group):
+            return kind
+    return None
 
 
 def _list(state: WaitingState, namespace: str | None, output: str) -> int:

@@ -12,7 +12,8 @@ from webhook.inputs.documents import Document
 from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster, request_content
 from webhook.live.objects import Key, PodGroup, key_of, object_key, read_pod_group
-from webhook.pod.templates import find_templates, read_templates, walk
+from webhook.pod.templates import read_templates
+from webhook.pod.unknown_kinds import find_templates, walk
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.rules.context import Context

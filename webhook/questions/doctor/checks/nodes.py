@@ -12,8 +12,9 @@ from webhook.devices.nodes import GATE_NAMES, Node, numbers_of
 from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.lenient import obj, objs, text
+from webhook.live.objects import HARD_EFFECTS, is_passing
 from webhook.pod import quantity
-from webhook.pod.selectors import HARD_EFFECTS, is_passing, tolerates
+from webhook.pod.selectors import tolerates
 from webhook.questions.doctor.check import known, need
 from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
