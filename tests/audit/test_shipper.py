@@ -313,11 +313,22 @@ class Killed:
 
     def start(self) -> None:
         with self.output.open("ab") as output:
-            self.process = subprocess.Popen(self._argv, env=self._environment, stdout=output, stderr=output)
+            self.process = subprocess.Popen(
+                self._argv, env=self._environment, stdout=output, stderr=output, start_new_session=True
+            )
 
     def kill(self) -> None:
-        self.process.kill()
+        """Kill all its processes: a worker that outlives the console's master keeps the port for a while."""
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        until(self._is_gone)
+
+    def _is_gone(self) -> bool:
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
 
     def restart(self) -> None:
         self.kill()
