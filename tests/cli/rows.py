@@ -56,7 +56,7 @@ Loader.add_constructor("!list", _list)
 def rows(module: str) -> Any:
     """The test of the rows beside a module."""
     table = yaml.load(Path(module).with_name("commands.yaml").read_text(), Loader)
-    mistakes = [{"run": line, "code": 2, "only line": text} for line, text in table.get("mistakes", {}).items()]
+    mistakes = [{"run": line, "error": text} for line, text in table.get("mistakes", {}).items()]
     listed = [
         case for _, case in there((shlex.split(case["run"]), case) for case in [*table.get("cases", []), *mistakes])
     ]
@@ -98,10 +98,10 @@ def words(line: str, macros: dict[str, str]) -> Iterable[str]:
 def check(result: Any, expected: dict[str, Any]) -> None:
     """Whether a run ended and printed as expected."""
     printed = f"{expected['run']}: {result.code}\n{result.out}\n{result.err}"
-    assert result.code == expected.get("code", 0), printed
-    if "only line" in expected:
+    assert result.code == expected.get("code", 2 * ("error" in expected)), printed
+    if "error" in expected:
         assert (result.err.count("\n"), result.err[:7]) == (1, "error: "), printed
-        assert expected["only line"] in result.err
+        assert expected["error"] in result.err, printed
     elif "err" not in expected:
         assert result.err == "", printed
     for name, text in (("out", result.out), ("err", result.err)):
@@ -109,6 +109,8 @@ def check(result: Any, expected: dict[str, Any]) -> None:
     assert [each for each in texts_of(expected.get("lacks")) if each in result.out + result.err] == [], printed
     if "prints" in expected:
         assert "".join(f"{line.rstrip()}\n" for line in result.out.splitlines()) == expected["prints"]
+    for name, text in expected.get("holds", {}).items():
+        assert Path(name).read_text() == text
     if "lines" in expected:
         assert has(result.lines, expected["lines"]), printed
     if "yaml" in expected:
