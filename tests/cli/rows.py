@@ -53,9 +53,14 @@ Loader.add_constructor("!template", lambda loader, node: {"metadata": {}, "spec"
 Loader.add_constructor("!list", _list)
 
 
+def table_of(module: str) -> dict[str, Any]:
+    """The table beside a module."""
+    return yaml.load(Path(module).with_name("commands.yaml").read_text(), Loader)
+
+
 def rows(module: str) -> Any:
     """The test of the rows beside a module."""
-    table = yaml.load(Path(module).with_name("commands.yaml").read_text(), Loader)
+    table = table_of(module)
     mistakes = [{"run": line, "error": text} for line, text in table.get("mistakes", {}).items()]
     listed = [
         case for _, case in there((shlex.split(case["run"]), case) for case in [*table.get("cases", []), *mistakes])
@@ -111,6 +116,8 @@ def check(result: Any, expected: dict[str, Any]) -> None:
         assert "".join(f"{line.rstrip()}\n" for line in result.out.splitlines()) == expected["prints"]
     for name, text in expected.get("holds", {}).items():
         assert Path(name).read_text() == text
+    if "count" in expected:
+        assert result.out.count("\n") == expected["count"], printed
     if "lines" in expected:
         assert has(result.lines, expected["lines"]), printed
     if "yaml" in expected:

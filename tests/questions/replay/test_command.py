@@ -3,16 +3,17 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.audit import sample
 from tests.audit.recording import record
 from tests.cli.conftest import Result
+from tests.cli.rows import rows
 from tests.reviewing import request
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLES, load, or_samples
+
+test_command = rows(__file__)
 
 LOG = SAMPLES / "audit.jsonl"
 INPUTS = ("--sample",)
@@ -22,34 +23,6 @@ def test_the_sample_log_is_current():
     """If it fails, run `python -m tests.audit.sample` to write the log again."""
     stored, fresh = ([json.loads(line) for line in lines] for lines in (LOG.read_bytes().splitlines(), sample.lines()))
     assert stored == fresh
-
-
-def test_what_if_a_rule_denies(run):
-    result = run("replay", *INPUTS, "--set", "rules.host-access=deny", LOG)
-    assert result.code == 1
-    assert result.out.splitlines() == [
-        "allowed -> refused  1",
-        "  in team-speech (1)",
-        "  by ben@example.org (1)",
-        "  for one: Pod debug in team-speech, 2026-11-20 09:35:00 UTC, decision " + _id("debug", "validate"),
-        "    warn -> deny  host-access  hostPID: true lets the pod reach the other tenants of its cards; remove it",
-        "",
-        "16 decisions replayed: 15 same, 1 changed",
-        "  1 allowed -> refused",
-    ]
-
-
-def test_what_if_for_one_namespace(run):
-    result = run("replay", *INPUTS, "-o", "json", "--set", "namespaces.team-vision.rules.card-count=warn", LOG)
-    assert result.lines[-1]["summary"]["directions"] == {"new warnings": 1, "refused -> allowed": 3}
-    result = run("replay", *INPUTS, "-o", "json", "--set", "namespaces.other.rules.card-count=warn", LOG)
-    assert (result.code, len(result.lines)) == (0, 1)
-
-
-def test_another_version_is_a_key_of_the_policy(run):
-    pair = ("--set", "target.volcano=1.15.0", "--set", "target.devicePlugin=1.13.0")
-    result = run("replay", *INPUTS, *pair, "--name", "debug", LOG)
-    assert "+ deny  no-eligible-card  no node offers vGPU cards" in " ".join(result.out.split("\n"))
 
 
 def test_what_if_the_split_count_changes(run, write):
@@ -65,15 +38,6 @@ def test_what_if_the_split_count_changes(run, write):
     assert (result.code, change["direction"], change["verdict"]) == (1, "allowed -> refused", "changed")
     assert {finding["rule"] for finding in change["after"]["findings"] if finding["level"] == "deny"}
     assert summary["summary"]["otherDigests"] == []
-
-
-def test_other_inputs_are_listed(run):
-    result = run("replay", LOG)
-    assert result.code == 1
-    assert "16 made with another fleet (" in result.out
-    assert ") than the one given (unknown)" in result.out
-    assert "16 made with another device config (" in result.out
-    assert "another policy" not in result.out
 
 
 def test_decisions_that_are_not_reproduced_are_counted(run, tmp_path: Path):
@@ -92,28 +56,6 @@ def test_decisions_without_their_pod_are_counted(run, tmp_path: Path):
     result = run("replay", *INPUTS, log)
     assert result.code == 0
     assert "16 not replayable: the line was too long to hold the pod" in result.out
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (["--set", "rules.nothing=deny"], "no rule is called 'nothing'"),
-        (["--set", "rules"], "write KEY=VALUE"),
-        (["--policy", "none.yaml"], "none.yaml: No such file"),
-        (["--what-if", "split=4"], "with --fleet FILE"),
-        (["none.jsonl"], "none.jsonl: No such file"),
-    ],
-)
-def test_bad_input(run, options: list[str], message: str):
-    result = run("replay", *options, LOG)
-    assert result.code == 2
-    assert message in result.err
-    assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize("value", ["split=0", "split=x", "split", "memory=4", "split=1001"])
-def test_bad_what_if(run, value: str):
-    assert run("replay", "--what-if", value, LOG).code == 2
 
 
 def test_hostile_lines_are_shown_escaped(run, tmp_path: Path):

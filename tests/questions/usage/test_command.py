@@ -8,36 +8,14 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG
-from tests.cli.held import FLEET, ITEMS, PODS, card, pod_with_slice
+from tests.cli.held import FLEET, ITEMS, PODS, pod_with_slice
+from tests.cli.rows import rows
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import status
 
+test_command = rows(__file__)
+
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
-
-
-@pytest.fixture
-def pods(write):
-    return write(
-        "pods.json",
-        {
-            "apiVersion": "v1",
-            "kind": "List",
-            "items": [pod_with_slice("a", "gpu-b", 0, 30000), pod_with_slice("b", "gpu-b", 0, 9000, "other")],
-        },
-    )
-
-
-def test_a_card_that_a_rule_reserves_is_marked(run, write):
-    held = pod_with_slice("a", "gpu-b", 1, 30000)
-    held["metadata"]["labels"] = {"app": "train", "owner": "anna"}
-    pods = write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [held]})
-    rules = {"deviceshare.GPUExclusiveRules": [{"app": "train"}]}
-    conf = write("conf.yaml", {"tiers": [{"plugins": [{"name": "deviceshare", "arguments": rules}]}]})
-    options = ("usage", *SETTINGS, "--pods", pods, "--by", "card", "--node", "gpu-b")
-    rows = [line.split() for line in run(*options, "--scheduler-conf", conf).out.splitlines()]
-    assert rows[0][-2:] == ["PODS", "RESERVED"]
-    assert [row[-2:] for row in rows[1:5]].count(["team/a", "app=train"]) == 1
-    assert "RESERVED" not in run(*options).out
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
@@ -46,86 +24,15 @@ def test_what_a_terminal_would_obey_or_hide_is_escaped(run, write, output):
     pods = write("pods.json", {"apiVersion": "v1", "kind": "List", "items": [pod_with_slice(name, "gpu-b", 0, 9000)]})
     result = run("usage", *SETTINGS, "--pods", pods, "-o", output)
     assert all(line.isprintable() for line in result.out.splitlines())
-    [holder] = yaml.safe_load(result.out)["nodes"][1]["cards"][0]["pods"]
-    assert holder["name"] == name, "programs read what it is"
-
-
-def test_json_of_files(run, pods):
-    result = run("usage", *SETTINGS, "--pods", pods, "-o", "json")
-    assert (result.code, result.err) == (0, "")
-    [usage_report] = result.lines
-    node = next(node for node in usage_report["nodes"] if node["name"] == "gpu-b")
-    first = node["cards"][0]
-    amounts = {"accounted", "assigned", "free"}
-    assert first.keys() == {"id", "type", "memory", "split", "cores", "pods", "reserved"} | amounts
-    assert first["pods"][0].keys() == {
+    card = yaml.safe_load(result.out)["nodes"][1]["cards"][0]
+    assert card.keys() == {
+        *("id", "type", "memory", "split", "cores", "pods", "reserved", "accounted", "assigned", "free")
+    }
+    [holder] = card["pods"]
+    assert holder.keys() == {
         *("namespace", "name", "container", "memory", "cores", "part", "since", "terminating", "accounted")
     }
-    assert first["accounted"] == first["assigned"] == {"slices": 2, "memory": 39000, "cores": 40}
-    assert [(item["namespace"], item["name"], item["memory"], item["cores"]) for item in first["pods"]] == [
-        ("team", "a", 30000, 20),
-        ("other", "b", 9000, 20),
-    ]
-    assert usage_report["findings"] == []
-    assert yaml.safe_load(run("usage", *SETTINGS, "--pods", pods, "-o", "yaml").out) == usage_report
-
-
-@pytest.mark.parametrize(
-    ("options", "row"),
-    [
-        (
-            ("--by", "node"),
-            ["gpu-b", "vgpu", "4", "NVIDIA", "A100-SXM4-80GB", "2/40", "39000/327680", "12%", "40/400", "81920"],
-        ),
-        (
-            ("--by", "card", "-n", "other"),
-            ["gpu-b", card("gpu-b", 0), "2/10", "39000/81920", "48%", "40/100", "42920", "other/b"],
-        ),
-        (("--by", "namespace"), ["team", "vgpu", "1", "1", "30000", "20"]),
-        (("--by", "pod", "--node", "gpu-b"), ["other", "b", "main", "gpu-b", card("gpu-b", 0), "9000", "20"]),
-    ],
-)
-def test_tables(run, pods, options, row):
-    result = run("usage", *SETTINGS, "--pods", pods, *options)
-    assert result.code == 0
-    assert row in [line.split() for line in result.out.splitlines()]
-    assert "largest pod that fits now: 1 × 81920 MiB on gpu-b" in result.out
-
-
-def test_findings_are_below_the_table(run, write):
-    misplaced = pod_with_slice("stray", "gpu-b", 0, 100)
-    misplaced["spec"]["nodeName"] = "gpu-c"
-    result = run("usage", *SETTINGS, "--pods", write("pods.json", misplaced))
-    assert "assigned-card-missing  gpu-c: team/stray: the pod holds card" in result.out
-
-
-def test_the_samples(run):
-    result = run("usage", "--sample", "--size", "50000")
-    assert result.code == 0
-    assert "live pods hold 8 slices" in result.out
-    assert "free on cards that cannot give a slice of this size" in result.out
-
-
-def test_a_cluster_without_pods(run, write):
-    result = run("usage", *SETTINGS, "--pods", write("pods.json", {"apiVersion": "v1", "kind": "List", "items": []}))
-    assert (result.code, "largest pod that fits now" in result.out) == (0, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--fleet", FLEET), "name the pods with --pods FILE"),
-        (("--sample", "--watch"), "--watch follows a cluster"),
-        (("--sample", "-A", "-n", "x"), "exclude each other"),
-        (("--sample", "--node", "nope"), "node nope has no devices"),
-        (("--sample", "--pods", FLEET), "there is no pod in it"),
-        (("--sample", "--by", "card", "--pods", "https://example.com/pods"), "URLs are not read"),
-    ],
-)
-def test_bad_usage(run, arguments, message):
-    result = run("usage", *arguments)
-    assert result.code == 2
-    assert message in result.err
+    assert holder["name"] == name, "programs read what it is"
 
 
 # --- a cluster ----------------------------------------------------------------------------------------------------------
