@@ -47,20 +47,6 @@ def unbound(configuration: Object) -> dict[int, str]:
     }
 
 
-def bound(configuration: Object) -> Object:
-    """The configuration with its annotations' rules in its entries.
-
-    Raises:
-        CertsError: an annotation cannot be read.
-    """
-    wanted = rules_by_entry(configuration)
-    entries = [
-        entry | ({"rules": wanted[entry["name"]]} if entry["name"] in wanted else {})
-        for entry in configuration["webhooks"]
-    ]
-    return configuration | {"webhooks": entries}
-
-
 def patch(configuration: Object, owner: Object) -> list[Object]:
     """The JSON patch that makes a configuration binding; empty if it is, or has no rules in annotations.
 

@@ -105,7 +105,6 @@ POD_GROUP = "PodGroup"  # the kind by which the scheduler finds the queue of eve
 TASK = "volcano.sh/task-spec"  # of a pod: its task of the Volcano Job, and of spec.minTaskMember of its PodGroup
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
-VCJOB_API = "batch.volcano.sh/v1alpha1"
 PODGROUP_POLICY = "volcano.sh/vgpu-podgroup-policy"
 PODGROUP_SPREAD = "spread"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.binding import bound
 from tests.cli.conftest import CONFIG
+from tests.deploy.files import bound
 from webhook.manifests.configurations import STATIC_SUFFIX, configurations
 from webhook.names import NVIDIA_GPU
 from webhook.policy.policy import default_policy

@@ -13,6 +13,7 @@ import click
 import pytest
 import yaml
 
+from certs.binding import rules_by_entry
 from tests.parts.compiled import API_SERVER
 from webhook.cli.main import program
 
@@ -96,3 +97,13 @@ def _kustomized(kubectl: str, directory: Path) -> bytes:
     done = subprocess.run([kubectl, "kustomize", str(directory)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return pickle.dumps(list(yaml.safe_load_all(done.stdout)))
+
+
+def bound(configuration: Json) -> Json:
+    """The configuration with its annotations' rules in its entries."""
+    wanted = rules_by_entry(configuration)
+    entries = [
+        entry | ({"rules": wanted[entry["name"]]} if entry["name"] in wanted else {})
+        for entry in configuration["webhooks"]
+    ]
+    return configuration | {"webhooks": entries}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.binding import bound
-from tests.deploy.files import DEPLOY, OVERLAYS, Json, built
+from tests.deploy.files import DEPLOY, OVERLAYS, Json, bound, built
 from webhook.manifests.configurations import configurations
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import default_device_config

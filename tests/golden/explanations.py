@@ -67,7 +67,7 @@ def job(*tasks: tuple[str, int, dict[str, str]], minimum: int) -> Json:
         for name, pods, limits in tasks
     ]
     spec = {"schedulerName": "volcano", "minAvailable": minimum, "tasks": described}
-    return {"apiVersion": names.VCJOB_API, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
 
 
 ONE_NPU = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests.devices.explaining import EMPTY, requesting
 from tests.reviewing import request
-from webhook import names
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import validate
 from webhook.rules.context import Collections
@@ -57,7 +56,7 @@ def test_a_gang_is_reported_if_no_choice_of_pods_starts_it(
         for index, task in enumerate(job)
     ]
     spec = {"queue": "team-a", "minAvailable": minimum, "schedulerName": "volcano", "tasks": written}
-    raw = {"apiVersion": names.VCJOB_API, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
     queues = Collections(Queues([Queue("team-a", "Open", "", limits)]))
     snapshot = SnapshotInputs(EMPTY, parse_policy({}, "test"), None, CONF, queues).snapshot()
     violations = validate(request(raw, namespace="team-a"), snapshot).violations

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 import orjson
 from pydantic import BeforeValidator, ConfigDict, StrictBool, StrictInt, TypeAdapter
@@ -13,7 +13,6 @@ from webhook.outcome import OutcomeWord, Violation, outcome_word, soften
 from webhook.rules.choices import Enforcement, Level
 
 Endpoint = Literal["mutate", "validate"]
-ENDPOINTS: tuple[str, ...] = get_args(Endpoint)
 
 MAX_DEPTH = 200  # brackets in a line whose nesting need not be checked
 

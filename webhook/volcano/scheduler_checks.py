@@ -101,22 +101,9 @@ def _unread(place: str, conf: SchedulerConf, target: Target) -> Results:
             )
         elif since > target.volcano and key != EXCLUSIVE_RULES:
             first = ".".join(map(str, since[:2]))
-            advice = "upgrade the scheduler" if key in (*SWITCHES, NODE_LOCK) else "upgrade the scheduler, or remove it"
+            advice = "upgrade the scheduler" if key in SWITCHES else "upgrade the scheduler, or remove it"
             yield warning(f"{place}: Volcano before {first} does not read {key}", advice)
     return ""
-
-
-def node_lock(place: str, conf: SchedulerConf, target: Target) -> Results:
-    """Pods that start together on a node do not get each other's cards."""
-    if not enables(conf, VGPU, target):
-        return f"{VGPU} is not on"
-    if not enables(conf, NODE_LOCK, target):
-        yield warning(
-            f"{place}: {NODE_LOCK} is not on: when pods with vGPUs start together on a node, the device plugin can give "
-            "one the cards and limits of another",
-            f"set {NODE_LOCK}: true in the arguments of {DEVICESHARE}; a node then starts one such pod at a time; {RESTART}",
-        )
-    return f"{NODE_LOCK} is on: a node starts one pod with vGPUs at a time"
 
 
 def exclusive_rules(place: str, conf: SchedulerConf, target: Target) -> Results:
@@ -184,7 +171,7 @@ def config_place(place: str, conf: SchedulerConf, plugin: Collection[str]) -> Re
     return f"{place}: the scheduler reads {namespace}/{name}"
 
 
-# What finds defects, by the ids of the doctor's checks; all but the first need deviceshare. `node-lock` is advice.
+# By the ids of the doctor's checks; all but the first need deviceshare.
 CHECKS = {
     "scheduler-config": scheduler_config,
     "predicates": predicates,

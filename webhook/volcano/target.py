@@ -284,11 +284,6 @@ class Target:
         derive(self, "exclusive_rules", known_rules if self.reads_exclusive_rules else ())
         derive(self, "rule_labels", frozenset([key for rule in self.exclusive_rules for key in rule]))
 
-    def rules_in(self, bits: int) -> list[str]:
-        """The labels of some rules, given as bits, for people."""
-        some = [rule for at, rule in enumerate(self.exclusive_rules) if bits >> at & 1]
-        return [",".join([f"{key}={value}" for key, value in rule.items()]) for rule in some]
-
     def rules_of(self, labels: Mapping[str, Any]) -> int:
         """The rules that a pod with these labels matches, as bits."""
         rules = self.exclusive_rules

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.devices.config import Geometry, Instance
+from webhook.devices.model import NOTHING
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.explain import Stuck, refusal, walk
-from webhook.devices.vgpu.fleet import EMPTY, Card
+from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.placement import ORDERS, greedy
 from webhook.devices.vgpu.slices import Need, takes
 
@@ -30,7 +31,7 @@ def test_a_card_has_a_refusal_exactly_if_it_does_not_take_the_slice(card, used, 
 )
 def test_the_walk_ends_as_that_of_the_scheduler(owned, wanted, order):
     placement = walk(owned, wanted, order, [None] * len(owned))
-    assert (None if isinstance(placement, Stuck) else placement) == greedy(owned, wanted, order, [EMPTY] * len(owned))
+    assert (None if isinstance(placement, Stuck) else placement) == greedy(owned, wanted, order, [NOTHING] * len(owned))
     if not isinstance(placement, Stuck):
         assert [len(set(taken)) for taken in placement] == [need.number for need in wanted]
 
@@ -43,11 +44,11 @@ def test_the_walk_ends_as_that_of_the_scheduler(owned, wanted, order):
 def test_excluded_cards_are_skipped(owned, excluded, wanted):
     reasons = [Reason.TYPE if at in excluded else None for at in range(len(owned))]
     left = [card for at, card in enumerate(owned) if at not in excluded]
-    without = greedy(left, wanted, ORDERS["default"], [EMPTY] * len(left))
+    without = greedy(left, wanted, ORDERS["default"], [NOTHING] * len(left))
     placement = walk(owned, wanted, ORDERS["default"], reasons)
     assert isinstance(placement, Stuck) == (without is None)
     if not isinstance(placement, Stuck):
-        assert placement == greedy(owned, wanted, ORDERS["default"], [EMPTY] * len(owned), frozenset(excluded))
+        assert placement == greedy(owned, wanted, ORDERS["default"], [NOTHING] * len(owned), frozenset(excluded))
 
 
 def test_each_check_can_refuse():
@@ -57,5 +58,5 @@ def test_each_check_can_refuse():
     assert refusal(card, (1, 0, 50), Need(1, 1, 51)) is Reason.CORES
     assert refusal(card, (1, 0, 0), Need(1, 1, 100)) is Reason.EXCLUSIVE
     assert refusal(card, (1, 0, 100), Need(1, 1, 0)) is Reason.EXCLUSIVE
-    assert refusal(mig, EMPTY, Need(1, 71, 0)) is Reason.MIG_INSTANCE
-    assert refusal(card, EMPTY, Need(1, None, 100)) is None
+    assert refusal(mig, NOTHING, Need(1, 71, 0)) is Reason.MIG_INSTANCE
+    assert refusal(card, NOTHING, Need(1, None, 100)) is None

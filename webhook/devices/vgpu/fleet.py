@@ -15,7 +15,6 @@ from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.volcano.target import Target, lists_units
 
 Used = tuple[int, int, int]  # slices, memory and cores taken of a card
-EMPTY: Used = (0, 0, 0)
 # Units of memory that a device plugin can list; a node with more offers none (volcano-vgpu-device-plugin, pkg/plugin/vgpu).
 MAX_LISTED_UNITS = 60_000
 

@@ -269,6 +269,12 @@ def _open_instance(empty: Card, state: Card, memory: int, holders: Iterable[Hold
     return next((place for at in positions if (place := f"{group}-{at}") not in used), f"{group}-{positions[0]}")
 
 
+def _rules_in(bits: int, target: Target) -> list[str]:
+    """The labels of some rules that keep pods on cards of their own, given as bits, for people."""
+    some = [rule for at, rule in enumerate(target.exclusive_rules) if bits >> at & 1]
+    return [",".join([f"{key}={value}" for key, value in rule.items()]) for rule in some]
+
+
 def free(card: Card) -> Amounts:
     """What one more pod can get of a card in use: the largest slice, or nothing if the card takes none."""
     slices, taken, cores = card.used
@@ -311,7 +317,7 @@ class VgpuAccountant(Accountant[SliceRequest, Card]):
             reserved, state = cards.reserved[number], device
             if any(used) or reserved:
                 state = replace(device, geometries=cards.geometries(number), used=used, reserved=reserved)
-                card.reserved = self.family.target.rules_in(reserved)
+                card.reserved = _rules_in(reserved, self.family.target)
             card.state, card.free = state, self.free(shape, state)
         return ledger
 

@@ -10,8 +10,8 @@ from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import SchedulerMap, npu_registers, vgpu_nodes
 from webhook.results import Results, warning
 from webhook.volcano import scheduler_checks
-from webhook.volcano.scheduler import ASCEND, DEVICESHARE, MINDCLUSTER, NUMBER, SHARING, VGPU, SchedulerConf
-from webhook.volcano.target import Target
+from webhook.volcano.scheduler import ASCEND, DEVICESHARE, MINDCLUSTER, NODE_LOCK, NUMBER, SHARING, VGPU, SchedulerConf
+from webhook.volcano.target import Target, enables
 
 _CAPACITY_GATE = "DRAConsumableCapacity"
 _COUNTS_CLAIMS = (
@@ -39,9 +39,23 @@ def of_deviceshare(check: Callable[[str, SchedulerConf, Target], Results]) -> Ch
     return run
 
 
+def _node_lock(place: str, conf: SchedulerConf, target: Target) -> Results:
+    """Pods that start together on a node do not get each other's cards."""
+    if not enables(conf, VGPU, target):
+        return f"{VGPU} is not on"
+    if not enables(conf, NODE_LOCK, target):
+        yield warning(
+            f"{place}: {NODE_LOCK} is not on: when pods with vGPUs start together on a node, the device plugin can give "
+            "one the cards and limits of another",
+            f"set {NODE_LOCK}: true in the arguments of {DEVICESHARE}; a node then starts one such pod at a time; "
+            f"{scheduler_checks.RESTART}",
+        )
+    return f"{NODE_LOCK} is on: a node starts one pod with vGPUs at a time"
+
+
 predicates = of_deviceshare(scheduler_checks.predicates)
 switches = of_deviceshare(scheduler_checks.switches)
-node_lock = of_deviceshare(scheduler_checks.node_lock)
+node_lock = of_deviceshare(_node_lock)
 exclusive_rules = of_deviceshare(scheduler_checks.exclusive_rules)
 
 
