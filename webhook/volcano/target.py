@@ -5,9 +5,8 @@ Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plug
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
-from types import MappingProxyType
+from dataclasses import dataclass, field, fields
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from webhook.texts import shorten
@@ -84,151 +83,19 @@ class Fact(NamedTuple):
 _GATES: tuple[Version, ...] = ((1, 13, 4), (1, 14, 3), (1, 15, 1))
 _DEVICES = "pkg/scheduler/api/devices"
 
-VOLCANO_FACTS: Mapping[str, Fact] = MappingProxyType(
-    {
-        "has_npus": Fact(
-            ((1, 14, 0),),
-            "Ascend NPUs are served, those of HAMi and of MindCluster",
-            "no Ascend NPU is served",
-            f"the folder {_DEVICES}/ascend is in the tags from v1.14.0 on",
-        ),
-        "shares_npus": Fact(
-            ((1, 16, 0),),
-            "NPUs are shared in software, and their cores are read",
-            "NPUs are cut by templates only, and their cores are not read",
-            f"isHAMiCoreMode and ResourceReqs in {_DEVICES}/ascend/hami/device_info.go of v1.16.0-alpha.0",
-        ),
-        "reads_wrapped_npus": Fact(
-            ((1, 13, 0), (1, 14, 4), (1, 15, 1)),  # 1.13 reads no NPUs, and passes over them
-            "NPUs may stand under vnpus: {configs: …} of the device config",
-            "a device config with vnpus: {configs: …} is not read at all",
-            f"UnmarshalYAML in {_DEVICES}/config/vnpu.go of v1.14.4 and v1.15.1",
-        ),
-        "gates_nodes": Fact(
-            _GATES,
-            "a node counts only if it offers all three vGPU names, or the name of its NPUs",
-            "a node counts whatever device names it lacks",
-            f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go and NewAscendDevices in ascend/hami/device_info.go of "
-            "v1.14.3 and v1.15.1; NewGPUDevices also in the branch release-1.13",
-        ),
-        "binds_unseen": Fact(
-            ((1, 14, 0),),
-            "a node whose cards the scheduler does not see takes pods whose amounts it offers, without cards",
-            "a node whose cards the scheduler does not see takes no pod with vGPUs",
-            "AddPredicateFn in pkg/scheduler/plugins/deviceshare/deviceshare.go of v1.14.0",
-        ),
-        "reads_handshake": Fact(
-            _GATES,  # one commit replaced the one by the other
-            "a node counts only with the device plugin's handshake",
-            "a node needs no handshake",
-            f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go of v1.14.2 and v1.15.0",
-            ends=True,
-        ),
-        "first_card_memory": Fact(
-            ((1, 14, 0),),
-            "a container without memory takes of each card what the first one has that is tried",
-            "a container without memory takes whole cards",
-            f"checkNodeGPUSharingPredicateAndScore in {_DEVICES}/nvidia/vgpu/utils.go of v1.13.3",
-            ends=True,
-        ),
-        "reads_uuids": Fact(
-            ((1, 16, 0),),
-            "GPU UUID annotations are read",
-            "GPU UUID annotations are ignored",
-            f"{_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
-        ),
-        "scales_instances": Fact(
-            ((1, 15, 0),),
-            "the memory of a MIG instance is counted in units, as requests are",
-            "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
-            f"{_DEVICES}/nvidia/vgpu/mig.go of v1.15.0",
-        ),
-        "follows_policy": Fact(
-            ((1, 15, 0),),
-            "cards are tried in the order of deviceshare.SchedulePolicy",
-            "cards are tried from the last one on",
-            f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
-        ),
-        "reads_exclusive_rules": Fact(
-            ((1, 15, 0),),
-            "deviceshare.GPUExclusiveRules are read",
-            "deviceshare.GPUExclusiveRules are ignored",
-            "pkg/scheduler/plugins/deviceshare/gpuexclusive.go of v1.15.0",
-        ),
-        "limits_groups": Fact(
-            ((1, 16, 0),),
-            "a queue's limits for node groups are read, if the plugin nodegroup is in use",
-            "a queue's limits for node groups are ignored",
-            "pkg/scheduler/plugins/nodegroup/nodegroup.go of v1.16.0-alpha.0",
-        ),
-        "spreads_groups": Fact(
-            ((1, 15, 0),),
-            "the annotation that spreads a group's pods over cards is read",
-            "the annotation that spreads a group's pods over cards is ignored",
-            f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
-        ),
-        "counts_terminating": Fact(
-            ((1, 15, 0),),
-            "a pod that is being deleted occupies its devices",
-            "a pod that is being deleted occupies no device",
-            "AddTask in pkg/scheduler/api/node_info.go of v1.14.4",
-            ends=True,
-        ),
-        "counts_repeats": Fact(
-            ((1, 15, 0),),
-            "each entry of a pod for the same card counts",
-            "the first entry of a pod for a card counts, others do not",
-            f"AddPod in {_DEVICES}/nvidia/vgpu/hamicore.go of v1.14.4",
-            ends=True,
-        ),
-        "skips_torn": Fact(
-            ((1, 16, 0),),
-            "an assignment that cannot be read is skipped",
-            "an assignment with too few fields stops the scheduler",
-            f"decodeContainerDevices in {_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
-        ),
-    }
-)
-PLUGIN_FACTS: Mapping[str, Fact] = MappingProxyType(
-    {
-        "one_container": Fact(
-            ((1, 12, 0),),
-            "one vGPU container a pod is served",
-            "several vGPU containers a pod are served",
-            "pkg/plugin/server.go of v1.12.0",
-        ),
-        "writes_handshake": Fact(
-            ((1, 12, 1),),
-            "the handshake is written on nodes",
-            "no handshake is written on nodes",
-            "commit 9a6973b, after v1.12.0",
-            ends=True,
-        ),
-    }
-)
-KUBERNETES_FACTS: Mapping[str, Fact] = MappingProxyType(
-    {
-        "lists_units": Fact(
-            ((1, 36, 0),),
-            "the kubelet writes each unit of memory into the pod's status",
-            "the kubelet writes no devices into the pod's status",
-            "pkg/kubelet/cm of v1.36.0",
-        ),
-    }
-)
-# By the keys of the policy.
-FACTS: Mapping[str, Mapping[str, Fact]] = MappingProxyType(
-    {
-        "target.volcano": VOLCANO_FACTS,
-        "target.devicePlugin": PLUGIN_FACTS,
-        "target.kubernetes": KUBERNETES_FACTS,
-    }
-)
+
+def _fact(part: str, *fact: Any, **more: Any) -> Any:
+    """A field of `Target`: whether the release of a part of the cluster does what a `Fact` says."""
+    return field(init=False, metadata={part: Fact(*fact, **more)})
+
+
+_VOLCANO, _PLUGIN, _KUBERNETES = "volcano", "device_plugin", "kubernetes"
+_of_volcano, _of_plugin, _of_kubernetes = partial(_fact, _VOLCANO), partial(_fact, _PLUGIN), partial(_fact, _KUBERNETES)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What runs in the cluster. The other attributes are the facts of `FACTS`.
+    """What runs in the cluster. The other attributes are facts, each declared where it stands.
 
     Attributes:
         volcano: the scheduler's version.
@@ -248,35 +115,132 @@ class Target:
     policies: tuple[str, ...] = field(init=False)
     exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
     rule_labels: frozenset[str] = field(init=False)
-    has_npus: bool = field(init=False)
-    shares_npus: bool = field(init=False)
-    reads_wrapped_npus: bool = field(init=False)
-    gates_nodes: bool = field(init=False)
-    binds_unseen: bool = field(init=False)
-    reads_handshake: bool = field(init=False)
-    first_card_memory: bool = field(init=False)
-    reads_uuids: bool = field(init=False)
-    scales_instances: bool = field(init=False)
-    follows_policy: bool = field(init=False)
-    reads_exclusive_rules: bool = field(init=False)
-    limits_groups: bool = field(init=False)
-    spreads_groups: bool = field(init=False)
-    counts_terminating: bool = field(init=False)
-    counts_repeats: bool = field(init=False)
-    skips_torn: bool = field(init=False)
-    one_container: bool = field(init=False)
-    writes_handshake: bool = field(init=False)
-    lists_units: bool = field(init=False)
+    has_npus: bool = _of_volcano(
+        ((1, 14, 0),),
+        "Ascend NPUs are served, those of HAMi and of MindCluster",
+        "no Ascend NPU is served",
+        f"the folder {_DEVICES}/ascend is in the tags from v1.14.0 on",
+    )
+    shares_npus: bool = _of_volcano(
+        ((1, 16, 0),),
+        "NPUs are shared in software, and their cores are read",
+        "NPUs are cut by templates only, and their cores are not read",
+        f"isHAMiCoreMode and ResourceReqs in {_DEVICES}/ascend/hami/device_info.go of v1.16.0-alpha.0",
+    )
+    reads_wrapped_npus: bool = _of_volcano(
+        ((1, 13, 0), (1, 14, 4), (1, 15, 1)),  # 1.13 reads no NPUs, and passes over them
+        "NPUs may stand under vnpus: {configs: …} of the device config",
+        "a device config with vnpus: {configs: …} is not read at all",
+        f"UnmarshalYAML in {_DEVICES}/config/vnpu.go of v1.14.4 and v1.15.1",
+    )
+    gates_nodes: bool = _of_volcano(
+        _GATES,
+        "a node counts only if it offers all three vGPU names, or the name of its NPUs",
+        "a node counts whatever device names it lacks",
+        f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go and NewAscendDevices in ascend/hami/device_info.go of "
+        "v1.14.3 and v1.15.1; NewGPUDevices also in the branch release-1.13",
+    )
+    binds_unseen: bool = _of_volcano(
+        ((1, 14, 0),),
+        "a node whose cards the scheduler does not see takes pods whose amounts it offers, without cards",
+        "a node whose cards the scheduler does not see takes no pod with vGPUs",
+        "AddPredicateFn in pkg/scheduler/plugins/deviceshare/deviceshare.go of v1.14.0",
+    )
+    reads_handshake: bool = _of_volcano(
+        _GATES,  # one commit replaced the one by the other
+        "a node counts only with the device plugin's handshake",
+        "a node needs no handshake",
+        f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go of v1.14.2 and v1.15.0",
+        ends=True,
+    )
+    first_card_memory: bool = _of_volcano(
+        ((1, 14, 0),),
+        "a container without memory takes of each card what the first one has that is tried",
+        "a container without memory takes whole cards",
+        f"checkNodeGPUSharingPredicateAndScore in {_DEVICES}/nvidia/vgpu/utils.go of v1.13.3",
+        ends=True,
+    )
+    reads_uuids: bool = _of_volcano(
+        ((1, 16, 0),),
+        "GPU UUID annotations are read",
+        "GPU UUID annotations are ignored",
+        f"{_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
+    )
+    scales_instances: bool = _of_volcano(
+        ((1, 15, 0),),
+        "the memory of a MIG instance is counted in units, as requests are",
+        "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
+        f"{_DEVICES}/nvidia/vgpu/mig.go of v1.15.0",
+    )
+    follows_policy: bool = _of_volcano(
+        ((1, 15, 0),),
+        "cards are tried in the order of deviceshare.SchedulePolicy",
+        "cards are tried from the last one on",
+        f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
+    )
+    reads_exclusive_rules: bool = _of_volcano(
+        ((1, 15, 0),),
+        "deviceshare.GPUExclusiveRules are read",
+        "deviceshare.GPUExclusiveRules are ignored",
+        "pkg/scheduler/plugins/deviceshare/gpuexclusive.go of v1.15.0",
+    )
+    limits_groups: bool = _of_volcano(
+        ((1, 16, 0),),
+        "a queue's limits for node groups are read, if the plugin nodegroup is in use",
+        "a queue's limits for node groups are ignored",
+        "pkg/scheduler/plugins/nodegroup/nodegroup.go of v1.16.0-alpha.0",
+    )
+    spreads_groups: bool = _of_volcano(
+        ((1, 15, 0),),
+        "the annotation that spreads a group's pods over cards is read",
+        "the annotation that spreads a group's pods over cards is ignored",
+        f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
+    )
+    counts_terminating: bool = _of_volcano(
+        ((1, 15, 0),),
+        "a pod that is being deleted occupies its devices",
+        "a pod that is being deleted occupies no device",
+        "AddTask in pkg/scheduler/api/node_info.go of v1.14.4",
+        ends=True,
+    )
+    counts_repeats: bool = _of_volcano(
+        ((1, 15, 0),),
+        "each entry of a pod for the same card counts",
+        "the first entry of a pod for a card counts, others do not",
+        f"AddPod in {_DEVICES}/nvidia/vgpu/hamicore.go of v1.14.4",
+        ends=True,
+    )
+    skips_torn: bool = _of_volcano(
+        ((1, 16, 0),),
+        "an assignment that cannot be read is skipped",
+        "an assignment with too few fields stops the scheduler",
+        f"decodeContainerDevices in {_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
+    )
+    one_container: bool = _of_plugin(
+        ((1, 12, 0),),
+        "one vGPU container a pod is served",
+        "several vGPU containers a pod are served",
+        "pkg/plugin/server.go of v1.12.0",
+    )
+    writes_handshake: bool = _of_plugin(
+        ((1, 12, 1),),
+        "the handshake is written on nodes",
+        "no handshake is written on nodes",
+        "commit 9a6973b, after v1.12.0",
+        ends=True,
+    )
+    lists_units: bool = _of_kubernetes(
+        ((1, 36, 0),),
+        "the kubelet writes each unit of memory into the pod's status",
+        "the kubelet writes no devices into the pod's status",
+        "pkg/kubelet/cm of v1.36.0",
+    )
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
-        for version, facts in (
-            (self.volcano, VOLCANO_FACTS),
-            (self.device_plugin, PLUGIN_FACTS),
-            (self.kubernetes, KUBERNETES_FACTS),
-        ):
+        for part, facts in _FACTS.items():
             for name, fact in facts.items():
-                derive(self, name, fact.holds(version))
+                derive(self, name, fact.holds(getattr(self, part)))
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
@@ -289,6 +253,18 @@ class Target:
         rules = self.exclusive_rules
         return sum([1 << at for at, rule in enumerate(rules) if all([labels.get(key) == rule[key] for key in rule])])
 
+
+_FACTS: Mapping[str, Mapping[str, Fact]] = {
+    part: {each.name: each.metadata[part] for each in fields(Target) if part in each.metadata}
+    for part in (_VOLCANO, _PLUGIN, _KUBERNETES)
+}
+VOLCANO_FACTS = _FACTS[_VOLCANO]
+# By the keys of the policy.
+FACTS = {
+    "target.volcano": VOLCANO_FACTS,
+    "target.devicePlugin": _FACTS[_PLUGIN],
+    "target.kubernetes": _FACTS[_KUBERNETES],
+}
 
 # Source: volcano `pkg/scheduler/framework/arguments.go`.
 READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
