@@ -14,7 +14,7 @@ from tests.server.program import until
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.pace import Pace
-from webhook.cluster.reflector import Access
+from webhook.cluster.reflector import Access, State
 from webhook.cluster.sources import NodeSource
 from webhook.devices.config_file import parse_device_config
 from webhook.names import VGPU_NUMBER
@@ -45,7 +45,7 @@ def test_nodes_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSour
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
     assert nodes.status(600).problem == "not listed yet"
     nodes.follow(CONFIG, 600)
-    until(lambda: nodes.reflector.settled)
+    until(lambda: nodes.reflector.state is State.KNOWN)
     assert nodes.read(CONFIG, 600) == (CONFIG, [])
 
 

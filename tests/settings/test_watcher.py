@@ -244,7 +244,7 @@ def test_start_waits_for_a_snapshot_with_what_became_known_while_one_was_built(
         places = (OWN, *DEVICE_CONFIG_NAMESPACES)
         until(lambda: sum(len(api.requests_for(config_maps(each), watch=True)) for each in places) >= 4)
         found = read(sources)
-        until(lambda: sources.complete)
+        until(lambda: sources.settled)
         return found
 
     monkeypatch.setattr(ClusterSources, "read", read_slowly)

@@ -63,14 +63,14 @@ class FollowedPods:
         snapshot = self._snapshot()
         reader = BoundPodReader.under(snapshot.config, snapshot.target)
         self._reflector.follow(reader.read, reader)
-        known = self._reflector.state is State.LISTED and self._reflector.copy.key == reader
+        known = self._reflector.state is State.KNOWN and self._reflector.copy.key == reader
         return self._reflector.version if known else None
 
     @property
     def problem(self) -> str | None:
         """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
         problem = self._reflector.problem
-        if problem is None or not self._reflector.settled or self._reflector.state is State.LISTED:
+        if self._reflector.state is not State.UNKNOWN:
             return problem
         return (
             f"{problem}; give the console the right to get, list and watch the pods of all namespaces, as store.readPods of "

@@ -30,15 +30,14 @@ log = logging.getLogger(__name__)
 
 
 class State(Enum):
-    """What is known of a collection."""
+    """What is known of a collection, or of a setting in one."""
 
-    PENDING = auto()  # it was not listed yet
-    LISTED = auto()
-    MISSING = auto()  # the API server does not have it
-    FORBIDDEN = auto()  # the API server does not show it
+    WAITING = auto()  # it was not read yet
+    KNOWN = auto()  # what was read last is in use; if it has a problem, there is nothing newer
+    UNKNOWN = auto()  # it cannot be had, for its problem: the API server has none or shows none, or it cannot be used
 
 
-_ABSENT = {HTTPStatus.NOT_FOUND: State.MISSING, HTTPStatus.FORBIDDEN: State.FORBIDDEN}
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
 
 
 class Backoff:
@@ -113,6 +112,7 @@ class Reflector(Generic[Kept]):
         version: grows with each change of the copy, and when it is first known.
         confirmed: when the API server last confirmed that the copy is up to date; None before the first complete list.
         problem: why there is no news at the moment, or no copy; None if there is.
+        missing: whether the API server does not have the collection, so that it is not known.
         watch_seconds: how long a watch lasts; its orderly end confirms the copy, too.
     """
 
@@ -132,10 +132,11 @@ class Reflector(Generic[Kept]):
         self.path = path
         self.query = query or {}
         self.copy: Copy[Kept] = Copy(None, {})
-        self.state = State.PENDING
+        self.state = State.WAITING
         self.version = 0
         self.confirmed: float | None = None
         self.problem: str | None = None
+        self.missing = False
         self.watch_seconds = WATCH_SECONDS
         self._access = access
         self._pace = access.pace
@@ -154,19 +155,9 @@ class Reflector(Generic[Kept]):
         return self._worker.running
 
     @property
-    def followed(self) -> bool:
-        """Whether `follow` was called."""
-        return self._wanted is not None
-
-    @property
-    def settled(self) -> bool:
-        """Whether the objects were listed, or cannot be."""
-        return self.state is not State.PENDING
-
-    @property
     def failing(self) -> bool:
         """Whether requests fail, of a collection that must be there."""
-        return self.problem is not None and self.state in (State.PENDING, State.LISTED)
+        return self.problem is not None and self.state is not State.UNKNOWN
 
     @property
     def objects(self) -> dict[str, Kept]:
@@ -276,11 +267,11 @@ class Reflector(Generic[Kept]):
                     known = before.get(name)  # two lists in a row then take the memory of one
                     fresh[name] = known if known is not None and known == kept else kept
             version = page.resource_version
-        same = self.state is State.LISTED and self.copy.key == wanted.key and fresh == before
+        same = self.state is State.KNOWN and self.copy.key == wanted.key and fresh == before
         self.copy, self._listed, self._from = Copy(wanted.key, fresh), wanted, version
-        if self.state in _ABSENT.values():
+        if self.state is State.UNKNOWN:
             self.problem = None
-        self.state = State.LISTED
+        self.state, self.missing = State.KNOWN, False
         self._confirm()
         if not same:
             self._advance()
@@ -326,9 +317,10 @@ class Reflector(Generic[Kept]):
 
     def _note_absence(self, error: WebhookError) -> None:
         assert isinstance(error, ClusterError)  # noqa: S101
-        before, self.state = self.state, _ABSENT[HTTPStatus(error.status)]
+        before = self.state, self.missing
         self.copy, self.problem, self.confirmed, self._from = Copy(self.copy.key, {}), str(error), None, ""
-        if self.state is not before:
+        self.missing, self.state = error.status == HTTPStatus.NOT_FOUND, State.UNKNOWN
+        if (self.state, self.missing) != before:
             log.info("%s: %s; retried every %.0f s", self.name, error, ABSENT_SECONDS)
             self._advance()
 

@@ -46,12 +46,10 @@ class ConfigMapSource(Generic[Value]):
         setting: which one.
         required: whether one of the ConfigMaps must exist; otherwise the default applies without one.
         value: the setting in use; the default while it is not known.
-        known: whether a ConfigMap could be used, or none has to exist.
+        state: whether a ConfigMap could be used, or none has to exist.
         problem: why the newest ConfigMap is not in use; None if it is.
         reflectors: one for each ConfigMap.
     """
-
-    followed = True
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class ConfigMapSource(Generic[Value]):
         self.setting = setting
         self.required = required
         self.value = setting.default()
-        self.known = False
+        self.state = State.WAITING
         self.problem: str | None = "not read yet"
         self.reflectors: list[Reflector[Content]] = [
             Reflector(
@@ -105,24 +103,16 @@ class ConfigMapSource(Generic[Value]):
             self.value, self._origin = self._read(*found)
         except ConfigError as error:
             self.problem = str(error)
-            follows = f"{self._origin} stays in use" if self.known else "it is not known until that is corrected"
+            known = self.state is State.KNOWN
+            self.state = self.state if known else State.UNKNOWN
+            follows = f"{self._origin} stays in use" if known else "it is not known until that is corrected"
             log.error("%s: %s; %s", self.setting.option, self.problem, follows)  # noqa: TRY400
             return True
-        self.known, self.problem = True, None
+        self.state, self.problem = State.KNOWN, None
         log.info("%s: %s is in use", self.setting.option, self._origin)
         for doubt in self.setting.doubts(self.value):
             log.warning("%s: %s: %s", self.setting.option, self._origin, doubt)
         return not first or found[1] is not None
-
-    @property
-    def settled(self) -> bool:
-        """Whether the ConfigMaps were looked for."""
-        return self._seen is not None
-
-    @property
-    def unreachable(self) -> bool:
-        """Whether a ConfigMap cannot be read at the moment."""
-        return any(reflector.failing for reflector in self.reflectors)
 
     def status(self) -> SourceStatus:
         """What is in use, why the newest ConfigMap is not, and the problems of the connection. Safe in any thread."""
@@ -133,7 +123,7 @@ class ConfigMapSource(Generic[Value]):
     def _found(self) -> tuple[str, Content | None] | None:
         """Place and content of the ConfigMap that applies; content None if there is none; None before all were listed."""
         for reflector in self.reflectors:
-            if not reflector.settled:
+            if reflector.state is State.WAITING:
                 return None
             for content in tuple(reflector.objects.values()):
                 return reflector.name, content
@@ -142,7 +132,7 @@ class ConfigMapSource(Generic[Value]):
     def _read(self, place: str, content: Content | None) -> tuple[Value, str]:
         setting = self.setting
         if content is None:
-            if self.known and (self.required or not setting.deletable):
+            if self.state is State.KNOWN and (self.required or not setting.deletable):
                 raise ConfigError(f"{place} was deleted")
             if self.required:
                 raise ConfigError(
@@ -252,8 +242,9 @@ class NodeSource:
         known, age, why = self.reflector.is_known(stale_after), self.age(), self.reflector.problem
         problem = None
         if not known or why:
-            news = f"last news {age:.0f} s ago" if self.reflector.settled else "not listed yet"
-            if self.reflector.settled and not known:
+            waiting = self.reflector.state is State.WAITING
+            news = "not listed yet" if waiting else f"last news {age:.0f} s ago"
+            if not waiting and not known:
                 news += f", more than the {stale_after:.0f} s after which they count as unknown"
             problem = f"{news}: {why}" if why else news
         return SourceStatus("the API server", problem, age)
@@ -280,43 +271,37 @@ class CollectionSource(Generic[Kept]):
             self.reflector.follow(self.setting.keep)
 
     @property
-    def followed(self) -> bool:
-        """Whether to follow it."""
-        return self.reflector.followed or not self.setting.rule
-
-    @property
-    def settled(self) -> bool:
-        """Whether the objects were listed, or cannot be."""
-        return self.reflector.settled
+    def state(self) -> State:
+        """What is known of the objects."""
+        return self.reflector.state
 
     def version(self, stale_after: float) -> int | None:
         """The version of the copy; None if the objects are not known, or stale."""
         return self.reflector.version if self.reflector.is_known(stale_after) else None
 
-    def read(self, policy: Policy, *, policy_known: bool) -> Any:
+    def read(self, policy: Policy, *, policy_read: bool) -> Any:
         """The objects, indexed; None if they are not known, or stale, or if no rule reads them.
 
         Args:
             policy: in use; it also says when objects are stale, and they are confirmed at least twice before.
-            policy_known: it is the cluster's, or that of a file, so that the objects can be followed that its rules read.
+            policy_read: it is the cluster's, or that of a file, so that the objects can be followed that its rules read.
         """
         if not self.setting.is_read(policy):
             return None
-        if policy_known:
+        if policy_read:
             self.reflector.follow(self.setting.keep)
         self.reflector.watch_seconds = min(WATCH_SECONDS, policy.fleet.stale_after_seconds / 2)
         if self.reflector.is_known(policy.fleet.stale_after_seconds):
             return self.setting.index(tuple(self.reflector.objects.values()))
-        return None if self.reflector.state is State.MISSING or self.setting.unread is None else self.setting.unread()
+        return None if self.reflector.missing or self.setting.unread is None else self.setting.unread()
 
     def status(self) -> SourceStatus:
         """The API server, and why it does not give the objects. Safe in any thread."""
-        state, problem = self.reflector.state, self.reflector.problem
-        if state is State.FORBIDDEN and self.setting.unread is not None:
-            return SourceStatus("unknown", problem)
-        if state in (State.FORBIDDEN, State.MISSING):
-            return SourceStatus(f"unknown ({problem})")
-        if problem is None and state is State.PENDING:
+        problem = self.reflector.problem
+        if self.state is State.UNKNOWN:
+            fine = self.reflector.missing or self.setting.unread is None
+            return SourceStatus(f"unknown ({problem})") if fine else SourceStatus("unknown", problem)
+        if problem is None and self.state is State.WAITING:
             problem = "not listed yet"
         objects = tuple(self.reflector.objects.values())
         return SourceStatus("the API server", problem or self.setting.complaint(objects))
@@ -389,12 +374,12 @@ class ClusterSources:
         return self._nodes.reflector.is_known(self._policy.fleet.stale_after_seconds)
 
     @property
-    def complete(self) -> bool:
+    def settled(self) -> bool:
         """Whether everything that the cluster has is known, or the rest cannot be read now."""
         if any(reflector.failing for reflector in self._reflectors()):
             return True
         nodes_known = self.nodes_known or FLEET.part in self._given
-        return nodes_known and all(source.settled or not source.followed for source in self._sources)
+        return nodes_known and all(source.state is not State.WAITING for source in self._read_sources())
 
     @property
     def unknown(self) -> dict[str, str]:
@@ -402,7 +387,7 @@ class ClusterSources:
         return {
             source.setting.option: source.status().problem or ""
             for source in self._documents.values()
-            if not source.known and not source.setting.optional
+            if source.state is not State.KNOWN and not source.setting.optional
         }
 
     def read(self) -> tuple[SnapshotInputs, Mapping[str, bool]]:
@@ -415,15 +400,16 @@ class ClusterSources:
         reloaded = {each.setting.option: each.problem is None for each in sources.values() if each.refresh()}
         values = {part: source.value for part, source in sources.items()} | {**given}
         policy = values[POLICY.part]
-        config_known, policy_known = (
-            setting.part in given or sources[setting.part].settled for setting in (DEVICE_CONFIG, POLICY)
+        config_read, policy_read = (
+            setting.part in given or sources[setting.part].state is not State.WAITING
+            for setting in (DEVICE_CONFIG, POLICY)
         )
         for source in self._collections:
-            values[source.setting.part] = source.read(policy, policy_known=policy_known)
+            values[source.setting.part] = source.read(policy, policy_read=policy_read)
         inputs = replace(SnapshotInputs.of(values), places=self._places)
         if FLEET.part not in given:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
-            if config_known and (policy_known or sources[POLICY.part].unreachable):
+            if config_read and (policy_read or any(each.failing for each in sources[POLICY.part].reflectors)):
                 self._nodes.follow(inputs.config, policy.fleet.stale_after_seconds)
             config, nodes = self._nodes.read(inputs.config, policy.fleet.stale_after_seconds)
             inputs = replace(inputs, config=config, nodes=nodes)
@@ -431,7 +417,7 @@ class ClusterSources:
 
     def statuses(self) -> dict[str, SourceStatus]:
         """The status of each setting that no file gives, by part."""
-        found = {source.setting.part: source.status() for source in self._sources if source.followed}
+        found = {source.setting.part: source.status() for source in self._read_sources()}
         if FLEET.part not in self._given:
             found[FLEET.part] = self._nodes.status(self._policy.fleet.stale_after_seconds)
         return found
@@ -444,6 +430,11 @@ class ClusterSources:
     def _policy(self) -> Policy:
         found: Policy = self._given.get(POLICY.part) or self._documents[POLICY.part].value
         return found
+
+    def _read_sources(self) -> Iterator[ConfigMapSource[Any] | CollectionSource[Any]]:
+        """Without the collections that no rule reads."""
+        yield from self._documents.values()
+        yield from (each for each in self._collections if each.setting.is_read(self._policy))
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
         yield self._nodes.reflector

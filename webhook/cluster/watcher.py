@@ -257,7 +257,7 @@ class SettingsWatcher:
         if not self._built:
             sys.setswitchinterval(SWITCH_SECONDS)
             self._cluster.start()
-        complete = self._cluster.complete  # asked first: what becomes known from here on may miss the snapshot below
+        settled = self._cluster.settled  # asked first: what becomes known from here on may miss the snapshot below
         version, known = self._cluster.version(), self._cluster.nodes_known
         if version != self._built:
             began = self._pace.clock()
@@ -269,7 +269,7 @@ class SettingsWatcher:
             now = self._pace.clock()
             rest = max(self._pace.pause, (now - began) / self._pace.share)
             self._earliest = now + rest if known and self.settled.is_set() else 0.0
-        if complete:
+        if settled:
             self.settled.set()
         return self._pace.files
 

@@ -180,7 +180,7 @@ class UsageCommand:
                     reader = BoundPodReader.under(snapshot.config, snapshot.target)
                     pods.follow(reader.read, reader)
                     version = snapshot, pods.version
-                    ready = watcher.settled.is_set() and pods.settled and pods.copy.key == reader
+                    ready = watcher.settled.is_set() and pods.copy.key == reader
                     if ready and snapshot.knows_nodes and version != shown:
                         shown = version
                         self._clear()
