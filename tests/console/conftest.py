@@ -15,7 +15,7 @@ from tests.cli.conftest import only_rules
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app, pages, sections
 from webhook.console.state import ConsoleState, Sources
-from webhook.live.cluster import FilePods, LiveSource
+from webhook.live.reader import FileReader, Reports, read_statuses
 from webhook.policy.policy import Policy, parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLE_FLEET, SAMPLE_PODS, SettingStatus, SourceStatus, load, or_samples
@@ -74,9 +74,9 @@ def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
 
 def sample_sources(settings: Fixed) -> Sources:
     """What a console with the sample pods reads."""
-    pods = FilePods([SAMPLE_PODS], lambda: settings.snapshot)
-    live = LiveSource(lambda: settings.current, pods)
-    return Sources(settings, live, (SAMPLE_PODS,), lambda: FLEET.load(SAMPLE_FLEET))
+    statuses = read_statuses(FLEET.load(SAMPLE_FLEET))
+    reader = FileReader([SAMPLE_PODS], lambda: settings.current, lambda: statuses, Reports(print))
+    return Sources(settings, reader, (SAMPLE_PODS,))
 
 
 def followed(sources: Sources) -> dict[str, Any]:

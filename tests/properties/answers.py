@@ -21,6 +21,7 @@ from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import LiveObjects, PodGroup, read_node_status
+from webhook.live.reader import LiveState
 from webhook.policy.policy import parse_policy
 from webhook.questions.what_if.answer import Headroom, WhatIf, what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition
@@ -29,7 +30,6 @@ from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.placing import Fate, PlaceablePod
 from webhook.questions.why.subject import WaitingObject, pods_of
 from webhook.questions.why.text import hints, nearest_words
-from webhook.questions.why.waiting import WaitingState
 from webhook.review.endpoints import mutate
 from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
@@ -111,7 +111,7 @@ class Cluster:
         live = self.live
         objects = LiveObjects(live.snapshot, bound=list(self.bound), keeps_running=True)
         objects.add(self.raw)
-        return what_if(WaitingState(live, objects), self.inputs, change)
+        return what_if(LiveState(live, objects), self.inputs, change)
 
     def with_copy(self, node: str, name: str) -> "Cluster":
         """The same with a copy of a node, which has cards of its own."""

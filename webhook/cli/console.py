@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from webhook.console.app import exposition, sections
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import LIMITS, Console, ConsoleLimits
 from webhook.console.state import ConsoleState, Sources
-from webhook.live.cluster import FilePods, LiveSource
+from webhook.live.reader import KEEP_SECONDS, FileReader, Reader, Reports, read_statuses
 from webhook.server.gunicorn import check_address
 
 DEFAULT_BIND = "127.0.0.1:8480"
@@ -115,9 +116,8 @@ def command(
         decisions = _decisions(audit_log, store)
         sources = Sources(
             watcher,
-            _live(watcher, settings, pod_files),
+            _reader(watcher, settings, settings.or_sample_pods(pod_files)),
             settings.or_sample_pods(pod_files),
-            settings.raw_nodes,
             cluster,
             settings.client if cluster else None,
             tls_cert,
@@ -164,12 +164,16 @@ def _decisions(audit_log: str | None, store: str | None) -> DecisionSource | Non
     return follower
 
 
-def _live(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]) -> LiveSource | None:
-    """What live pods leave: those of files, else those of the cluster; None if there is neither."""
-    if pod_files := settings.or_sample_pods(pod_files):
-        return LiveSource(lambda: watcher.current, FilePods(pod_files, lambda: watcher.snapshot))
+def _reader(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]) -> Reader | None:
+    """What reads pods: those of files, else those of the cluster; None if there is neither."""
+    reports = Reports(logging.getLogger("vgpu-webhook").warning)
+    if pod_files:
+        seconds = inf if settings.cluster is None else KEEP_SECONDS  # nodes of a file are settings, which are watched
+        return FileReader(
+            pod_files, lambda: watcher.current, lambda: read_statuses(settings.raw_nodes()), reports, seconds
+        )
     if settings.cluster is None:
         return None
-    from webhook.cluster.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
+    from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
-    return LiveSource(lambda: watcher.current, FollowedPods(settings.client, lambda: watcher.snapshot))
+    return ClusterReader(settings.client, lambda: watcher.current, reports, follow=lambda: None)

@@ -1,6 +1,6 @@
 """Options for the settings that commands read: device config, policy, nodes and others, in files or in a cluster."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -91,14 +91,17 @@ class SettingsOptions(NamedTuple):
             return nodes
         return self.client().list(NODES)
 
-    def read(self) -> SnapshotInputs:
+    def read(self, given: Mapping[str, Any] | None = None) -> SnapshotInputs:
         """Read them once.
+
+        Args:
+            given: those of the files, by part, if they were read.
 
         Raises:
             ConfigError: a setting cannot be used, or there are no credentials.
             ClusterError: a request to the API server failed.
         """
-        found = load(self.files)
+        found = load(self.files) if given is None else given
         if self.cluster is None:
             return SnapshotInputs.of(found)
         from webhook.cluster.sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client

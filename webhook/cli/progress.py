@@ -2,13 +2,17 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 from webhook.cli.inputs import SettingsOptions
-from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import BoundPodReader
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.cli.program import bad_usage, report_warning
+from webhook.inputs.documents import Complain
+from webhook.live.reader import FileReader, Reader, Reports, read_statuses
+from webhook.settings.sources import load
+from webhook.settings.table import FLEET
 
 EVERY = 0.25  # seconds
 
@@ -55,27 +59,44 @@ class Progress:
         self._shown = True
 
 
-def read_bound_pods(settings: SettingsOptions, inputs: SnapshotInputs) -> list[BoundPod]:
-    """Read the bound pods of a cluster, with progress on standard error.
+@contextmanager
+def reading(
+    settings: SettingsOptions, pod_files: tuple[Path, ...], complain: Complain | None = None
+) -> Iterator[Reader]:
+    """Read the settings, and what is then asked of the pods of files or of the cluster, with progress on standard error.
+
+    Args:
+        settings: where they come from.
+        pod_files: what kubectl printed; empty for the pods of the cluster.
+        complain: as of `Reports`.
 
     Raises:
-        ClusterError: it cannot be reached, or the right to list the pods of all namespaces is missing.
+        click.UsageError: there are no files, and no cluster is read.
+        WebhookError: a setting cannot be read or used.
     """
-    from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # the Kubernetes client takes a second to load
+    pod_files = settings.or_sample_pods(pod_files)
+    if settings.cluster is None and not pod_files:
+        raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
+    given = load(settings.files)
+    inputs = settings.read(given)
+    current = inputs, inputs.snapshot()
+    # Of a file; the nodes themselves take more memory.
+    found = read_statuses(given.pop(FLEET.part)) if FLEET.part in given else None
+    progress = Progress(sys.stderr, lambda: reader.share)
+    reports = Reports(report_warning, progress.step, complain)
+    reader: Reader
+    if pod_files:
+        reader = FileReader(
+            pod_files,
+            lambda: current,
+            lambda: found if found is not None else read_statuses(settings.raw_nodes()),
+            reports,
+        )
+    else:
+        from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
-    snapshot = inputs.snapshot()
-    read, left = 0, 0
-    progress = Progress(sys.stderr, lambda: read / (read + left) if left else None)
-
-    def note(done: int, remaining: int) -> None:
-        nonlocal read, left
-        read, left = done, remaining
-
-    found = []
+        reader = ClusterReader(settings.client, lambda: current, reports)
     try:
-        for pod in list_bound_pods(settings.client(), BoundPodReader.under(snapshot.config, snapshot.target), note):
-            progress.step()
-            found.append(pod)
+        yield reader
     finally:
         progress.clear()
-    return found

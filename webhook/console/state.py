@@ -1,6 +1,6 @@
 """What the console shows, and where it comes from."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.audit.follower import DecisionSource
 from webhook.cluster.watcher import SettingsWatcher
-from webhook.live.cluster import LiveSource
+from webhook.live.reader import Reader
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLE_PODS, ClusterOptions, is_sample
 from webhook.settings.table import POLICY
@@ -32,9 +32,8 @@ class Sources:
 
     Attributes:
         settings: device config, policy and fleet.
-        live: what live pods leave of the devices; None if no pods are read.
+        reader: of the pods; None if none are read.
         pod_files: the files that they come from; empty for those of the cluster.
-        nodes: the nodes as they are.
         cluster: how to reach the cluster; None if none is read.
         connect: makes a client of it.
         certificate: the serving certificate of the webhook, a PEM file; None if the console does not see it.
@@ -42,9 +41,8 @@ class Sources:
     """
 
     settings: SettingsWatcher
-    live: LiveSource | None = None
+    reader: Reader | None = None
     pod_files: tuple[Path, ...] = ()
-    nodes: Callable[[], Iterable[Any]] = tuple
     cluster: ClusterOptions | None = None
     connect: "Callable[[], Client] | None" = None
     certificate: Path | None = None

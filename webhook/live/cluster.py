@@ -1,14 +1,12 @@
 """What live pods leave of the devices of the nodes."""
 
-import threading
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import chain, groupby
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from webhook import names
 from webhook.devices.explanation import explainer
@@ -30,9 +28,7 @@ from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
 from webhook.durations import format_age
 from webhook.errors import ConfigError
-from webhook.inputs.documents import ObjectFiles
-from webhook.inputs.files import Signature, signature
-from webhook.live.objects import FREE, Key, LiveObjects, NodeStatus, group_of, key_of
+from webhook.live.objects import FREE, Key, NodeStatus, group_of, key_of
 from webhook.pod.view import PodView
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
@@ -41,92 +37,6 @@ from webhook.snapshot import Snapshot
 MAX_VERDICTS = 1 << 19  # that are remembered
 JudgedState: TypeAlias = Fits | FitsTightly | Unknown | None
 _Ranked: TypeAlias = tuple[int, int, int, int]
-
-
-class PodSource(Protocol):
-    """The bound pods of all namespaces, as files or the API server have them."""
-
-    @property
-    def version(self) -> Hashable | None:
-        """Another one after each change; None while the pods are not known."""
-
-    @property
-    def problem(self) -> str | None:
-        """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
-
-    def pods(self) -> Sequence[BoundPod]:
-        """The pods.
-
-        Raises:
-            WebhookError: they cannot be read.
-        """
-
-
-class FilePods:
-    """The pods of files, as kubectl prints them, which are read again only once they have changed. Safe in any thread.
-
-    Attributes:
-        problem: as of pods that are followed.
-    """
-
-    problem: str | None = None
-
-    def __init__(self, paths: Sequence[Path], snapshot: Callable[[], Snapshot]) -> None:
-        """Take the files, and the settings in use."""
-        self._paths = paths
-        self._snapshot = snapshot
-        self._lock = threading.Lock()
-        self._source: ObjectFiles | None = None
-        self._read: tuple[Signature, LiveObjects] | None = None
-
-    @property
-    def version(self) -> Signature:
-        """Another one after each change."""
-        return signature(self._paths)
-
-    @property
-    def share(self) -> float | None:
-        """How much of the files has been read, from 0 to 1; None if that is not known."""
-        return self._source.share if self._source is not None else None
-
-    @property
-    def known(self) -> LiveObjects | None:
-        """What the files have, if they were read and have not changed."""
-        read = self._read
-        return read[1] if read and read[0] == self.version and read[1].snapshot is self._snapshot() else None
-
-    def pods(self) -> Sequence[BoundPod]:
-        """The pods that hold devices."""
-        return self.objects().bound
-
-    def objects(self, step: Callable[[], None] = lambda: None) -> LiveObjects:
-        """What the files have; `step` is called for each object that is read.
-
-        Raises:
-            ConfigError: one of them cannot be read.
-        """
-        with self._lock:
-            found, version = self.known, self.version
-            if found is None:
-                found = self.read(LiveObjects(self._snapshot()), step)
-                self._read = version, found
-            return found
-
-    def read(self, objects: LiveObjects, step: Callable[[], None] = lambda: None) -> LiveObjects:
-        """Add what the files have to some objects.
-
-        Raises:
-            ConfigError: one of them cannot be read.
-        """
-        complaints: list[str] = []
-        self._source = ObjectFiles([str(path) for path in self._paths], complaints.append)
-        for document in self._source:
-            step()
-            objects.add(document.value)
-        if complaints:
-            raise ConfigError("; ".join(complaints))
-        objects.knows_groups = bool(objects.groups)
-        return objects
 
 
 class LiveCluster:
@@ -425,39 +335,6 @@ def request_content(pod: ReviewedPod) -> object:
     author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
     rules = pod.context.cluster.target.rules_of(pod.view.labels)
     return amounts, author, tuple(pod.others), pod.view.selector, repr(pod.view.spec.get("tolerations")), rules
-
-
-class LiveSource:
-    """What live pods leave of the devices, computed anew when nodes, settings or pods have changed. Safe in any thread.
-
-    Attributes:
-        settings: the settings in use: a snapshot, and what it was built from.
-        pods: the pods.
-    """
-
-    def __init__(self, settings: Callable[[], tuple[SnapshotInputs, Snapshot]], pods: PodSource) -> None:
-        """Take the sources; nothing is computed yet."""
-        self.settings = settings
-        self.pods = pods
-        self._lock = threading.Lock()
-        self._key: tuple[Snapshot, Hashable] | None = None
-        self._live: LiveCluster | None = None
-
-    def __call__(self) -> LiveCluster:
-        """What live pods leave now.
-
-        Raises:
-            ConfigError: the pods are not known.
-        """
-        with self._lock:
-            version = self.pods.version
-            if version is None:
-                raise ConfigError(self.pods.problem or "nodes and pods are not read yet; try again in some seconds")
-            inputs, snapshot = self.settings()
-            if self._live is None or self._key is None or self._key[0] is not snapshot or self._key[1] != version:
-                self._live = LiveCluster(inputs, snapshot, self.pods.pods())
-                self._key = snapshot, version
-            return self._live
 
 
 def _by_node(bound: Iterable[BoundPod]) -> dict[str, tuple[BoundPod, ...]]:

@@ -23,7 +23,7 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 def console(*files: Path) -> Any:
     sources = sample_sources(Fixed(sample_parts()))
-    followed = {"scan": follow(Sources(sources.settings, sources.live, files, sources.nodes))}
+    followed = {"scan": follow(Sources(sources.settings, sources.reader, files))}
     return create_app(ConsoleState(sources.settings, followed=followed)).test_client()
 
 
@@ -96,7 +96,7 @@ def test_a_refresh_finds_what_has_changed(tmp_path: Path):
     file = tmp_path / "pods.json"
     file.write_bytes(b"")
     sources = sample_sources(Fixed(sample_parts()))
-    work = follow(Sources(sources.settings, sources.live, (file,), sources.nodes))
+    work = follow(Sources(sources.settings, sources.reader, (file,)))
     client = create_app(ConsoleState(sources.settings, followed={"scan": work})).test_client()
     assert scan(client)["pods"] == 0
     file.write_text(SAMPLE_PODS.read_text())

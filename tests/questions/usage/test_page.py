@@ -18,16 +18,20 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
-from webhook.live.cluster import LiveSource
+from webhook.live.reader import FileReader, Reports
 from webhook.questions.usage.watcher import UsageWatcher
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
 
 
-class Pods:
-    """A source of pods that a test can replace."""
+class Pods(FileReader):
+    """Reads pods that a test can replace."""
 
-    def __init__(self, found: Sequence[BoundPod] | None, problem: str | None = None) -> None:
+    version: int | None = None
+    problem: str | None = None
+
+    def __init__(self, settings: Fixed, found: Sequence[BoundPod] | None, problem: str | None = None) -> None:
+        super().__init__((), lambda: settings.current, dict, Reports(print))
         self.found, self.problem, self.version = found, problem, None if found is None else 0
 
     def pods(self) -> Sequence[BoundPod]:
@@ -45,13 +49,13 @@ def settings() -> Fixed:
 
 @pytest.fixture
 def pods(settings: Fixed) -> Pods:
-    return Pods(sample_sources(settings).live.pods.pods())
+    return Pods(settings, sample_sources(settings).reader.pods())
 
 
 @pytest.fixture
 def client(settings: Fixed, pods: Pods) -> Any:
     hours = count()
-    watcher = UsageWatcher(LiveSource(lambda: settings.current, pods), lambda: 3600.0 * next(hours))
+    watcher = UsageWatcher(pods, lambda: 3600.0 * next(hours))
     return create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
 
 
@@ -193,8 +197,8 @@ def test_the_page_can_show_the_empty_nodes(client: Any):
 
 
 def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):
-    denied = Pods(None, "the pods may not be listed; grant it")
-    watcher = UsageWatcher(LiveSource(lambda: settings.current, denied))
+    denied = Pods(settings, None, "the pods may not be listed; grant it")
+    watcher = UsageWatcher(denied)
     client = create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
     shown = page(client, name="gpu-*", namespace="team-a")
     assert "What pods hold is not known." in shown

@@ -12,6 +12,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import LiveObjects, read_node_status
+from webhook.live.reader import LiveState, Wanted
 from webhook.policy.policy import default_policy
 from webhook.questions.what_if.answer import WhatIf, what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition
@@ -19,7 +20,7 @@ from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.listing import list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.placing import Fate
-from webhook.questions.why.waiting import WaitingState, Wanted
+from webhook.questions.why.subject import subject_of
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.scheduler import parse_scheduler_conf
 
@@ -43,10 +44,10 @@ class Cluster:
             found.add(raw)
         found.knows_groups = bool(found.groups)
         statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
-        self.state = WaitingState(LiveCluster(self.inputs, snapshot, found.bound).with_statuses(statuses), found)
+        self.state = LiveState(LiveCluster(self.inputs, snapshot, found.bound).with_statuses(statuses), found)
 
     def why(self, name):
-        return explain_waiting(self.state.subject(Wanted(("default", name))), self.state.live)
+        return explain_waiting(subject_of(self.state, Wanted(("default", name))), self.state.live)
 
     def what_if(self, **change) -> WhatIf:
         return what_if(self.state, self.inputs, FleetChange(**change))

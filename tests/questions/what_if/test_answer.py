@@ -17,6 +17,7 @@ from webhook.errors import ConfigError
 from webhook.lenient import obj
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import LiveObjects, read_node_status
+from webhook.live.reader import LiveState
 from webhook.pod.gangs import read_groups
 from webhook.pod.templates import read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
@@ -24,7 +25,6 @@ from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
 from webhook.questions.why.placing import Fate
-from webhook.questions.why.waiting import WaitingState
 from webhook.settings.snapshot import SnapshotInputs
 
 MEMORY = 81920  # of a card
@@ -38,7 +38,7 @@ def look(nodes, pods, *, config=CONFIG, policy=None, scheduler=None, groups=(), 
         objects.add(raw)
     statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
     live = LiveCluster(inputs, snapshot, objects.bound).with_statuses(statuses)
-    return what_if(WaitingState(live, objects), inputs, FleetChange(**change))
+    return what_if(LiveState(live, objects), inputs, FleetChange(**change))
 
 
 def fates(found):

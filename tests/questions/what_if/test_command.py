@@ -6,7 +6,7 @@ from tests.cli.conftest import CONFIG, pod, vgpus
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.strategies import node_json, register
 from webhook import names
-from webhook.questions.why.waiting import ALL_PODGROUPS
+from webhook.live.cluster_reader import ALL_PODGROUPS
 from webhook.settings.table import PODS
 
 SMALL, LARGE = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)

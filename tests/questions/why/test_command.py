@@ -9,7 +9,7 @@ from tests.cli.held import ITEMS, PODS
 from tests.cli.rows import rows, table_of
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import status
-from webhook.questions.why.waiting import ALL_PODGROUPS, PODGROUPS
+from webhook.live.cluster_reader import ALL_PODGROUPS, PODGROUPS
 
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)

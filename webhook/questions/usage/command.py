@@ -1,7 +1,6 @@
 """`vgpu-webhook usage`: who holds which slice of which device, what is free, and the largest pod that fits now."""
 
 import gc
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,18 +14,15 @@ import click
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option, pods_option, refuse_both
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
-from webhook.cli.progress import Progress, read_bound_pods
+from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
-from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.usage import UsageReport, report
 from webhook.emit import emit
 from webhook.errors import ConfigError
-from webhook.inputs.documents import ObjectFiles
+from webhook.live.cluster import LiveCluster
+from webhook.live.reader import Reports
 from webhook.questions.usage.text import WAYS, show
-from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.table import FLEET, PODS
-from webhook.snapshot import Snapshot
+from webhook.settings.table import FLEET
 
 WATCH_SECONDS = 2.0  # between two tables
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -86,18 +82,15 @@ def command(
     refuse_both(namespaces, all_namespaces)
     if watch and (pod_files or FLEET.part in settings.files):
         raise bad_usage("--watch follows a cluster: leave out --fleet, --sample and --pods")
-    pod_files = settings.or_sample_pods(pod_files)
-    if settings.cluster is None and not pod_files:
-        raise bad_usage("name the pods with --pods FILE, as `kubectl get pods -A -o json` prints them")
     usage = UsageCommand(UsageSelection(nodes, namespaces, size), by, output)
     if watch:
         usage.follow(settings)
         return ExitCode.OK
-    with _without_collector():
-        inputs = settings.read()
-        pods = usage.read_files(pod_files, inputs) if pod_files else read_bound_pods(settings, inputs)
-    usage.show(inputs, pods)
-    return exit_code(unread=usage.complain.count > 0)
+    complain = Complaints()
+    with _without_collector(), reading(settings, pod_files, complain) as reader:
+        live = reader.live()
+    usage.show(live)
+    return exit_code(unread=complain.count > 0)
 
 
 @contextmanager
@@ -126,11 +119,7 @@ class UsageSelection(NamedTuple):
 
 
 class UsageCommand:
-    """Reads pods, and prints what they hold.
-
-    Attributes:
-        complain: reports what could not be read.
-    """
+    """Prints what pods hold."""
 
     def __init__(self, selection: UsageSelection, by: str, output: str) -> None:
         """Take what to show, and how."""
@@ -138,54 +127,28 @@ class UsageCommand:
         self._by = by
         self._output = output
         self._terminal = Terminal(wide=output == "wide")
-        self.complain = Complaints()
-
-    def read_files(self, paths: Sequence[Path], inputs: SnapshotInputs) -> list[BoundPod]:
-        """Read the bound pods of files; whatever else they hold is left out."""
-        snapshot = inputs.snapshot()
-        reader = BoundPodReader.under(snapshot.config, snapshot.target)
-        source = ObjectFiles([str(path) for path in paths], self.complain)
-        progress = Progress(sys.stderr, lambda: source.share)
-        found, pods, others = [], 0, 0
-        for document in source:
-            progress.step()
-            raw = document.value
-            if isinstance(raw, dict) and raw.get("kind") == "Pod":
-                pods += 1
-                pod = reader.read(raw)
-                if pod is not None:
-                    found.append(pod)
-            else:
-                others += 1
-        progress.clear()
-        if others and not pods and not self.complain.count:
-            raise ConfigError(f"{paths[0]}: there is no pod in it; write what `kubectl get pods -A -o json` prints")
-        return found
 
     def follow(self, settings: SettingsOptions) -> None:
         """Follow nodes, pods and settings, and print what they come to whenever it changes."""
-        from webhook.cluster.pods import BOUND  # noqa: PLC0415
-        from webhook.cluster.reflector import Access, Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
         from webhook.cluster.watcher import SettingsWatcher  # noqa: PLC0415
+        from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
         settings.read()  # what cannot be used or read is an error now, and a warning later
         changed = threading.Event()
-        pods: Reflector[BoundPod] = Reflector(Access(settings.client, changed=changed.set), "pods", PODS, BOUND)
-        shown: tuple[Snapshot, int] | None = None
+        shown: LiveCluster | None = None
         told: set[str | None] = set()
         with SettingsWatcher(settings.files, settings.cluster, lambda _: changed.set()) as watcher:
+            reader = ClusterReader(
+                settings.client, lambda: watcher.current, Reports(report_warning), follow=changed.set
+            )
             try:
                 while True:
-                    inputs, snapshot = watcher.current
-                    reader = BoundPodReader.under(snapshot.config, snapshot.target)
-                    pods.follow(reader.read, reader)
-                    version = snapshot, pods.version
-                    ready = watcher.settled.is_set() and pods.copy.key == reader
-                    if ready and snapshot.knows_nodes and version != shown:
-                        shown = version
+                    known = reader.version is not None and watcher.settled.is_set() and watcher.snapshot.knows_nodes
+                    if known and (live := reader.live()) is not shown:
+                        shown = live
                         self._clear()
-                        self.show(inputs, list(pods.objects.copy().values()))
-                    problems = {pods.problem, *(one.source.problem for one in watcher.statuses())}
+                        self.show(live)
+                    problems = {reader.problem, *(one.source.problem for one in watcher.statuses())}
                     for problem in sorted(filter(None, problems - told)):
                         report_warning(problem)
                     told = problems
@@ -193,26 +156,22 @@ class UsageCommand:
                     changed.wait(WATCH_SECONDS)
                     changed.clear()
             finally:
-                pods.stop()
+                reader.stop()
 
-    def show(self, inputs: SnapshotInputs, pods: Sequence[BoundPod]) -> None:
-        """Print what the pods hold."""
-        found = self._report(inputs, pods)
+    def show(self, live: LiveCluster) -> None:
+        """Print what pods hold."""
+        found = self._report(live)
         emit([found], self._output, lambda: show(found, self._by, self._terminal, wide=self._output == "wide"))
 
-    def _report(self, inputs: SnapshotInputs, pods: Sequence[BoundPod]) -> UsageReport:
-        snapshot = inputs.snapshot()
-        if snapshot.fleet is None or inputs.nodes is None:
-            raise ConfigError("the nodes are not known; name them with --fleet, or read the cluster")
-        found = occupancy(inputs.nodes, pods, snapshot.fleet)
-        selection = self._selection
+    def _report(self, live: LiveCluster) -> UsageReport:
+        found, selection = live.occupancy, self._selection
         known = {node.name for node in found.nodes}
         for name in selection.nodes:
             if name not in known:
                 raise ConfigError(
                     f"node {name} has no devices that the scheduler uses; `usage` without --node lists all"
                 )
-        return report(found, snapshot.families, *selection)
+        return report(found, live.snapshot.families, *selection)
 
     def _clear(self) -> None:
         if self._terminal.interactive and self._output in ("table", "wide"):

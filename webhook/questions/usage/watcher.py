@@ -12,7 +12,8 @@ from webhook.devices import registry
 from webhook.devices.ledger import JsonAmounts, LedgerFinding, OccupiedNode
 from webhook.devices.usage import FamilyUsage, by_family, capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
-from webhook.live.cluster import LiveCluster, LiveSource
+from webhook.live.cluster import LiveCluster
+from webhook.live.reader import Reader
 from webhook.snapshot import Snapshot
 
 PAUSE_SECONDS = 2.0  # at least, between two computations
@@ -21,9 +22,9 @@ FIRST_SECONDS = 5.0  # for the first one, while a page waits
 
 def follow_usage(sources: Sources) -> "UsageWatcher | None":
     """Follow what pods hold; None if no pods are read."""
-    if sources.live is None:
+    if sources.reader is None:
         return None
-    watcher = UsageWatcher(sources.live)
+    watcher = UsageWatcher(sources.reader)
     watcher.current(0)  # starts to compute
     return watcher
 
@@ -94,16 +95,14 @@ class _Computed(NamedTuple):
 class UsageWatcher:
     """Has what pods hold, computed anew in a thread when nodes, settings or pods change."""
 
-    def __init__(self, live: LiveSource, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the sources; nothing is computed yet.
+    def __init__(self, reader: Reader, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take what to read; nothing is computed yet.
 
         Args:
-            live: what live pods leave of the devices.
+            reader: of the pods, and of the settings.
             clock: in seconds.
         """
-        self._live = live
-        self._settings = live.settings
-        self._source = live.pods
+        self._reader = reader
         self._versions = count(1)
         self._work = Background("usage", self._compute, clock)
         self._failure: str | None = None
@@ -111,7 +110,7 @@ class UsageWatcher:
     @property
     def problem(self) -> str | None:
         """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
-        return self._source.problem or self._failure
+        return self._reader.problem or self._failure
 
     def live(self) -> LiveCluster:
         """What live pods leave of the devices, as it was found last.
@@ -133,9 +132,9 @@ class UsageWatcher:
         Returns:
             None if there is none yet, or if the pods or the nodes are not known.
         """
-        pods = self._source.version
+        pods = self._reader.version
         if pods is not None:
-            snapshot = self._settings()[1]
+            snapshot = self._reader.settings()[1]
             self._work.begin(lambda: self._is_due(snapshot, pods))
             if self._found is None:
                 self._work.wait(wait)
@@ -153,12 +152,12 @@ class UsageWatcher:
 
     def _compute(self) -> _Computed | None:
         try:
-            inputs, snapshot = self._settings()
-            version = self._source.version
+            inputs, snapshot = self._reader.settings()
+            version = self._reader.version
             if version is None:
                 return self._work.last
             known = snapshot.fleet is not None and inputs.nodes is not None
-            found = summed_up(next(self._versions), self._live()) if known else None
+            found = summed_up(next(self._versions), self._reader.live()) if known else None
         except WebhookError as error:
             self._failure = str(error)
             return self._work.last

@@ -10,9 +10,9 @@ from webhook.devices.node_changes import NodeChange, node_changes
 from webhook.devices.occupancy import accountant
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
 from webhook.live.cluster import LiveCluster
+from webhook.live.reader import LiveState
 from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.what_if.search import PodFate, displaced, search
-from webhook.questions.why.waiting import WaitingState
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 
@@ -83,7 +83,7 @@ class WhatIf:
         return bool(self.displaced) or not all(pod.after.placed for pod in self.moved)
 
 
-def what_if(state: WaitingState, inputs: SnapshotInputs, change: FleetChange) -> WhatIf:
+def what_if(state: LiveState, inputs: SnapshotInputs, change: FleetChange) -> WhatIf:
     """Look ahead.
 
     Args:

@@ -14,7 +14,7 @@ from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import NodeStatus, is_passing
-from webhook.questions.why.waiting import WaitingState
+from webhook.live.reader import LiveState
 from webhook.rules.settings import DeclaredNodes
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import registered, try_out, with_handshake
@@ -93,7 +93,7 @@ class FleetChange:
         """Whether pods that stay where they are may lose what they hold."""
         return bool(self.split or self.factor or self.modes or self.target)
 
-    def applied(self, state: WaitingState, inputs: SnapshotInputs) -> WaitingState:
+    def applied(self, state: LiveState, inputs: SnapshotInputs) -> LiveState:
         """A cluster after the change: pods keep what they hold, those of drained nodes are gone.
 
         Args:
@@ -122,7 +122,7 @@ class FleetChange:
         tried = replace(tried, nodes=anew, config=config)
         bound = [pod for pod in state.objects.bound if pod.node not in self.drain]
         live = LiveCluster(tried, tried.snapshot(), bound, None if self.reads_cards_anew else state.live.memo)
-        return WaitingState(live.with_statuses({**state.live.statuses, **added.statuses}), state.objects)
+        return LiveState(live.with_statuses({**state.live.statuses, **added.statuses}), state.objects)
 
 
 class _Additions:

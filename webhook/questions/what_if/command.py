@@ -1,22 +1,18 @@
 """`vgpu-webhook what-if`: what would start, and what would not fit again, if nodes came or went or cards changed."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option, pods_option, target_option
-from webhook.cli.program import Command, Decorator, Parsed, bad_usage, combined, exit_code, report_warning
-from webhook.cli.progress import Progress
+from webhook.cli.program import Command, Decorator, Parsed, bad_usage, combined, exit_code
+from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
-from webhook.live.cluster import FilePods, LiveCluster, LiveSource
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import Addition, FleetChange, parse_addition, parse_mode
 from webhook.questions.what_if.text import show
-from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import MAX_SPLIT
 
 MAX_FACTOR = 1 << 20
@@ -86,24 +82,8 @@ _change_option: Decorator = combined(
 @output_option("text", "wide", "json", "yaml", more=" wide lists also what does not change.")
 def command(change: FleetChange, settings: SettingsOptions, pod_files: tuple[Path, ...], output: str) -> int:
     """Show what would start, and what would not fit again, if nodes came or went or cards changed."""
-    pod_files = settings.or_sample_pods(pod_files)
-    if settings.cluster is None and not pod_files:
-        raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
-    inputs = settings.read()
-    found = what_if(_state(settings, inputs, pod_files), inputs, change)
+    with reading(settings, pod_files) as reader:
+        inputs, state = reader.settings()[0], reader.whole()
+    found = what_if(state, inputs, change)
     emit([found], output, lambda: show(found, Terminal(wide=output == "wide"), wide=output == "wide"))
     return exit_code(unread=False, found=found.loses)
-
-
-def _state(settings: SettingsOptions, inputs: SnapshotInputs, paths: tuple[Path, ...]) -> WaitingState:
-    """The pods of files, or of the cluster, with those that run."""
-    snapshot = inputs.snapshot()
-    if not paths:
-        return ClusterSource(settings.client, lambda: LiveCluster(inputs, snapshot, ()), report_warning).whole()
-    pods = FilePods(paths, lambda: snapshot)
-    source = FileSource(pods, LiveSource(lambda: (inputs, snapshot), pods), settings.raw_nodes, report_warning)
-    progress = Progress(sys.stderr, lambda: pods.share)
-    try:
-        return source.read(None, progress.step, keeps_running=True)
-    finally:
-        progress.clear()

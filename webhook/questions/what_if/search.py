@@ -19,6 +19,7 @@ from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs, text
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import Key, LiveObjects, PodGroup, group_of
+from webhook.live.reader import LiveState
 from webhook.pod.gangs import Gang
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import kind_and_name
@@ -26,7 +27,6 @@ from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.why.gang import WaitingGang
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn
 from webhook.questions.why.subject import WaitingObject, pod_content, scheduler_context
-from webhook.questions.why.waiting import WaitingState
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
@@ -77,7 +77,7 @@ class Found(NamedTuple):
     live: LiveCluster
 
 
-def search(state: WaitingState, after: WaitingState, drained: Sequence[str]) -> Found:
+def search(state: LiveState, after: LiveState, drained: Sequence[str]) -> Found:
     """Place the pods without a change and with it.
 
     Args:
@@ -319,7 +319,7 @@ def _placeable(pod: _Pod, live: LiveCluster, group: PodGroup | None = None, lack
     return PlaceablePod(ReviewedPod(PodView(pod.raw), context), subject, live)
 
 
-def displaced(state: WaitingState, after: WaitingState, change: FleetChange) -> Iterator[PodFate]:
+def displaced(state: LiveState, after: LiveState, change: FleetChange) -> Iterator[PodFate]:
     """Running pods that would fit again now, each by itself, but not after the change."""
     bound = {(pod.namespace, pod.name): pod for pod in state.objects.bound if pod.node not in change.drain}
     both = state.live, after.live

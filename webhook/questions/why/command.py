@@ -1,7 +1,6 @@
 """`vgpu-webhook why`: why a pod waits: it never fits, it does not fit now, or it fits and is not bound yet."""
 
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -12,19 +11,17 @@ import click
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option, pods_option
 from webhook.cli.program import FILE, Command, ExitCode, bad_usage, report_warning
-from webhook.cli.progress import Progress, read_bound_pods
+from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
 from webhook.emit import emit
 from webhook.inputs.documents import read_documents
-from webhook.live.cluster import FilePods, LiveCluster, LiveSource
+from webhook.live.reader import LiveState, Wanted
 from webhook.pod.workload_kinds import POD, VCJOB, WorkloadKind, WorkloadKinds
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
-from webhook.questions.why.subject import WaitingObject, subjects_of
+from webhook.questions.why.subject import WaitingObject, subject_of, subjects_of
 from webhook.questions.why.text import show_answers, show_waiting
-from webhook.questions.why.waiting import ClusterSource, FileSource, WaitingState, Wanted
-from webhook.settings.snapshot import SnapshotInputs
 
 MAX_ANSWERS = 100  # documents of a manifest
 
@@ -104,16 +101,13 @@ def command(
     if all_namespaces and (namespace or not listed):
         raise bad_usage("--all-namespaces lists waiting pods: leave out the name, -f and --namespace")
     named = _parse(subject) if subject is not None else None
-    pod_files = settings.or_sample_pods(pod_files)
-    if settings.cluster is None and not pod_files:
-        raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     place = namespace or settings.namespace or "default"
-    inputs = settings.read()
-    wanted = _wanted(*named, place, inputs) if named is not None else None
-    state = _read(settings, inputs, pod_files, wanted, listed=listed)
+    with reading(settings, pod_files) as reader:
+        wanted = _wanted(*named, place, reader.settings()[0].policy.workload_kinds) if named is not None else None
+        state = reader.waiting() if listed else reader.read(wanted)
     if listed:
         return _list(state, namespace, output)
-    subjects = [state.subject(wanted)] if wanted is not None else _manifests(str(filename), place)
+    subjects = [subject_of(state, wanted)] if wanted is not None else _manifests(str(filename), place)
     answers, problems = explain_objects(subjects, state.live)
     for problem in problems:
         report_warning(problem)
@@ -129,8 +123,7 @@ def _parse(subject: str) -> tuple[str, str]:
     return match[1] or "pod", match[2]
 
 
-def _wanted(word: str, name: str, namespace: str, inputs: SnapshotInputs) -> Wanted:
-    kinds = inputs.policy.workload_kinds
+def _wanted(word: str, name: str, namespace: str, kinds: WorkloadKinds) -> Wanted:
     kind = _kind_named(word, kinds)
     if kind is None:
         known = sorted({each.kind.lower() for each in kinds.values()})
@@ -156,7 +149,7 @@ def _kind_named(word: str, kinds: WorkloadKinds) -> WorkloadKind | None:
     return None
 
 
-def _list(state: WaitingState, namespace: str | None, output: str) -> int:
+def _list(state: LiveState, namespace: str | None, output: str) -> int:
     """List the pods that wait."""
     found = list_waiting(state, [namespace] if namespace else ())
     emit(found.pods, output, lambda: show_waiting(found, Terminal(wide=output == "wide"), datetime.now(UTC)))
@@ -175,29 +168,3 @@ def _manifests(path: str, namespace: str) -> list[WaitingObject]:
     if len(documents) > MAX_ANSWERS:
         report_warning(f"{path}: only the first {MAX_ANSWERS} of {len(documents)} objects are explained")
     return subjects_of(documents[:MAX_ANSWERS], namespace)
-
-
-def _read(
-    settings: SettingsOptions,
-    inputs: SnapshotInputs,
-    paths: Sequence[Path],
-    wanted: Wanted | None,
-    *,
-    listed: bool,
-) -> WaitingState:
-    """Read the pods: of files, with nodes that may come from a cluster, or of a cluster."""
-    if paths:
-        snapshot = inputs.snapshot()
-        pods = FilePods(paths, lambda: snapshot)
-        source = FileSource(pods, LiveSource(lambda: (inputs, snapshot), pods), settings.raw_nodes, report_warning)
-        progress = Progress(sys.stderr, lambda: pods.share)
-        try:
-            return source.read(wanted, progress.step)
-        finally:
-            progress.clear()
-
-    def live() -> LiveCluster:
-        return LiveCluster(inputs, inputs.snapshot(), read_bound_pods(settings, inputs))
-
-    cluster = ClusterSource(settings.client, live, report_warning)
-    return cluster.waiting() if listed else cluster.read(wanted)

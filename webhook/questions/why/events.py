@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from webhook.devices.ledger import BoundPod, LedgerFinding, LedgerRule
 from webhook.errors import ClusterError, WebhookError
 from webhook.live.cluster import LiveCluster
+from webhook.live.reader import Reader
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.text import waiting_words
-from webhook.questions.why.waiting import WaitingSource
 from webhook.texts import visible
 from webhook.worker import Worker
 
@@ -96,7 +96,7 @@ class WaitingEvents:
         self,
         connect: "Callable[[], Client]",
         lease: "Lease",
-        source: WaitingSource,
+        reader: Reader,
         *,
         names_others: bool,
         pace: EventPace = PACE,
@@ -106,7 +106,7 @@ class WaitingEvents:
         self._pace = pace
         self._connect = connect
         self._lease = lease
-        self._source = source
+        self._reader = reader
         self._worker = Worker("events", self._turn)
         self._client: Client | None = None
         self._bucket = TokenBucket(pace.rate, pace.burst)
@@ -142,7 +142,7 @@ class WaitingEvents:
 
     def _round(self, client: "Client") -> bool:
         """Write the Events that are due; whether all of them are written."""
-        state = self._source.waiting()
+        state = self._reader.waiting()
         found = list_waiting(state).pods
         oldest = time.monotonic() - REPEAT_SECONDS
         self._told = {name: at for name, at in self._told.items() if at > oldest}

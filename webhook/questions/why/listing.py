@@ -10,10 +10,10 @@ from webhook.devices.nearest import LowerAmount, Removal
 from webhook.errors import ConfigError, RequestError
 from webhook.lenient import obj, text
 from webhook.live.objects import Key, group_of
+from webhook.live.reader import LiveState, Wanted
 from webhook.questions.why.answer import WaitAnswer, explain_waiting
 from webhook.questions.why.node_reasons import NodeHolder, PodAnswer, WaitReason, WaitVerdict, rank
-from webhook.questions.why.subject import pod_content
-from webhook.questions.why.waiting import WaitingState, Wanted
+from webhook.questions.why.subject import pod_content, subject_of
 
 MAX_LISTED = 2_000  # waiting pods that are explained, the oldest
 
@@ -61,7 +61,7 @@ class WaitingPods(NamedTuple):
     more: int
 
 
-def list_waiting(state: WaitingState, namespaces: Collection[str] = (), seconds: float = inf) -> WaitingPods:
+def list_waiting(state: LiveState, namespaces: Collection[str] = (), seconds: float = inf) -> WaitingPods:
     """Explain the pods that wait for devices, at most 2,000; those that are alike are explained once.
 
     Args:
@@ -101,9 +101,9 @@ def _read(key: Key, raw: dict[str, Any]) -> WaitingPod:
     )
 
 
-def _explained(pod: WaitingPod, state: WaitingState, by_nodes: dict[Hashable, PodAnswer]) -> WaitingPod:
+def _explained(pod: WaitingPod, state: LiveState, by_nodes: dict[Hashable, PodAnswer]) -> WaitingPod:
     try:
-        answer = explain_waiting(state.subject(Wanted((pod.namespace, pod.name))), state.live, by_nodes)
+        answer = explain_waiting(subject_of(state, Wanted((pod.namespace, pod.name))), state.live, by_nodes)
     except (ConfigError, RequestError) as error:  # a pod that no review can read
         return replace(pod, summary=str(error))
     pod = replace(pod, verdict=answer.verdict, summary=answer.summary, change=answer.change)
@@ -124,7 +124,7 @@ def _decisive(answer: WaitAnswer) -> WaitReason | None:
     return next(iter(others or found), None)
 
 
-def _alike(key: Key, state: WaitingState) -> Hashable:
+def _alike(key: Key, state: LiveState) -> Hashable:
     """Equal for pods about which the answer is the same: the replicas of a workload."""
     raw, (namespace, _) = state.objects.waiting[key], key
     group = state.objects.groups.get((namespace, group_of(raw)))

@@ -1,9 +1,7 @@
 """Why a pod waits: the page that draws the answer, and the list of the pods that wait."""
 
-import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from math import inf
 from typing import Annotated, Any
 
 import click
@@ -19,14 +17,13 @@ from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.emit import ResponseModel
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
-from webhook.live.cluster import FilePods
+from webhook.live.reader import Reader, Wanted
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
 from webhook.questions.why.events import PACE, WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.subject import WaitingObject
+from webhook.questions.why.subject import WaitingObject, existing, subject_of
 from webhook.questions.why.text import age, hints, holder_words, nearest_words, waiting_words
-from webhook.questions.why.waiting import KEEP_SECONDS, ClusterSource, FileSource, WaitingSource, Wanted
 
 MAX_LISTED = 500  # waiting pods
 LIST_SECONDS = 5.0  # to explain them
@@ -60,8 +57,6 @@ class WaitingResponse(ResponseModel):
     more: int
 
 
-_LOG = logging.getLogger("vgpu-webhook")
-
 Name = StringConstraints(max_length=2 * MAX_NAME, strip_whitespace=True)
 Namespace = Annotated[str, Name, Field(description="of the pod; also of a manifest that names none")]
 PodName = Annotated[str, Name, Field(description="the name of a waiting pod, or NAMESPACE/NAME")]
@@ -83,25 +78,17 @@ class WhyResponse(ResponseModel):
     problems: tuple[str, ...] = ()
 
 
-def follow(sources: Sources) -> WaitingSource | None:
-    """Follow the waiting pods; None if no pods are read."""
-    if sources.live is None:
-        return None
-    if isinstance(sources.live.pods, FilePods):
-        seconds = inf if sources.cluster is None else KEEP_SECONDS  # nodes of a file are settings, which are watched
-        return FileSource(sources.live.pods, sources.live, sources.nodes, _LOG.warning, seconds)
-    if sources.cluster is None or sources.connect is None:
-        return None
-    source = ClusterSource(sources.connect, sources.live, _LOG.warning)
-    if sources.given.get("events"):
+def follow(sources: Sources) -> Reader | None:
+    """What reads the waiting pods, with a writer of Events about them if that is wanted; None if no pods are read."""
+    if sources.reader and sources.cluster and sources.connect and sources.given.get("events"):
         from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
         from webhook.cluster.lease import Lease  # noqa: PLC0415
 
         namespace = Credentials(sources.cluster.kubeconfig, sources.cluster.context).webhook_namespace
         lease, full = Lease(namespace, names.EVENTS_LEASE), sources.given["events"] == FULL
         pace = sources.given.get("event_pace", PACE)
-        WaitingEvents(sources.connect, lease, source, names_others=full, pace=pace).start()
-    return source
+        WaitingEvents(sources.connect, lease, sources.reader, names_others=full, pace=pace).start()
+    return sources.reader
 
 
 def check(given: Mapping[str, Any], follows_pods: bool) -> None:
@@ -122,8 +109,8 @@ EVENTS = click.option(
 SECTION = Section("Why pods wait", options=[EVENTS], check=check, follow=follow)
 
 
-def _source(state: ConsoleState) -> WaitingSource | None:
-    found: WaitingSource | None = state.followed.get("why")
+def _reader(state: ConsoleState) -> Reader | None:
+    found: Reader | None = state.followed.get("why")
     return found
 
 
@@ -154,22 +141,22 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
         namespace, _, pod = pod.partition("/")
     if not pod and not manifest:
         return WhyResponse(answers=())
-    source = _source(state)
-    if source is None:
+    reader = _reader(state)
+    if reader is None:
         raise ConfigError(NO_PODS)
     if pod:
         wanted = Wanted((namespace or "default", pod))
-        cluster = source.read(wanted)
-        return WhyResponse(answers=(explain_waiting(cluster.subject(wanted), cluster.live),))
+        cluster = reader.read(wanted)
+        return WhyResponse(answers=(explain_waiting(subject_of(cluster, wanted), cluster.live),))
     data = manifest.encode(errors="surrogatepass")
     if len(data) > MAX_MANIFEST:
         raise RequestEntityTooLarge(
             f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
         )
     documents = parse_documents(data, SOURCE)
-    cluster = source.read(None)
+    cluster = reader.read(None)
     subjects = [
-        cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=namespace)
+        existing(cluster, document) if _exists(document) else WaitingObject(document, False, namespace=namespace)
         for document in documents[:MAX_DOCUMENTS]
     ]
     answers, problems = explain_objects(subjects, cluster.live)
@@ -179,11 +166,11 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
 @SECTION.page("/waiting", heavy=True)
 def waiting(state: ConsoleState) -> WaitingResponse:
     """The pods that wait for devices."""
-    source = _source(state)
-    if source is None:
+    reader = _reader(state)
+    if reader is None:
         return WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
     try:
-        found = list_waiting(source.waiting(), seconds=LIST_SECONDS)
+        found = list_waiting(reader.waiting(), seconds=LIST_SECONDS)
     except WebhookError as error:
         return WaitingResponse(known=False, problem=str(error), pods=(), more=0)
     pods = found.pods[:MAX_LISTED]

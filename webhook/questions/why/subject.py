@@ -7,15 +7,16 @@ from typing import Any
 
 from webhook import names
 from webhook.document_review import Reviewed
-from webhook.errors import Malformed
+from webhook.errors import ConfigError, Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster, request_content
-from webhook.live.objects import Key, PodGroup, key_of, object_key, read_pod_group
+from webhook.live.objects import Key, PodGroup, group_of, key_of, object_key, read_pod_group
+from webhook.live.reader import LiveState, Wanted
 from webhook.pod.templates import read_templates
 from webhook.pod.unknown_kinds import find_templates, walk
 from webhook.pod.view import PodView
-from webhook.pod.workload_kinds import POD_GROUP
+from webhook.pod.workload_kinds import JOB, POD, POD_GROUP
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.snapshot import Snapshot
@@ -51,6 +52,36 @@ class WaitingObject:
     def started_pods(self) -> int:
         """How many of its pods have a node, or have succeeded."""
         return sum(self.started.values()) + (self.group.succeeded if self.group is not None else 0)
+
+
+def subject_of(state: LiveState, wanted: Wanted) -> WaitingObject:
+    """An object that was read, with the pods that start together with it.
+
+    Raises:
+        ConfigError: it does not exist.
+    """
+    raw = state.objects.wanted.get(wanted.object_key)
+    if raw is None and wanted.kind is POD:
+        raw = state.objects.waiting.get(wanted.key)
+    if raw is None:
+        other = "; a Job of Volcano is vcjob/NAME" if wanted.kind.key == JOB else ""
+        raise ConfigError(f"there is no {wanted}; check the name and the namespace{other}")
+    return existing(state, Document(str(wanted), raw))
+
+
+def existing(state: LiveState, document: Document) -> WaitingObject:
+    """An object of the cluster, with the pods that start together with it."""
+    raw, objects = document.value, state.objects
+    key = object_key(raw)
+    waiting = objects.pods_of(key) if key[1] != "Pod" else []
+    groups = {group_of(pod) for pod in waiting}
+    own = group_of(raw) or (groups.pop() if len(groups) == 1 else "")
+    if not own:
+        return WaitingObject(document, True, waiting, {"": objects.started_of(key)})
+    at = key[2], own
+    group = objects.groups.get(at)
+    lacks = next(filter(None, map(objects.lacks_group, (raw, *waiting))), "")
+    return WaitingObject(document, True, objects.siblings(at), objects.started[at], group, lacks_group=lacks)
 
 
 def subjects_of(documents: Iterable[Document], namespace: str) -> list[WaitingObject]:
