@@ -1,6 +1,7 @@
 """A reflector against a server over HTTP: it follows the collection and recovers from every failure."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -292,7 +293,11 @@ def test_another_key_lists_again_and_the_copy_stays_until_then(api: ApiServer, s
 
 def test_it_calls_back_when_something_changes(api: ApiServer, start: Start):
     calls: list[tuple[int, bool]] = []
-    reflector = start(listed=False, changed=lambda: calls.append((reflector.version, reflector.failing)))
+    begun = threading.Event()
+    reflector = start(
+        listed=False, changed=lambda: begun.wait() and calls.append((reflector.version, reflector.failing))
+    )
+    begun.set()
     until(lambda: watched(api) == 1)
     api.put(NODES, node("a", "1"))
     until(lambda: reflector.objects)
