@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 from tests import ledger
 from tests.docs.markdown import set_part, shown
@@ -30,6 +31,7 @@ from webhook.texts import markdown_cell
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 WIDTH = 100  # columns of help texts
+UPSTREAM = yaml.safe_load((ROOT / "tests/docs/upstream.yaml").read_text())
 
 
 @cache
@@ -48,6 +50,7 @@ def parts() -> dict[str, str]:
             for dialect in DIALECTS.values()
         },
         "ledger": ledger.table(),
+        **{part: "\n".join(map(_upstream, findings)) for part, findings in UPSTREAM.items()},
         "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
     }
 
@@ -86,6 +89,13 @@ def _table(head: tuple[str, ...], body: Iterator[tuple[str, ...]]) -> str:
     ruled = [f"| {' | '.join(line)} |" for line in lines]
     ruled[1] = ruled[1].replace(" ", "")
     return "\n".join(ruled) + "\n"
+
+
+def _upstream(finding: dict[str, str]) -> str:
+    """A finding of another project, under a heading to which others can link."""
+    title, found, *details = finding.items()
+    listed = "\n".join([f"- **{what.capitalize()}:** {text}" for what, text in details])
+    return f"### {title[1]}\n\n{found[1]}.\n\n{listed}\n"
 
 
 def _rules() -> dict[str, str]:

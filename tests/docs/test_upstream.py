@@ -7,17 +7,12 @@ import yaml
 
 from tests.cases import each_case
 from tests.docs.commands import ROOT
-from tests.docs.generated import DOCS
-from tests.docs.markdown import slug, spans, tables
+from tests.docs.generated import UPSTREAM
+from tests.docs.markdown import slug, spans
 from webhook.devices.ledger import LedgerRule
 from webhook.suites.rulebook import rows
 
-FINDINGS = [
-    dict(zip(table[0], row, strict=True))
-    for table in tables((DOCS / "upstream.md").read_text())
-    if table[0][0] == "found"
-    for row in table[1:]
-]
+FINDINGS = [finding for findings in UPSTREAM.values() for finding in findings]
 TITLES = {scenario["title"] for scenario in yaml.safe_load((ROOT / "tests/gpuless/scenarios.yaml").read_text())}
 TOLD = {row.id for row in rows()} | set(LedgerRule) | {"usage", "why", "target", "what-if --target"}
 DOCTOR = re.compile(r"doctor: (?:`[a-z-]+`(?:, | and )?)+")  # its checks, which its own tests look for
@@ -35,7 +30,7 @@ def exists(named: str) -> bool:
     return name in {each.name for each in defined if isinstance(each, ast.FunctionDef | ast.ClassDef)}
 
 
-@each_case("finding", FINDINGS, ids=lambda finding: slug(finding["found"])[:60])
+@each_case("finding", FINDINGS, ids=lambda finding: slug(finding["title"]))
 def test_what_shows_a_finding_exists(finding: dict[str, str]):
     cell = finding["reproduce"]
     named = [span for span in spans(cell) if span.startswith(("make ", "tests/"))]
