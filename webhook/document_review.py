@@ -230,29 +230,53 @@ def review_document(
         RequestError: it is no object of Kubernetes, or a review that cannot be answered.
     """
     request = to_review(document)
-    sent, named = document.value["kind"] == "AdmissionReview", at(document.value, "metadata", "namespace")
-    if namespace and not sent and not named:
-        request = request._replace(namespace=namespace)
-    if not sent and (request.kind == "Queue" or (request.kind == "ConfigMap" and not (namespace or named))):
-        request = request._replace(namespace="")  # Queues have none, and a file need not name the one that it is for
-    if request.kind in SETTINGS and (sent or request.namespace not in exempt or request.kind == "ConfigMap"):
-        from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
-
-        written = review_setting(request, snapshot)
-        if written.reviewed:
-            return Reviewed(document, shown_name(request), request, written)
-    why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
-    known = is_reviewed_kind(request, snapshot)
-    if why:
+    sent = document.value["kind"] == "AdmissionReview"
+    if sent:
+        exempt = ()
+    else:
+        request = request._replace(namespace=_namespace(request, namespace))
+    name, written = shown_name(request), _review_setting(request, snapshot, exempt)
+    if written is not None:
+        return Reviewed(document, name, request, written)
+    if why := why_not_reviewed(request, snapshot, exempt=exempt):
         outcome = Outcome("", object=request.object or {}, reviewed=False)
     else:
-        outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
+        outcome = review_any_kind(request, snapshot)
         if not (sent or abridged):
-            found = [*_left_out(request, snapshot), *islice(_refused_anyway(request, outcome), MAX_FOUND)]
-            outcome = outcome._replace(
-                violations=(*outcome.violations, *found), reviewed=outcome.reviewed or bool(found)
-            )
-    return Reviewed(document, shown_name(request), request, with_misplaced(outcome, request, snapshot), why, known)
+            refused = islice(_refused_anyway(request, outcome), MAX_FOUND)
+            outcome = _with_violations(outcome, [*_left_out(request, snapshot), *refused])
+    outcome = with_misplaced(outcome, request, snapshot)
+    return Reviewed(document, name, request, outcome, why, is_reviewed_kind(request, snapshot))
+
+
+def _namespace(request: Request, given: str) -> str:
+    """The namespace of an object in a file: its own, else the one that is given; a ConfigMap need not be in one."""
+    if request.kind == "Queue":
+        return ""
+    if at(request.object, "metadata", "namespace"):
+        return request.namespace
+    return given or ("" if request.kind == "ConfigMap" else request.namespace)
+
+
+def _review_setting(request: Request, snapshot: Snapshot, exempt: Collection[str]) -> Outcome | None:
+    """The review of what configures the webhook, the scheduler or the queues; None if the object does not."""
+    if request.kind not in SETTINGS or (request.namespace in exempt and request.kind != "ConfigMap"):
+        return None
+    from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
+
+    outcome = review_setting(request, snapshot)
+    return outcome if outcome.reviewed else None
+
+
+def review_any_kind(request: Request, snapshot: Snapshot) -> Outcome:
+    """The review of an object; of a kind that the webhook does not know, what looks like a pod template is reviewed."""
+    known = is_reviewed_kind(request, snapshot)
+    return review(request, snapshot, None if known else templates_by_shape(request, snapshot))
+
+
+def _with_violations(outcome: Outcome, found: Collection[Violation]) -> Outcome:
+    """The outcome with more of them: an object that has any counts as reviewed."""
+    return outcome._replace(violations=(*outcome.violations, *found), reviewed=True) if found else outcome
 
 
 def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
@@ -387,6 +411,6 @@ def with_misplaced(outcome: Outcome, request: Request, snapshot: Snapshot) -> Ou
     found = list(islice(_misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
     if not found or level is Level.OFF:
         return outcome
-    others = [violation for violation in outcome.violations if violation.rule != MISPLACED]
-    violations = (*others, *[Violation(MISPLACED, level, one.path, one.detail) for one in found])
-    return outcome._replace(violations=violations, reviewed=True)
+    others = tuple([violation for violation in outcome.violations if violation.rule != MISPLACED])
+    placed = [Violation(MISPLACED, level, one.path, one.detail) for one in found]
+    return _with_violations(outcome._replace(violations=others), placed)

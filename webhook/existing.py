@@ -20,7 +20,7 @@ from webhook.document_review import (
     LocatedFinding,
     is_reviewed_kind,
     locate,
-    templates_by_shape,
+    review_any_kind,
     unknown_kind,
     why_not_reviewed,
     with_misplaced,
@@ -31,7 +31,7 @@ from webhook.outcome import Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
 from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
-from webhook.review.endpoints import review, validate
+from webhook.review.endpoints import validate
 from webhook.review.repair import Repair, describe
 from webhook.rules.choices import Level
 from webhook.rules.isolation import is_reserved
@@ -183,9 +183,7 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     if is_pod:
         written = as_written(raw, snapshot)
         request = _request(written.raw, subject.namespace)
-    known = is_reviewed_kind(request, snapshot)
-    outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
-    outcome = with_misplaced(outcome, request, snapshot)
+    outcome = with_misplaced(review_any_kind(request, snapshot), request, snapshot)
     if not outcome.reviewed:
         return None
     refused = outcome.pods_refused
@@ -193,7 +191,7 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     if outcome.mutations:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
     requests_devices = any(each.pod.requested for each in outcome.pods)
-    unknown = "" if known else unknown_kind(request.group, request.kind)
+    unknown = "" if is_reviewed_kind(request, snapshot) else unknown_kind(request.group, request.kind)
     devices = (one for each in outcome.pods for one in unjudged_devices(each.pod))
     others = {f"{one.resource} is not judged; {one.about}" for one in devices}
     name = text(raw, "metadata", "name")
