@@ -1,1 +1,1 @@
-"""What existing pods and workloads would get: `scan` and the PolicyReports."""
+"""What existing pods and workloads would get: `scan`, and the PolicyReports, which deploy/components/reports writes."""

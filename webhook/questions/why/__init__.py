@@ -1,1 +1,1 @@
-"""Why a pod waits: the answer, the command `why`, the page and the Events that tell the author."""
+"""Why a pod waits: the answer, the command `why`, the page, and the Events, which deploy/components/events writes."""
