@@ -7,23 +7,16 @@ HYPOTHESIS_PROFILE=nightly tries forty times as many examples as `quick`, and ne
 
 import gc
 import os
-import subprocess
-import sys
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
-
-from tests.fork_server import Popen
 
 # Collection makes a million objects, and hardly one of them is garbage: looking for it would take a third of the time.
 gc.disable()
 
 # `yaml.safe_load` of the tests: libyaml reads the same ten times as fast, and each process reads all cases.
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-if sys.platform == "linux":
-    subprocess.Popen = Popen  # type: ignore[misc]
 
 # The same examples in each run: a change of the code alone decides whether the tests pass.
 settings.register_profile(

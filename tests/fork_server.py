@@ -1,8 +1,10 @@
-"""Starts the program as a copy of a process that has imported it. The import takes longer than most of what tests ask of it.
+"""Starts the program as a copy of a process that has imported it: the import takes longer than most of what tests ask of it.
 
-`subprocess.Popen` is replaced while tests run: a command that runs the program of this checkout becomes such a copy, with its
-own standard streams, environment and directory, and is a child of the test as before. Every other command starts as always,
-and so does one with another Python: options, other PYTHON… variables, or a directory with another checkout.
+    Popen([COMMAND, "serve", "--standalone"], stderr=subprocess.PIPE)
+
+is `subprocess.Popen` but for that. A copy has standard streams, environment and directory of its own, and is a child of the
+test. What Python or a module reads from the environment when it starts or is imported, it has read before: where that matters,
+and where the program as a process is what a test is about, `subprocess` starts the program itself.
 """
 
 import atexit
@@ -11,57 +13,27 @@ import gc
 import inspect
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-COMMAND = str(Path(sys.executable).with_name("vgpu-webhook"))
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2): orphans become children of this process
-INTERPRETER = ("PYTHON", "LC_", "LANG")  # variables that Python reads when it starts
 
 
 class Order(NamedTuple):
-    """What a copy does: the program, which help and usage call `name`, or if that is empty tests.tuned; and where."""
+    """What a copy does: a script, or `python -m MODULE`, with its arguments; and where."""
 
-    name: str
-    arguments: list[str]
+    command: list[str]
     env: dict[str, str]
     cwd: str
     session: bool
-
-
-def _order(args: Any, given: Mapping[str, Any]) -> Order | None:
-    """What a command means; None if it does not run the program, or with another Python."""
-    env = dict(os.environ if given["env"] is None else given["env"])
-    cwd = os.fspath(given["cwd"] or Path.cwd())
-    other = any(given[name] for name in ("executable", "preexec_fn", "pass_fds", "shell"))
-    if other or _read_by_python(env) != _START or (cwd != str(ROOT) and Path(cwd, "webhook").exists()):
-        return None
-    where = (env, cwd, bool(given["start_new_session"]))
-    match [os.fspath(each) for each in args] if isinstance(args, list | tuple) else []:
-        case [program, *arguments] if program == COMMAND:
-            return Order("vgpu-webhook", arguments, *where)
-        case [sys.executable, "-m", "webhook" | "webhook.cli.main" as module, *arguments]:
-            return Order(f"python -m {module}", arguments, *where)
-        case [sys.executable, "-m", "certs", *arguments]:
-            return Order("python -m", ["certs", *arguments], *where)
-        case [sys.executable, "-m", "tests.tuned", *arguments]:
-            return Order("", arguments, *where)
-    return None
-
-
-def _read_by_python(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if name.startswith(INTERPRETER)}
-
-
-_START = _read_by_python(os.environ)
-_Popen = subprocess.Popen
 
 
 class ForkServer:
@@ -70,7 +42,7 @@ class ForkServer:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = _Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True
             )
 
@@ -87,21 +59,27 @@ class ForkServer:
         return pid
 
 
-class Popen(_Popen):  # type: ignore[type-arg]
-    """A process; a copy if it runs the program."""
+class Popen(subprocess.Popen):  # type: ignore[type-arg]
+    """A copy."""
 
     server: ForkServer | None = None
 
+    def __init__(self, command: Iterable[str | Path], **options: Any) -> None:
+        super().__init__([str(part) for part in command], **options)
+
     def _execute_child(self, *arguments: Any) -> None:
         """Override what starts the process."""
-        given = inspect.signature(_Popen._execute_child).bind(self, *arguments).arguments  # type: ignore[attr-defined]
-        order = _order(given["args"], given)
-        if order is None:
-            super()._execute_child(*arguments)  # type: ignore[misc]
+        start = super()._execute_child  # type: ignore[misc]
+        if sys.platform != "linux":
+            start(*arguments)
             return
+        given = inspect.signature(start).bind(*arguments).arguments
         Popen.server = Popen.server or ForkServer()
+        where = (dict(given["env"] or os.environ), str(given["cwd"] or Path.cwd()), bool(given["start_new_session"]))
         ends = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
-        self.pid = Popen.server.start(order, [number if end == -1 else end for number, end in enumerate(ends)])
+        self.pid = Popen.server.start(
+            Order(given["args"], *where), [number if end == -1 else end for number, end in enumerate(ends)]
+        )
         self._child_created = True
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(given[name] for name in pipes))  # type: ignore[attr-defined]
@@ -160,19 +138,19 @@ def _import_all() -> None:
 
 def _run(order: Order) -> int:
     """Do what a process does; returns its exit code."""
-    from tests import tuned
-    from webhook.cli.main import main
-
-    sys.argv = [COMMAND, *order.arguments]
+    sys.argv = order.command
     try:
-        if not order.name:
-            tuned.main(order.arguments)
-        return main(order.arguments, order.name)
+        if order.command[:2] == [sys.executable, "-m"]:
+            sys.argv = order.command[2:]
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  # as the interpreter does
         traceback.print_exc()
         return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests import fork_server
 from tests.audit.test_follower import AT_ONCE, World, line, rename_files
 from tests.examples import examples
 from tests.postgres import BINARIES, PASSWORD, Postgres
@@ -313,7 +314,7 @@ class Killed:
 
     def start(self) -> None:
         with self.output.open("ab") as output:
-            self.process = subprocess.Popen(
+            self.process = fork_server.Popen(
                 self._argv, env=self._environment, stdout=output, stderr=output, start_new_session=True
             )
 

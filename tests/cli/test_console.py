@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests import fork_server
 from tests.console.conftest import PAGE
 from tests.questions import needs
 from tests.server.program import COMMAND, free_port, until
@@ -50,7 +51,7 @@ def start() -> Iterator[Start]:
     def run(*options: str, bind: str = "127.0.0.1") -> Running:
         port = free_port()
         command = [str(COMMAND), "console", "--bind", f"{bind}:{port}", *options]
-        found = Running(port, subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        found = Running(port, fork_server.Popen(command, stderr=subprocess.PIPE, text=True))
         running.append(found)
         until(found.is_ready)
         return found

@@ -14,7 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.conftest import python, shell
+from tests.cases import each_case
+from tests.cli.conftest import python
 from tests.server.program import COMMAND as COMMAND_FILE
 from tests.server.program import until
 from webhook.cli.completion import kubectl_complete
@@ -156,19 +157,21 @@ def test_ctrl_c(monkeypatch, run):
 # --- completion -----------------------------------------------------------------------------------------------------
 
 
-def complete(*arguments: str) -> list[str]:
-    """The completions that bash offers for the last word."""
-    line = ["vgpu-webhook", *arguments]
-    env = {COMPLETION_VARIABLE: "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(arguments))}
-    result = shell(env=os.environ | env)
-    assert (result.returncode, result.stderr) == (0, b"")
-    return [line.partition(",")[2] for line in result.stdout.decode().splitlines()]
-
-
-def test_tab_offers_commands_options_and_values():
-    assert complete("") == list(COMMANDS)
-    assert complete("certs", "") == ["ensure", "bind", "show"]
-    assert complete("manifests", "-o", "j") == ["json"]
+@each_case(
+    ("words", "offered"),
+    [
+        ("", list(COMMANDS)),
+        ("certs ", ["ensure", "bind", "show"]),
+        ("manifests -o j", ["json"]),
+    ],
+)
+def test_tab_offers_commands_options_and_values(words: str, offered: list[str], run, monkeypatch):
+    monkeypatch.setenv(COMPLETION_VARIABLE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"vgpu-webhook {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+    result = run()
+    assert (result.code, result.err) == (0, "")
+    assert [line.partition(",")[2] for line in result.out.splitlines()] == offered
 
 
 def test_an_exit_code_means_one_thing():

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests import fork_server
 from tests.server.program import COMMAND, free_port, until, with_files
 from tests.tuned import tuned
 from webhook.console.serving import LIMITS, ConsoleLimits
@@ -28,7 +29,8 @@ def running(*options: str, limits: ConsoleLimits = LIMITS, files: int | None = N
     usual = [str(COMMAND), "console"]
     program = usual if limits == LIMITS else [sys.executable, *tuned("console", limits=limits)]
     command = [*with_files(files), *program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    start = subprocess.Popen if files else fork_server.Popen
+    process = start(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: process.poll() is not None or responds(port))
         yield port

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import fork_server
 from tests.server.client import Connection
 from tests.server.program import DATA, Authority, Program
 
@@ -29,7 +30,8 @@ def start(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
 
     def run(*options: str, ready: bool = True, tls: Authority = authority, **popen: Any) -> Program:
         log = tmp_path_factory.mktemp("log") / "stderr"
-        programs.append(Program([*tls.options, *options], log, tls.directory / "ca.crt", **popen))
+        ca = tls.directory / "ca.crt"
+        programs.append(Program([*tls.options, *options], log, ca, starts=fork_server.Popen, **popen))
         if ready:
             programs[-1].wait_ready()
         return programs[-1]

@@ -95,6 +95,7 @@ class Program:
         port: int | None = None,
         limits: ServerLimits = LIMITS,
         pace: Pace = PACE,
+        starts: type[subprocess.Popen[Any]] = subprocess.Popen,
         **popen: Any,
     ) -> None:
         """Start it.
@@ -105,7 +106,7 @@ class Program:
             ca: to verify with.
             port: where to listen; a free one if None.
             limits, pace: others, so that a test need not wait for minutes.
-            popen: for subprocess.
+            starts: the process, with `popen`.
         """
         self.port = port or free_port()
         self.log_path = log
@@ -115,7 +116,7 @@ class Program:
             command = [sys.executable, *tuned("serve", limits=limits, pace=pace)]
         popen.setdefault("stdout", subprocess.DEVNULL)
         with log.open("wb") as stderr:
-            self.process = subprocess.Popen(
+            self.process = starts(
                 [*command, "--bind", f"127.0.0.1:{self.port}", *options], **({"stderr": stderr} | popen)
             )
 
