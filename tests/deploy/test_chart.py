@@ -1,6 +1,7 @@
 """The Helm chart installs the same objects as the kustomization, and each value does what its comment describes."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,13 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.cases import each_case
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
-from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, parsed, pod_specs
+from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
 from tests.docs.commands import AS_THE_CHART, PAGES, run
 from tests.docs.markdown import Block, blocks
-from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.pod import quantity
 from webhook.policy.json_schema import json_schema
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import default_device_config
@@ -145,134 +143,55 @@ def test_values_yaml_shows_every_value_of_the_schema():
     assert list(undocumented(schema, yaml.safe_load((CHART / "values.yaml").read_text()))) == for_parents
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"certificates": {"source": "magic"}},
-        {"certificates": {"source": "secret"}},
-        {"certificates": {"source": "secret", "secret": {"name": "tls", "caBundle": "no PEM"}}},
-        {"replicas": 0},
-        {"replica": 3},
-        {"enforcement": "off"},
-        {"failurePolicy": "fail"},
-        {"policy": {"rules": {"card-cuont": "warn"}}},
-        {"policy": {"namespaces": [{"matches": ["a"]}]}},
-        {"policy": ["enforcement: warn"]},
-        {"image": {"digest": "latest"}},
-        {"commonLabels": {"team": 1}},
-        {"commonLabels": {"app.kubernetes.io/part-of": "platform"}},
-        {"podLabels": {"app.kubernetes.io/name": "other"}},
-        {"port": 443},
-        {"timeoutSeconds": 31},
-        {"logFormat": "yaml"},
-        {"extraArgs": ["serve"]},
-        {"extraEnv": [{"value": "a"}]},
-        {"extraEnv": [{"name": "VGPU_WEBHOOK_STORE", "value": "a"}]},
-        {"podSecurityContext": {"runAsUser": 0}},
-        {"affinity": {"nodeSelectorTerms": []}},
-        {"topologySpreadConstraints": [{"topologyKey": "rack"}]},
-        {"excludedNamespaceLabels": {"team": "infra"}},
-        {"networkPolicy": {"egress": [53]}},
-    ],
-    ids=json.dumps,
-)
-def test_an_invalid_value_is_refused(values: Json):
-    with pytest.raises(helm.HelmValuesError):
-        rendered(values)
+def cases() -> Iterator[Any]:
+    """Each case of values.yaml, with each of its `also`."""
+    for number, case in enumerate(yaml.safe_load((Path(__file__).parent / "values.yaml").read_text())):
+        for more in ({}, *case.pop("also", [])):
+            values = (EVERYTHING if case.get("everything") else {}) | case.get("values", {}) | more
+            yield pytest.param(values, case, id=f"{number} {json.dumps(case.get('values', {}) | more)}"[:100])
 
 
-def test_the_image_has_the_repository_and_the_tag_or_digest_of_the_values():
-    image = {"repository": "registry.example/gpu/webhook", "pullSecrets": [{"name": "key"}], "pullPolicy": "Always"}
-    digest = "sha256:" + 64 * "0"
-    for more, reference in (
-        ({}, f":{VERSION}"),
-        ({"tag": "edge"}, ":edge"),
-        ({"tag": "edge", "digest": digest}, f"@{digest}"),
-    ):
-        for pod in pod_specs(objects(EVERYTHING | {"image": image | more})).values():
-            assert pod["imagePullSecrets"] == [{"name": "key"}]
-            images = {(c["image"], c["imagePullPolicy"]) for c in pod["containers"]}
-            assert images == {(f"registry.example/gpu/webhook{reference}", "Always")}
+@pytest.mark.parametrize(("values", "case"), [*cases()])
+def test_values(values: Json, case: Json):
+    assert case.keys() <= {"everything", "values", "is", "are", "refused"}
+    if "refused" in case:
+        with pytest.raises(helm.HelmError, match=case["refused"]):
+            objects(values)
+        return
+    found = objects(values)
+    for query, expected in case.get("is", {}).items():
+        assert list(selected(found, query)) == [expected], query
+    for query, expected in case.get("are", {}).items():
+        assert sorted(selected(found, query), key=str) == sorted(expected, key=str), query
 
 
-@pytest.mark.parametrize("available", [False, True])
-@pytest.mark.parametrize(
-    ("given", "of_replicas", "of_the_job"),
-    [("gpu", "gpu", "gpu"), ("none", None, None), ("", "system-cluster-critical", None)],  # a job may precede the quota
-)
-def test_the_priority_class_has_a_quota(available: bool, given: str, of_replicas: str | None, of_the_job: str | None):
-    found = objects({"priorityClassName": given, "highAvailability": available})
-    pods = pod_specs(found)
-    assert [pods[kind].get("priorityClassName") for kind in ("Deployment", "Job", "CronJob")] == [
-        of_replicas,
-        of_the_job,
-        of_the_job,
-    ]
-    quotas = [d["spec"]["scopeSelector"]["matchExpressions"] for d in found if d["kind"] == "ResourceQuota"]
-    assert [selector["values"] for (selector,) in quotas] == [[of_replicas]] * (of_replicas is not None)
+def selected(documents: list[Json], query: str) -> Iterator[Any]:
+    """The different values at a path; a step is a key, `[0]`, `[*]`, `[key=value]`, `[=value]` or `[^beginning]` of a list."""
+    what, _, path = query.partition(" ")
+    part, _, kind = what.partition("/")
+    if part in ("pods", "containers"):
+        pods = [spec for d in documents for found, spec in pod_specs([d]).items() if kind in ("", found)]
+        values = pods if part == "pods" else [c for p in pods for c in [*p.get("initContainers", []), *p["containers"]]]
+    else:
+        values = [d for d in documents if what in ("*", d["kind"], f"{d['kind']}/{d['metadata']['name']}")]
+        if what == "entries":
+            values = list(entries(documents).values())
+    for step in re.findall(r"\[(?:[^][]|\[.*?\])*\]|[^][.]+", path):
+        values = [each for value in values for each in stepped(value, step)]
+    return (value for at, value in enumerate(values) if value not in values[:at])
 
 
-@pytest.mark.parametrize("available", [False, True])
-def test_replicas_and_resources_are_set(available: bool):
-    values = {"replicas": 5, "resources": {"requests": {"cpu": "2"}}, "highAvailability": available}
-    deployment = one(objects(values), "Deployment")["spec"]
-    assert deployment["replicas"] == 5
-    assert deployment["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
-
-
-def test_a_secret_of_the_user_replaces_the_managed_certificate():
-    found = objects(EVERYTHING | SECRET)
-    pod = one(found, "Deployment")["spec"]["template"]["spec"]
-    secrets = {v["name"]: v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v}
-    assert secrets == {"tls": "team-tls", "certificate": "team-tls"}
-    assert one(found, "ServiceMonitor")["spec"]["endpoints"][0]["tlsConfig"]["ca"]["secret"]["name"] == "team-tls"
-    bundles = {entry["clientConfig"]["caBundle"] for entry in entries(found).values()}
-    assert bundles == {"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCuKApgo="}
-    jobs = [pod_specs([one(found, kind, "vgpu-webhook-certs")])[kind] for kind in ("Job", "CronJob")]
-    assert {job["containers"][0]["args"][0] for job in jobs} == {"bind"}
-    assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
-
-
-def test_cert_manager_can_use_another_issuer():
-    issuer = {"kind": "ClusterIssuer", "name": "company"}
-    found = objects({"certificates": {"source": "cert-manager", "issuerRef": issuer}})
-    assert one(found, "Certificate")["spec"]["issuerRef"] == issuer
-    assert not [d for d in found if d["kind"] == "Issuer"]
-
-
-def test_the_failure_policy_ignore_applies_to_all_entries():
-    default, ignoring = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
-    assert {name for name, entry in default.items() if entry["failurePolicy"] == "Ignore"} == {
-        "dialects",
-        "exposed",
-        "hide-devices",
-        "large",
-        "pod-groups",
-        "repair-large",
-        "workloads",
-        *BY_NAME[1:],
-        "limits",
-    }
-    assert {entry["failurePolicy"] for entry in ignoring.values()} == {"Ignore"}
-
-
-BY_NAME = ("probe", "policy", "settings")  # entries for ConfigMaps in namespaces that are excluded, too
-
-
-def sent_from(found: Json) -> dict[str, list[str]]:
-    """The namespaces from which settings are sent, by entry."""
-    assert "namespaceSelector" not in found["probe"]
-    selectors = {name: found[name]["namespaceSelector"]["matchExpressions"] for name in BY_NAME[1:]}
-    return {name: only["values"] for name, (only,) in selectors.items() if only["operator"] == "In"}
-
-
-def test_excluded_namespaces_apply_to_all_entries_except_those_for_config_maps():
-    """kube-system stays excluded: a cluster whose webhook is away must be able to start."""
-    found = entries(objects(EVERYTHING | {"excludedNamespaces": ["infra", "kube-system"]}))
-    selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name not in BY_NAME]
-    expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
-    assert selectors == [[expected]] * len(selectors)
-    assert sent_from(found) == {"policy": ["vgpu-webhook"], "settings": ["kube-system", "volcano-system"]}
+def stepped(value: Any, step: str) -> list[Any]:
+    found = re.fullmatch(r"\[(?:(-?\d+)|(\*)|\^(.+)|([^=]*)=(.*))\]", step)
+    if found is None:
+        return [value[step]] if step in value else []
+    index, every, beginning, key, wanted = found.groups()
+    if index:
+        return value[int(index) :][:1]
+    each = value if isinstance(value, list) else [value]
+    if beginning:
+        return [one for one in each if one.startswith(beginning)]
+    return [one for one in each if every or (one.get(key) if key else one) == yaml.safe_load(wanted)]
 
 
 def translating(*dialects: str, in_namespace: bool = False) -> Json:
@@ -302,32 +221,10 @@ def test_the_webhook_configurations_send_what_the_policy_translates(dialects: tu
         assert installed["metadata"]["annotations"] == one_printed["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
-@pytest.mark.parametrize(
-    ("policy", "denied"),
-    [({}, False), ({"visible-devices": "warn"}, False), ({"visible-devices": "deny"}, True)],
-)
-def test_pods_that_expose_a_device_wait_for_the_webhook_if_the_policy_refuses_them(
-    policy: Json, denied: bool, failure_policy: str
-):
-    expected = failure_policy if denied else "Ignore"
-    for each in ({"rules": policy}, {"namespaces": [{"match": ["a"], "rules": policy}]}):
-        found = entries(objects({"policy": each, "failurePolicy": failure_policy}))
-        assert found["exposed"]["failurePolicy"] == expected
-
-
 def test_webhook_configurations_can_be_replaced():
     printed = (DEPLOY / "base" / "webhook-configurations.yaml").read_text().replace("volcano.sh/", "gpu.example/")
     found = objects({"webhookConfigurations": printed})
     assert '"gpu.example/"' in entries(found)["repair"]["matchConditions"][0]["expression"]
-
-
-@pytest.mark.parametrize("key", ["webhookConfigurations", "fallbackPolicies"])
-@pytest.mark.parametrize("text", ["# a command that failed\n", "x", "kind: List\nitems: []\n"])
-def test_what_replaces_printed_objects_has_all_of_them(key: str, text: str):
-    """Else an upgrade would remove the webhook, in silence."""
-    with pytest.raises(helm.HelmRenderError, match=f"the value {key} has no "):
-        objects({"fallback": True, key: text})
 
 
 def test_the_fallback_policies_can_be_replaced():
@@ -352,24 +249,14 @@ def test_the_fallback_policies_can_be_replaced():
 
 
 @pytest.mark.parametrize(
-    ("values", "action"),
-    [
-        ({}, "Deny"),
-        ({"enforcement": "warn"}, "Warn"),
-        ({"enforcement": "audit"}, "Audit"),
-        ({"policy": "enforcement: audit"}, "Audit"),
-        ({"policy": {"enforcement": "warn", "fleet": {"autoscaled": True}, "namespaces": []}}, "Warn"),
-        ({"enforcement": "audit", "fallbackPolicies": FALLBACK}, "Audit"),
-        ({"policy": SOME_ENFORCED, "fallbackPolicies": FALLBACK}, "Deny"),
-    ],
+    ("values", "action"), [({"enforcement": "audit"}, "Audit"), ({"policy": SOME_ENFORCED}, "Deny")]
 )
-def test_the_fallback_policies_do_no_more_than_the_enforcement(values: Json, action: str):
-    found = objects(values | {"fallback": True})
+def test_printed_fallback_policies_do_no_more_than_the_enforcement(values: Json, action: str):
+    found = objects(values | {"fallback": True, "fallbackPolicies": FALLBACK})
     bindings = [d["spec"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"]
     assert [spec["validationActions"] for spec in bindings] == [[action]] * 4
 
 
-# For each key of the policy but `enforcement`, a value that is not the default: which the fallback policies follow, or not.
 EXCEPTION = {
     "namespace": "a",
     "names": ["b"],
@@ -378,6 +265,7 @@ EXCEPTION = {
     "reason": "c",
     "owner": "d",
 }
+# For each key of the policy but `enforcement`, a value that is not the default: which the fallback policies follow, or not.
 WITHOUT_EFFECT: Json = {
     "schedulerName": "gpu",
     "schedulerNames": ["volcano", "gpu"],
@@ -392,6 +280,8 @@ WITHOUT_EFFECT: Json = {
     "dialects": {"hami": "translate"},
     "helpURL": "https://gpu.example.org",
 }
+
+
 NOT_FOLLOWED: Json = {
     "isolationEnv": {"allocators": "deny"},
     "rules": {"host-access": "deny"},
@@ -436,30 +326,7 @@ def test_the_policy_and_the_enforcement_are_merged():
         assert policy(policy=flow) == {"schedulerName": "gpu"}
     assert policy(policy="{}", enforcement="audit") == {"enforcement": "audit"}
     assert policy(policy={"toleration": None}) == {"toleration": None}
-    for warn in ("enforcement: warn", {"enforcement": "warn"}):
-        with pytest.raises(helm.HelmRenderError, match="set enforcement there"):
-            policy(policy=warn, enforcement="audit")
-    with pytest.raises(helm.HelmRenderError, match="not YAML"):
-        policy(policy="enforcement: [")
-    for empty in ("", " \n", "# only\n# comments\n", "---\nnull\n"):
-        with pytest.raises(helm.HelmRenderError, match="an empty text"):
-            policy(policy=empty)
     assert policy(policy="{} # the defaults") == {}
-
-
-@pytest.mark.parametrize(
-    ("policy", "read"),
-    [
-        (None, True),
-        ("rules: {quota-memory: off}", False),
-        ({"rules": {"quota-memory": False}, "namespaces": [{"match": ["a"]}]}, False),
-        ({"rules": {"quota-memory": "off"}, "namespaces": [{"match": ["a"], "rules": {"quota-memory": "warn"}}]}, True),
-        ({"namespaces": [{"match": ["a"], "rules": {"quota-memory": "off"}}]}, True),
-    ],
-)
-def test_quotas_may_be_read_only_if_the_policy_has_their_rule_on(policy: Any, read: bool):
-    rule = one(objects({"policy": policy}), "ClusterRole")["rules"][0]
-    assert rule["resources"] == ["nodes", "resourcequotas"][: 1 + read]
 
 
 def test_the_notes_have_the_enforcement_of_the_policy():
@@ -474,178 +341,8 @@ def test_the_notes_have_the_enforcement_of_the_policy():
     assert "In namespaces team-a, team-b, it repairs and refuses pods." in some
 
 
-def test_the_device_config_can_have_another_name_and_namespaces():
-    found = objects(EVERYTHING | {"deviceConfig": {"name": "gpus", "namespaces": ["infra", "gpu"]}})
-    expected = ["--device-config-map=gpus", "--device-config-namespace=infra", "--device-config-namespace=gpu"]
-    for container in pod_specs(found)["Deployment"]["containers"]:
-        at = container["args"].index(expected[0])
-        assert container["args"][at : at + 3] == expected
-    (rule,) = [rule for rule in one(found, "ClusterRole")["rules"] if rule["resources"] == ["configmaps"]]
-    assert rule["resourceNames"] == ["gpus", "volcano-scheduler-configmap"]
-    assert sent_from(entries(found)) == {"policy": ["vgpu-webhook"], "settings": ["volcano-system", "infra", "gpu"]}
-    (condition,) = entries(found)["settings"]["matchConditions"]
-    assert 'in ["volcano-scheduler-configmap", "gpus"]' in condition["expression"]
-
-
-def test_labels_and_annotations_are_added():
-    common = {"commonLabels": {"team": "gpu"}, "commonAnnotations": {"owner": "infra"}}
-    pods = {"podLabels": {"mesh": "off"}, "podAnnotations": {"scrape": "no"}}
-    found = objects(EVERYTHING | common | pods | {"monitoring": {"enabled": True, "labels": {"release": "prometheus"}}})
-    for document in found:
-        metadata = document["metadata"]
-        assert (metadata["labels"]["team"], metadata["annotations"]["owner"]) == ("gpu", "infra"), document["kind"]
-        watched = document["kind"] in ("ServiceMonitor", "PodMonitor", "PrometheusRule")
-        assert metadata["labels"].get("release") == ("prometheus" if watched else None), document["kind"]
-    template = one(found, "Deployment")["spec"]["template"]["metadata"]
-    assert template["labels"].items() >= {"team": "gpu", "mesh": "off"}.items()
-    assert template["annotations"].items() >= {"owner": "infra", "scrape": "no"}.items()
-
-
-def test_metrics_without_a_password_are_open_to_nobody_who_is_not_named():
-    with pytest.raises(helm.HelmError, match="name who may"):
-        objects({"store": {"enabled": True}, "networkPolicy": {"metricsFrom": None}})
-
-
-def test_the_network_policy_can_be_left_out():
-    assert not [d for d in objects({"networkPolicy": {"enabled": False}}) if d["kind"] == "NetworkPolicy"]
-
-
 def test_nothing_is_rendered_as_null():
     assert not [text for text in rendered(EVERYTHING | SECRET).values() if ": null" in text or "<nil>" in text]
-
-
-# --- what another kind of cluster needs -------------------------------------------------------------------------------
-
-
-def all_pods(found: list[Json]) -> list[Json]:
-    """The pod specs of all workloads, of which there may be several of a kind."""
-    return [spec for document in found for spec in pod_specs([document]).values()]
-
-
-def containers(found: list[Json]) -> list[Json]:
-    return [c for pod in all_pods(found) for c in [*pod.get("initContainers", []), *pod["containers"]]]
-
-
-def test_every_pod_may_run_as_the_user_that_the_cluster_chooses():
-    chosen = objects(EVERYTHING | {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}})
-    free = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    assert [pod["securityContext"] for pod in all_pods(chosen)] == [free] * len(all_pods(objects(EVERYTHING)))
-    other = all_pods(objects(EVERYTHING | {"podSecurityContext": {"runAsUser": 1000740000}}))
-    assert {pod["securityContext"]["runAsUser"] for pod in other} == {1000740000}
-    assert {pod["securityContext"]["runAsGroup"] for pod in other} == {65532}
-
-
-def test_more_variables_are_those_of_every_container_and_replace_none():
-    before, after = (
-        containers(objects(EVERYTHING | more)) for more in ({}, {"extraEnv": [{"name": "A", "value": "b"}]})
-    )
-    assert [c["env"] for c in after] == [[*c.get("env", []), {"name": "A", "value": "b"}] for c in before]
-    assert len(after) > 6
-
-
-def test_every_account_and_the_job_alone_have_their_annotations():
-    common = {"commonAnnotations": {"a": "b"}}
-    found = objects(
-        EVERYTHING | common | {"serviceAccountAnnotations": {"role": "gpu"}, "jobAnnotations": {"hook": "Sync"}}
-    )
-    annotated = [(d["kind"], d["metadata"]["annotations"]) for d in found if d["kind"] in ("ServiceAccount", "Job")]
-    assert annotated.count(("ServiceAccount", {"role": "gpu", "a": "b"})) == 5
-    assert len(annotated) == 6
-    assert [d["kind"] for d in found if "hook" in d["metadata"]["annotations"]] == ["Job"]
-
-
-def webhook(found: list[Json]) -> Json:
-    return one(found, "Deployment")["spec"]["template"]["spec"]
-
-
-def test_the_arguments_of_the_webhook_are_options_of_serve_and_its_port_is_open():
-    found = objects({"logFormat": "json", "logLevel": "debug", "port": 10250, "extraArgs": ["--audit-max-bytes=1Gi"]})
-    (container,) = webhook(found)["containers"]
-    options = parsed(serve.command, container["args"][1:])
-    assert (options.log_format, options.log_level.lower(), options.audit_max_bytes) == ("json", "debug", 1 << 30)
-    assert str(options.bind) == "[::]:10250"
-    assert container["ports"] == [{"name": "https", "containerPort": 10250}]
-    assert one(found, "NetworkPolicy")["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 10250}]}]
-
-
-def test_on_the_network_of_the_host_one_replica_ends_before_the_next_takes_its_port():
-    deployment = one(objects({"hostNetwork": True}), "Deployment")["spec"]
-    pod = deployment["template"]["spec"]
-    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
-    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
-    pods = all_pods(objects(EVERYTHING | {"console": {}, "hostNetwork": True}))
-    assert ["hostNetwork" in each for each in pods].count(True) == 1
-
-
-@each_case(
-    ("values", "message"),
-    [
-        ({"port": 8444, "store": {"enabled": True}}, "port 8444 is that of another container"),
-        ({"port": 8480, "console": {"enabled": True}}, "port 8480 is that of another container"),
-        ({"extraArgs": ["--audit-max-bytes=0"], "console": {"enabled": True}}, "evicts a replica"),
-        ({"extraArgs": ["--audit-max-bytes=1.5Gi"], "store": {"enabled": True}}, "evicts a replica"),
-    ],
-)
-def test_values_with_which_a_replica_could_not_run_are_refused(values: Json, message: str):
-    with pytest.raises(helm.HelmRenderError, match=message):
-        objects(values)
-    for part in ({"console": {}, "store": {}}, {"port": 8443, "extraArgs": []}):
-        assert objects(values | part)
-
-
-@each_case(("size", "volume"), [("256Mi", "1Gi"), ("1Gi", "4Gi"), ("40000", "160000"), ("5M", "20M")])
-@each_case("values", [{"console": {"enabled": True}}, {"store": {"enabled": True}}])
-def test_the_volume_has_room_for_two_full_logs_twice(values: Json, size: str, volume: str):
-    (found,) = [
-        each["emptyDir"]["sizeLimit"]
-        for each in webhook(objects(values | {"extraArgs": [f"--audit-max-bytes={size}"]}))["volumes"]
-        if each["name"] == "audit"
-    ]
-    assert quantity.parse(found) == quantity.parse(volume) == 4 * quantity.parse(size)
-
-
-def test_a_console_is_refused_on_the_network_of_the_host():
-    with pytest.raises(helm.HelmRenderError, match="everybody on the node would reach the console"):
-        objects({"hostNetwork": True, "console": {"enabled": True}})
-
-
-def test_the_replicas_are_spread_as_the_values_say_and_the_jobs_are_not():
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
-    spread = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}]
-    for available in (False, True):
-        found = objects({"affinity": affinity, "topologySpreadConstraints": spread, "highAvailability": available})
-        assert (webhook(found)["affinity"], webhook(found)["topologySpreadConstraints"]) == (affinity, spread)
-        assert "affinity" not in pod_specs(found)["Job"], "one that keeps away from every replica would find no node"
-    assert webhook(objects({"topologySpreadConstraints": []}))["topologySpreadConstraints"] == []
-
-
-def test_the_network_policy_lets_out_what_the_values_add():
-    ways = [{"ports": [{"protocol": "TCP", "port": 16443}]}]
-    usual, more = (
-        one(objects(values), "NetworkPolicy")["spec"]["egress"] for values in ({}, {"networkPolicy": {"egress": ways}})
-    )
-    assert more == usual + ways
-
-
-def test_every_entry_has_the_timeout():
-    assert {e["timeoutSeconds"] for e in entries(objects(EVERYTHING | {"timeoutSeconds": 30})).values()} == {30}
-    assert {e["timeoutSeconds"] for e in entries(objects(EVERYTHING)).values()} == {5}
-
-
-def test_namespaces_with_an_excluded_label_are_sent_by_no_entry_and_held_by_no_fallback_policy():
-    found = objects(EVERYTHING | {"excludedNamespaceLabels": {"team": ["infra", "net"], "a.b/none": []}})
-    expected = [
-        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
-        {"key": "a.b/none", "operator": "DoesNotExist"},
-        {"key": "team", "operator": "NotIn", "values": ["infra", "net"]},
-    ]
-    selectors = [e["namespaceSelector"] for name, e in entries(found).items() if name not in BY_NAME]
-    selectors += [
-        d["spec"]["matchConstraints"]["namespaceSelector"] for d in found if d["kind"] == "ValidatingAdmissionPolicy"
-    ]
-    assert len(selectors) > 10
-    assert [s["matchExpressions"] for s in selectors] == [expected] * len(selectors)
-    assert sent_from(entries(found)) == {"policy": ["vgpu-webhook"], "settings": ["kube-system", "volcano-system"]}
 
 
 @pytest.mark.parametrize(
