@@ -4,20 +4,13 @@ import re
 import signal
 import subprocess
 import threading
-from dataclasses import replace
-from datetime import timedelta
-from math import inf
 from queue import Queue
 
 import pytest
 
 from certs import verify
-from certs.ensure import Patience, ensure
-from certs.errors import CertsError
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
-from tests.certs.conftest import DESIRED, Certs, wait_for
-from tests.certs.simulated_cluster import ignore
-from tests.cluster.apihttp import StatusError
+from tests.certs.conftest import Certs, wait_for
 from tests.server.program import SECONDS, until
 
 READS = [("GET", path) for path in (TLS, MUTATING, VALIDATING, AUTHORITY)]
@@ -128,26 +121,14 @@ def test_an_edit_of_metadata_does_not_change_the_age_of_the_pair(api: CertsApiSe
     assert api.written() == []
 
 
-@pytest.mark.parametrize("writes", [0, 4, 5, 9])
-def test_the_next_run_continues_an_interrupted_one(api: CertsApiServer, certs: Certs, writes: int):
-    """The API server fails after `writes` writes; test_plan_property interrupts at each of them, in process."""
-    certs("ensure")
-    before = published_cas(api)
-
-    def die(_method: str, _path: str) -> None:
-        if len(api.written()) > writes:
-            raise StatusError(503, "shutting down")
-
-    api.log.clear()
-    api.before = die
-    desired = replace(DESIRED, publish_lag=timedelta(), serve_lag=timedelta())
-    with pytest.raises(CertsError):
-        ensure(certs.cluster(), desired, Patience(inf, tries=1), rotate=True, report=ignore)
-    api.before = lambda _method, _path: None
-    again = ["--rotate-ca"] if writes == 0 else []
-    assert certs("ensure", *again, "--wait", "5", *FAST).code == 0
-    assert len(published_cas(api)) == 1
-    assert not published_cas(api) & before
+@pytest.mark.parametrize("data", [None, {}, {"tls.crt": "", "tls.key": ""}, {"tls.crt": "/wA=", "theirs": "eA=="}])
+def test_secrets_that_already_exist_are_used(api: CertsApiServer, certs: Certs, data: dict[str, str] | None):
+    for path in (TLS, AUTHORITY):
+        secret = {"metadata": {"name": path.rpartition("/")[2]}, "data": data, "type": "Opaque"}
+        api.store(path, secret, "kubectl")
+    assert certs("ensure").code == 0
+    assert certs("show").code == 0
+    assert api.objects[TLS]["type"] == "Opaque", "the type is immutable, and nothing reads it"
 
 
 @pytest.mark.parametrize("path", [MUTATING, AUTHORITY])

@@ -6,7 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from certs import verify
+import pytest
+
+from certs import pki, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, CertsApiServer
 from tests.certs.conftest import Certs
 
@@ -114,6 +116,22 @@ def without_fingerprints_and_dates(text: str) -> str:
     """Replace fingerprints and dates by constants."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "FINGERPRINT", text)
     return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
+
+
+@pytest.mark.parametrize(
+    "bundle, line",
+    [
+        (pki.make_ca("another CA").certificate, "it does not contain the CA that signed the leaf"),
+        (b"", "MutatingWebhookConfiguration vgpu-webhook    nothing  it contains no certificate"),
+    ],
+)
+def test_a_bundle_that_does_not_trust_the_leaf_is_reported(api: CertsApiServer, certs: Certs, bundle: bytes, line: str):
+    """`ensure` repairs it: see test_plan."""
+    certs("ensure")
+    api.apply_webhooks(MUTATING, bundle=bundle)
+    result = certs("show")
+    assert (result.code, facts_of(certs)["inOrder"]) == (1, False)
+    assert line in result.out
 
 
 def test_objects_of_cert_manager_are_a_problem(api: CertsApiServer, certs: Certs):
