@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.audit.test_excerpt import rich_pods
 from tests.reviewing import request
 from webhook import names
 from webhook.audit.writer import Exchange, line
@@ -33,68 +34,41 @@ def _snapshot(**settings: Any) -> Any:
 
 SNAPSHOTS = [_snapshot(), _snapshot(overwriteEnv=True)]
 
-secrets = st.integers(0, 99).map(lambda n: f"{SECRET}-{n}")
-some = st.sampled_from
-
-env_names = some(
-    [names.NVIDIA_VISIBLE_DEVICES, "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "ASCEND_VISIBLE_DEVICES", "PASSWORD", ""]
-)
-references = some(["secretKeyRef", "configMapKeyRef"]).flatmap(
-    lambda kind: st.fixed_dictionaries({kind: st.fixed_dictionaries({"name": secrets, "key": secrets})})
-)
-env = st.fixed_dictionaries({"name": env_names}, optional={"value": secrets, "valueFrom": references})
-volumes = st.one_of(
-    st.fixed_dictionaries({"name": some(["v", "w"]), "secret": st.fixed_dictionaries({"secretName": secrets})}),
-    st.fixed_dictionaries({"name": some(["v"]), "nfs": st.fixed_dictionaries({"server": secrets, "path": secrets})}),
-    st.fixed_dictionaries(
-        {"name": some(["v"]), "csi": st.fixed_dictionaries({"volumeAttributes": st.just({"k": SECRET})})}
-    ),
-    st.fixed_dictionaries(
-        {"name": some(["v"]), "hostPath": st.fixed_dictionaries({"path": some(["/dev", "/data"]), "type": secrets})}
-    ),
-)
-mounts = st.fixed_dictionaries({"name": some(["v"]), "mountPath": some(["/data", "/tmp/vgpu"]), "subPath": secrets})
-probes = st.fixed_dictionaries({"exec": st.fixed_dictionaries({"command": st.lists(secrets)})})
-container_fields = {
-    "command": st.lists(secrets),
-    "args": st.lists(secrets),
-    "image": secrets,
-    "env": st.lists(env, max_size=3),
-    "envFrom": st.lists(st.fixed_dictionaries({"secretRef": st.fixed_dictionaries({"name": secrets})}), max_size=1),
-    "volumeMounts": st.lists(mounts, max_size=2),
-    "livenessProbe": probes,
-    "workingDir": secrets,
-    "securityContext": st.fixed_dictionaries(
-        {"privileged": st.booleans(), "seLinuxOptions": st.just({"user": SECRET})}
-    ),
+NAMES = [names.NVIDIA_VISIBLE_DEVICES, "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "ASCEND_VISIBLE_DEVICES", "PASSWORD", ""]
+REFERENCE = {"secretKeyRef": {"name": SECRET, "key": SECRET}}
+IN_CONTAINERS = {
+    "command": [SECRET],
+    "args": [SECRET],
+    "image": SECRET,
+    "env": [{"name": name, "value": SECRET} for name in NAMES] + [{"name": "B", "valueFrom": REFERENCE}],
+    "envFrom": [{"secretRef": {"name": SECRET}}],
+    "volumeMounts": [{"name": "v", "mountPath": path, "subPath": SECRET} for path in ("/data", "/tmp/vgpu")],
+    "livenessProbe": {"exec": {"command": [SECRET]}},
+    "workingDir": SECRET,
+    "securityContext": {"privileged": True, "seLinuxOptions": {"user": SECRET}},
 }
-spec_fields = {
-    "volumes": st.lists(volumes, max_size=3),
-    "imagePullSecrets": st.lists(st.fixed_dictionaries({"name": secrets}), max_size=2),
-    "serviceAccountName": secrets,
-    "hostname": secrets,
-    "tolerations": st.lists(
-        st.fixed_dictionaries({"key": some(["a", names.VGPU_TAINT])}, optional={"operator": some(["Exists"])}),
-        max_size=1,
-    ),
-    "hostPID": st.booleans(),
-    "nodeName": some(["", "n"]),
+IN_SPEC = {
+    "volumes": [
+        {"name": "v", "secret": {"secretName": SECRET}},
+        {"name": "v", "nfs": {"server": SECRET, "path": SECRET}},
+        {"name": "v", "csi": {"volumeAttributes": {"k": SECRET}}},
+        {"name": "v", "hostPath": {"path": "/dev", "type": SECRET}},
+    ],
+    "imagePullSecrets": [{"name": SECRET}],
+    "serviceAccountName": SECRET,
+    "hostname": SECRET,
 }
-foreign = st.dictionaries(some(["vault.example.com/token", "password", "kubectl.kubernetes.io/last-applied"]), secrets)
+IN_ANNOTATIONS = dict.fromkeys(["vault.example.com/token", "password", "kubectl.kubernetes.io/last-applied"], SECRET)
 
 
-@st.composite
-def pods(draw: st.DrawFn) -> dict[str, Any]:
-    """A pod that requests devices, with secrets in all its fields."""
-    pod: dict[str, Any] = draw(strategies.pods())
-    spec, metadata = pod["spec"], pod.setdefault("metadata", {})
-    spec |= draw(st.fixed_dictionaries({}, optional=spec_fields))
-    metadata["annotations"] = metadata.get("annotations", {}) | draw(foreign)
-    metadata["managedFields"] = [{"manager": SECRET}]
-    spec["ephemeralContainers"] = [{"name": "debug"}]
+def with_secrets(pod: dict[str, Any]) -> dict[str, Any]:
+    """A pod with a secret in each field that may have one."""
+    pod["spec"] |= IN_SPEC | {"ephemeralContainers": [{"name": "debug"}]}
+    pod["metadata"]["annotations"] |= IN_ANNOTATIONS
+    pod["metadata"]["managedFields"] = [{"manager": SECRET}]
     for kind in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(kind, []):
-            container.update(draw(st.fixed_dictionaries({}, optional=container_fields)))
+        for container in pod["spec"].get(kind, []):
+            container.update(IN_CONTAINERS)
     return pod
 
 
@@ -117,7 +91,7 @@ def test_the_ids_of_all_rules_fit_into_one_annotation():
     assert len(",".join(sorted(RULES))) < 2048
 
 
-@given(pods(), some(SNAPSHOTS))
+@given(rich_pods().map(with_secrets), st.sampled_from(SNAPSHOTS))
 def test_no_line_and_no_annotation_contains_a_secret(pod: dict[str, Any], snapshot: Any):
     before = {**pod, "spec": {**pod["spec"], "ephemeralContainers": []}}
     requests = [

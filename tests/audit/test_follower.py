@@ -372,23 +372,6 @@ def test_a_file_without_any_decision_is_skipped(log: Path, open_follower: Any):
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [1, 1000])
-def test_the_latest_decisions_are_kept(log: Path, open_follower: Any, most: int):
-    follower = open_follower(log, Retention(most))
-    for begin in range(0, 2000, 500):
-        with log.open("ab") as file:
-            file.write(lines(*range(begin, begin + 500)))
-        follower.look()
-        held = ids(follower)
-        assert held == list(range(begin + 500 - len(held), begin + 500))
-        assert min(most - most // 32 - 64, begin + 500) <= len(held) <= most + 64
-        extent = follower.store.extent()
-        assert [int(decision.id) for decision in follower.store.decisions()] == held
-        assert follower.store.summary().decisions == extent.count == len(held)
-        assert follower.store.decision(extent.first - 1) is None
-        assert follower.store.decision(extent.last + 1) is None
-
-
 def test_memory_is_bounded_for_any_lines(log: Path, open_follower: Any):
     follower = open_follower(log, Retention(bytes=2 << 20))
     finding = {"rule": "r", "level": "deny", "path": "p"}
@@ -487,16 +470,6 @@ def test_globs_that_take_too_long_are_an_error(log: Path, monkeypatch: pytest.Mo
             query(slow)
         query(Filter(name=("*z",)))
     assert follower.store.summary().decisions == 1000
-
-
-def test_decisions_stay_when_the_files_are_deleted(log: Path, filled: LogFollower):
-    log.unlink()
-    extent = filled.store.extent()
-    assert (extent.oldest, extent.newest) == (read(line(0)).time, read(line(999)).time)
-    for number in (1, 64, 65, 999, 1000):
-        assert filled.store.decision(number) == read(line(number - 1))
-    for number in (-1, 0, 1001, 1 << 60):
-        assert filled.store.decision(number) is None
 
 
 def test_long_lines_are_stored_unchanged(log: Path, open_follower: Any):

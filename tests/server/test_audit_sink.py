@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from threading import Thread
 
 from tests.server.client import JSON, SECONDS, Connection, encode_request
 from tests.server.conftest import Start
@@ -77,23 +76,6 @@ def _drain(reader: int) -> bytes:
     return bytes(read)
 
 
-def test_no_burst_is_too_large_for_a_reader_that_reads(start: Start):
-    """A pipe holds 64 KiB; the lines of one turn of the event loop have several times as much."""
-    program = start(stdout=subprocess.PIPE, limits=ServerLimits(flush_seconds=SECONDS))
-    output = program.process.stdout
-    assert output is not None
-    read = bytearray()
-    reader = Thread(target=lambda: read.extend(output.read()))
-    reader.start()
-    uids = [uid for number in range(4) for uid in burst(program, 100, f"burst-{number}")]
-    assert program.metric("audit_write_failures_total") == 0
-    program.process.terminate()
-    assert program.process.wait() == 0
-    reader.join()
-    assert len(read) > 4 * 2 * PIPE_BYTES
-    assert sorted(uids_of(bytes(read))) == sorted(uids)
-
-
 def test_a_paused_reader_gets_every_line_without_another_decision(start: Start):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -157,20 +139,3 @@ def test_a_full_pipe_for_both_logs_does_not_block_admissions(start: Start):
     finally:
         for descriptor in (reader, writer, full):
             os.close(descriptor)
-
-
-def test_a_file_is_opened_again_and_bounded_without_losing_a_line(start: Start, tmp_path: Path):
-    file = tmp_path / "audit.jsonl"
-    program = start("--audit-log", str(file), "--audit-max-bytes", "128Ki")
-    with program.connect() as connection:
-        uids = send_reviews(connection, 150, "first")
-        program.record()
-        file.rename(tmp_path / "elsewhere.jsonl")  # as logrotate does
-        uids += send_reviews(connection, 250, "second")
-        program.record()
-    files = list(tmp_path.iterdir())
-    assert sorted(one.name for one in files) == ["audit.jsonl", "audit.jsonl.1", "elsewhere.jsonl"]
-    found = [json.loads(line)["uid"] for one in files for line in one.read_text().splitlines()]
-    assert sorted(found) == sorted(uids)
-    assert all(one.stat().st_size <= 128 << 10 for one in files)
-    assert program.metric("audit_write_failures_total") == 0

@@ -1,7 +1,6 @@
 """Clients that hold connections: silent, slow, endless, or never reading. They must not delay other clients."""
 
 import contextlib
-import json
 import socket
 import ssl
 import threading
@@ -179,21 +178,3 @@ def test_the_memory_of_a_pipeline_is_limited(impatient: Program, held: HeldConne
             client.sendall(encode_request("POST", "/validate", b"{", JSON) * 1000)
     assert impatient.memory() - before < 32 * MIB
     until(lambda: impatient.open_files() <= files)
-
-
-def test_the_memory_of_large_bodies_is_limited(patient: Program, held: HeldConnections):
-    before = patient.memory()
-    stalled = held.silent(patient, 16, HEAD + b"Content-Length: 8000000\r\n\r\n" + b" " * (7 * MIB))
-    assert patient.memory() - before < 192 * MIB
-    check_serves(patient)  # small bodies do not count
-    until(lambda: any(first_bytes(connection) == b"HTTP/1.1 429" for connection in stalled))
-    held.close()
-    until(lambda: patient.post("/validate", b" " * MIB + json.dumps(review()).encode()).status == 200)
-
-
-def first_bytes(connection: socket.socket) -> bytes:
-    """The first bytes of a response; empty if there is none yet."""
-    connection.settimeout(0.05)
-    with contextlib.suppress(OSError):
-        return connection.recv(12)
-    return b""

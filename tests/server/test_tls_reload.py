@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives import serialization
 
 from certs import pki
 from certs.pki import Pair, replace
@@ -192,34 +191,3 @@ def test_a_pair_is_read_again_if_too_few_files_could_be_opened(authority: Author
     assert "Too many open files" in (watched.problem or "")
     watched.reload()
     assert watched.problem is None
-
-
-def test_the_type_of_the_key_may_change(reloading: Program, authority: Authority):
-    other = rsa_leaf(authority)
-    authority.certificate.write_bytes(other.certificate)
-    authority.key.write_bytes(other.key)
-    wait_for_certificate(reloading, other)
-    wait_for_certificate(reloading, authority.renew())
-
-
-def rsa_leaf(authority: Authority) -> Pair:
-    key = rsa.generate_private_key(65537, 2048)
-    signer = serialization.load_pem_private_key(authority.ca.key, None)
-    model = x509.load_pem_x509_certificate(authority.leaf().certificate)
-    now = datetime.now(UTC)
-    builder = (
-        x509.CertificateBuilder(subject_name=model.subject, issuer_name=model.issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=1))
-    )
-    for kind in (x509.SubjectAlternativeName, x509.AuthorityKeyIdentifier, x509.BasicConstraints):
-        extension = model.extensions.get_extension_for_class(kind)
-        builder = builder.add_extension(extension.value, critical=extension.critical)
-    certificate = builder.sign(signer, hashes.SHA256())
-    encoding = serialization.Encoding.PEM
-    plain = serialization.NoEncryption()
-    return Pair(
-        certificate.public_bytes(encoding), key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain)
-    )
