@@ -166,7 +166,7 @@ def test_values(values: Json, case: Json):
 
 
 def selected(documents: list[Json], query: str) -> Iterator[Any]:
-    """The different values at a path; a step is a key, `[0]`, `[*]`, `[key=value]`, `[=value]` or `[^beginning]` of a list."""
+    """The different values at a path; a step is a key, or `[0]`, `[*]`, `[key=value]`, `[=value]`, `[^beginning]` of a list."""
     what, _, path = query.partition(" ")
     part, _, kind = what.partition("/")
     if part in ("pods", "containers"):
@@ -184,7 +184,8 @@ def selected(documents: list[Json], query: str) -> Iterator[Any]:
 def stepped(value: Any, step: str) -> list[Any]:
     found = re.fullmatch(r"\[(?:(-?\d+)|(\*)|\^(.+)|([^=]*)=(.*))\]", step)
     if found is None:
-        return [value[step]] if step in value else []
+        key = step.strip("[]")
+        return [value[key]] if key in value else []
     index, every, beginning, key, wanted = found.groups()
     if index:
         return value[int(index) :][:1]

@@ -4,46 +4,17 @@ import re
 import shlex
 import subprocess
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import yaml
 
-from tests.deploy.files import DEPLOY, Json, built, one, parsed
+from tests.deploy.files import DEPLOY, Json, built, one
 from tests.deploy.test_elsewhere import rendered
-from webhook.cli import serve
 
 API_SERVER = DEPLOY / "components" / "client-ca" / "api-server"
 
 
-def pod(documents: list[Json]) -> Json:
-    return one(documents, "Deployment")["spec"]["template"]["spec"]
-
-
-def options(container: Json) -> Any:
-    return parsed(serve.command, container["args"][1:])
-
-
 def example(name: str) -> Json:
     return yaml.safe_load((API_SERVER / name).read_text())
-
-
-def test_the_pods_mount_the_config_map_of_the_client_ca():
-    found = pod(built(DEPLOY / "overlays" / "client-ca"))
-    (webhook,) = found["containers"]
-    file = PurePosixPath(options(webhook).client_ca)
-    (mount,) = [mount for mount in webhook["volumeMounts"] if mount["mountPath"] == str(file.parent)]
-    (volume,) = [volume for volume in found["volumes"] if volume["name"] == mount["name"]]
-    assert mount["readOnly"] is True
-    text = (DEPLOY / "components" / "client-ca" / "kustomization.yaml").read_text()
-    assert f"kubectl create configmap -n vgpu-webhook {volume['configMap']['name']} --from-file={file.name}=" in text
-
-
-def test_the_overlay_changes_only_the_client_ca():
-    default, found = built(DEPLOY), built(DEPLOY / "overlays" / "client-ca")
-    assert options(pod(default)["containers"][0]).client_ca is None
-    assert [d for d in found if d["kind"] != "Deployment"] == [d for d in default if d["kind"] != "Deployment"]
-    before, after = (vars(options(pod(documents)["containers"][0])) for documents in (default, found))
-    assert before == after | {"client_ca": None}
 
 
 def test_both_kinds_of_webhooks_get_the_certificate():

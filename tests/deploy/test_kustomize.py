@@ -76,30 +76,6 @@ def test_cert_manager_creates_the_certificates_that_the_jobs_would_create():
     assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
 
 
-def test_high_availability_adds_a_replica_and_zones():
-    default, found = one(built(DEPLOY), "Deployment"), one(overlay("high-availability"), "Deployment")
-    assert (default["spec"]["replicas"], found["spec"]["replicas"]) == (2, 3)
-    pod = found["spec"]["template"]["spec"]
-    assert default["spec"]["template"]["spec"]["priorityClassName"] == "system-cluster-critical"
-    quota = one(built(DEPLOY), "ResourceQuota", "vgpu-webhook-critical-pods")["spec"]
-    assert quota["scopeSelector"]["matchExpressions"][0]["values"] == [pod["priorityClassName"]]
-    assert [spread["topologyKey"] for spread in pod["topologySpreadConstraints"]] == [
-        "topology.kubernetes.io/zone",
-        "kubernetes.io/hostname",
-    ]
-    before, after = (deployment["spec"]["template"]["spec"]["containers"][0] for deployment in (default, found))
-    assert before["args"] == after["args"]
-    assert before["resources"] != after["resources"]
-
-
-def test_all_pods_adds_an_entry():
-    def entries(found: list[Json]) -> set[str]:
-        return {entry["name"] for entry in one(found, CONFIGURATIONS[0])["webhooks"]}
-
-    assert entries(overlay("all-pods")) - entries(built(DEPLOY)) == {"hide-devices.vgpu-webhook.svc"}
-    assert entries(built(DEPLOY)) < entries(overlay("all-pods"))
-
-
 def test_monitoring_contains_the_dashboard_unchanged():
     dashboard = one(overlay("monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
     file = DEPLOY / "components" / "monitoring" / "dashboard.json"

@@ -2,7 +2,7 @@
 
 from tests.deploy.files import DEFAULT, documents, one, pod_specs
 from webhook import names
-from webhook.cli import certs, serve
+from webhook.cli import certs
 
 FOUND = documents(*DEFAULT)
 PODS = pod_specs(FOUND)
@@ -68,14 +68,3 @@ def test_every_role_is_bound_and_every_account_is_used():
     assert roles == bound
     accounts = {d["metadata"]["name"] for d in FOUND if d["kind"] == "ServiceAccount"}
     assert accounts == {pod["serviceAccountName"] for pod in PODS.values()}
-
-
-def test_the_network_policy_allows_the_port_the_api_server_and_dns():
-    spec = one(FOUND, "NetworkPolicy")["spec"]
-    assert spec["podSelector"] == {}
-    assert spec["policyTypes"] == ["Ingress", "Egress"]
-    assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": serve.DEFAULT_PORT}]}]
-    api, dns = spec["egress"]
-    assert {port["port"] for port in api["ports"]} == {443, 6443}
-    assert {(port["protocol"], port["port"]) for port in dns["ports"]} == {("UDP", 53), ("TCP", 53)}
-    assert "to" in dns
