@@ -43,12 +43,12 @@ WORKLOADS = {
 ALWAYS_SENT = {
     ("", "v1", "pods"): {"CREATE", "UPDATE"},
     ("", "v1", "pods/ephemeralcontainers"): {"UPDATE"},
-    # These two only if they write an assignment, and not of the scheduler: see test_sent_updates.py.
+    # These two only if they write an assignment, and not of the scheduler: see test_sent.py.
     ("", "v1", "pods/status"): {"UPDATE"},
     ("", "v1", "pods/binding"): {"CREATE"},
     ("", "v1", "bindings"): {"CREATE"},
     ("scheduling.volcano.sh", "v1beta1", "podgroups"): {"CREATE", "UPDATE"},  # if the queue is new
-    # The probe, as a dry run only, and three settings, all by name; limits of devices: see test_sent_settings.py.
+    # The probe, as a dry run only, and three settings, all by name; limits of devices: see test_sent.py.
     ("", "v1", "configmaps"): {"CREATE", "UPDATE"},
     ("", "v1", "resourcequotas"): {"CREATE", "UPDATE"},
     ("scheduling.volcano.sh", "v1beta1", "queues"): {"CREATE", "UPDATE"},

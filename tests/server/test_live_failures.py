@@ -10,7 +10,6 @@ from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.conftest import Start
 from tests.server.live import QUICK, Live, gpu_node, put_policy
 from tests.server.program import Authority, until
-from webhook.cli.main import main
 
 
 @pytest.fixture
@@ -59,24 +58,3 @@ def test_sigterm_ends_the_threads_that_watch(start: Start, api: ApiServer, tmp_p
     until(lambda: len(list(threads.iterdir())) <= before - 4)  # of three ConfigMaps and the nodes
     assert live.refused(5) == ["card-count"], "pods are still reviewed while it drains"
     live.program.process.kill()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--cluster", "--kubeconfig", "/nowhere"], "/nowhere: no credentials for the API server: "),
-        (["--cluster"], "name a kubeconfig with --kubeconfig FILE"),
-        (["--kubeconfig", "/nowhere"], "/nowhere: no credentials for the API server: "),
-        (["--cluster", "--policy-map", "a/b/c"], "'a/b/c'"),
-    ],
-)
-def test_unusable_options_are_errors_at_the_start(
-    authority: Authority,
-    options: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    assert main(["serve", "--bind", "127.0.0.1:0", *authority.options, *options]) == 2
-    assert message in capsys.readouterr().err
