@@ -9,21 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.audit import sample
-from tests.cli.conftest import only_rules
 from webhook.audit import summary
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.summary import MAX_STEPS, OTHERS, STEPS, Count, RefusalKey, Summary, Trend
 from webhook.durations import read_time
-from webhook.policy.policy import parse_policy
 from webhook.rules.choices import Enforcement
 
-# A summary of what a new rule finds, too, would have other counts.
-POLICY = parse_policy(
-    only_rules("card-count", "cores-range", "host-access", "isolation-env", "mode-invalid", "percentage-unresolved"),
-    "it",
-)
-LOG = [decision for line in sample.lines(POLICY) if (decision := parse_decision(line)) is not None]
+LOG = [decision for line in sample.lines(sample.POLICY) if (decision := parse_decision(line)) is not None]
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import orjson
 
+from tests.audit import sample
 from tests.console.conftest import OPEN, Fixed, sample_parts
 from tests.console.pages import Page
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
-from webhook.settings.sources import SAMPLES
 
-LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
+LINES = [orjson.loads(line) for line in sample.lines(sample.POLICY)]
 API = "/api/v1/decisions"
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}\u202e\u2066\x00\x1b[31m\n*?[a]'
 
@@ -33,7 +33,7 @@ def read(file: Path) -> LogFollower:
 
 def console_client(follower: LogFollower | None) -> Any:
     """A test client of a console that shows this log."""
-    return create_app(ConsoleState(Fixed(sample_parts()), follower)).test_client()
+    return create_app(ConsoleState(Fixed(sample_parts(sample.POLICY)), follower)).test_client()
 
 
 def get_decisions(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:

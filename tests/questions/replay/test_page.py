@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.audit import sample
 from tests.cases import each_case
 from tests.console.audit_lines import LINES, console_client, get_page, write
 from tests.console.conftest import sample_parts
@@ -14,7 +15,7 @@ from webhook.questions.replay.answer import Replayer
 from webhook.settings.trial import try_out
 
 OTHER_SCHEDULER = ["schedulerName=other", "schedulerNames=[other]"]
-PARTS = sample_parts()
+PARTS = sample_parts(sample.POLICY)
 
 
 @pytest.fixture
