@@ -51,6 +51,7 @@ def parts() -> dict[str, str]:
         },
         "ledger": ledger.table(),
         **{part: "\n".join(map(_upstream, findings)) for part, findings in UPSTREAM.items()},
+        "suite": f"```yaml\n{(DOCS / 'examples' / 'policy-tests' / 'suite.yaml').read_text()}```\n",
         "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
     }
 

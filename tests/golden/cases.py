@@ -2,18 +2,19 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.reviewing import DATA, RECORDED
+from tests.docs.test_request import PUBLISHED
+from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, request, snapshot
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import default_policy
-from webhook.review.endpoints import mutate, validate
+from webhook.review.endpoints import mutate, review, validate
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
@@ -21,7 +22,7 @@ from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 
 RESPONSES = Path(__file__).parent / "responses"
-OUTCOMES = Path(__file__).parent / "outcomes.txt"  # of every recorded request, a line each
+OUTCOMES = Path(__file__).parent / "outcomes.txt"  # of every recorded request and published manifest, a line each
 
 # The requests whose whole responses are recorded: together they have every part that a response can have.
 WHOLE = {
@@ -57,10 +58,10 @@ class Recorded:
 def recorded() -> Iterator[Recorded]:
     usual = _snapshot("mixed")
     compatible = _snapshot("compatible", resourceCountName="nvidia.com/gpu")
-    for review in RECORDED:
-        yield Recorded(review.stem, review, usual)
-        if review.stem in COMPATIBLE:
-            yield Recorded(f"{review.stem}.compatible", review, compatible)
+    for path in RECORDED:
+        yield Recorded(path.stem, path, usual)
+        if path.stem in COMPATIBLE:
+            yield Recorded(f"{path.stem}.compatible", path, compatible)
 
 
 def responses_to(case: Recorded) -> dict[str, Any]:
@@ -80,13 +81,27 @@ def outcome(case: Recorded) -> str:
     repairs = mutated.get("auditAnnotations", {}).get("rules", "")
     causes = validated.get("status", {}).get("details", {}).get("causes", [])
     warnings = [*mutated.get("warnings", []), *validated.get("warnings", [])]
-    found = {
-        "repaired by": repairs.split(","),
-        "denied by": [cause["reason"] for cause in causes],
-        "warned by": [warning.partition(":")[0] for warning in warnings],
-    }
+    return _line(
+        case.name,
+        {
+            "repaired by": repairs.split(","),
+            "denied by": [cause["reason"] for cause in causes],
+            "warned by": [warning.partition(":")[0] for warning in warnings],
+        },
+    )
+
+
+def published() -> Iterator[str]:
+    """Of what docs/request.md shows to be copied: the name, the rules that repair it, and those that find something."""
+    for manifest in PUBLISHED:
+        found = review(request(manifest), snapshot(*ALL_FAMILIES))
+        name = f"request.md, {manifest['metadata']['name']}"
+        yield _line(name, {"repaired by": found.mutations, "found by": [each.rule for each in found.violations]})
+
+
+def _line(name: str, found: Mapping[str, Sequence[str]]) -> str:
     texts = [f" {what} {', '.join(rules)};" for what, rules in found.items() if any(rules)]
-    return f"{case.name}:{''.join(texts)}\n"
+    return f"{name}:{''.join(texts)}\n"
 
 
 def to_text(responses: dict[str, Any]) -> str:

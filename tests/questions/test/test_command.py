@@ -80,8 +80,3 @@ def test_a_changed_policy_fails_the_example(tmp_path: Path, run):
     result = run("test", tmp_path / "suite", "-o", "json")
     assert [line["case"] for line in result.lines if not line["passed"]] == ["host access is refused"]
     assert result.code == 1
-
-
-def test_the_documentation_shows_the_example():
-    suite = (EXAMPLE / "suite.yaml").read_text()
-    assert f"```yaml\n{suite}```\n" in (ROOT / "docs" / "ci.md").read_text()
