@@ -10,9 +10,11 @@ import pytest
 from tests.cases import each_case
 from tests.console.audit_lines import API, HOSTILE, LINES, console_client, get_decisions, get_page, write
 from tests.questions import needs
+from webhook.audit.decision import read_decision
 from webhook.audit.follower import LogFollower
 from webhook.parameters import parameters_of
 from webhook.questions.decisions.page import decisions
+from webhook.questions.decisions.text import facts
 
 
 @pytest.fixture
@@ -79,6 +81,14 @@ def test_a_pod_is_one_row_with_its_repair_and_its_verdict(client: Any):
     assert words("?outcome=refused&limit=1") == ["refused"]  # the repair does not match
     allowed = next(n for n, line in enumerate(LINES, 1) if line["endpoint"] == "validate" and not line["findings"])
     assert words(f"?before={allowed + 1}&limit=2") == ["repaired"]
+
+
+def test_a_decision_has_the_facts_that_the_terminal_shows(tmp_path: Path):
+    line = {**LINES[1], "enforcement": "audit", "dryRun": True, "clientVerified": True}
+    page = get_page(console_client(write(tmp_path / "log", [line])), "/decisions/1")
+    found = facts(read_decision(line))
+    assert {*found} == {"request", "client", "enforcement", "took", "review"}
+    assert all(text in page.text for text in found.values())
 
 
 def test_filters_are_kept_by_links_and_forms(client: Any):

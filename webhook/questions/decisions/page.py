@@ -25,6 +25,7 @@ from webhook.outcome import WORDS
 from webhook.parameters import Parameters
 from webhook.questions.decisions.counts import to_decision_summary
 from webhook.questions.decisions.summary import TOP, decisions_summary, history, sum_up
+from webhook.questions.decisions.text import facts
 from webhook.suites.rulebook import rows
 from webhook.texts import shorten
 
@@ -177,6 +178,7 @@ def drawn_decision(_: ConsoleState, __: Parameters, found: DecisionInFull) -> Ma
     recorded = found.decision
     return {
         "recorded": recorded,
+        "facts": facts(recorded),
         "permalink": url_for("pages.decision", key=recorded.id) if is_id(recorded.id) else None,
         "patch_rows": patch_rows,
         "spell_time": spell_time,

@@ -10,6 +10,7 @@ from webhook.audit.summary import Count, Summary, Trend, worst_first
 from webhook.cli.terminal import INDENT, OUTCOME_STYLES, Style, Terminal
 from webhook.emit import to_json
 from webhook.outcome import WORDS
+from webhook.rules.choices import Enforcement
 from webhook.texts import legible
 
 TOP = 20  # rows of a table for people; programs get all
@@ -167,15 +168,9 @@ def show_decision(decision: Decision, terminal: Terminal) -> None:
     """Write one decision in full, without the request."""
     subject = legible(f"{decision.kind} {decision.name} in {decision.namespace}", 200)
     terminal.line((OUTCOME_STYLES[decision.word.style], decision.word), "  ", (Style.BOLD, subject))
-    facts = {
-        "decision": decision.id,
-        "time": f"{moment(decision.time)} UTC",
-        "request": f"{decision.operation} at /{decision.endpoint}{', a dry run' if decision.dry_run else ''}",
-        "user": decision.user,
-        "client": "verified by its certificate" if decision.client_verified else "not verified",
-    }
-    for name, text in facts.items():
-        terminal.line(INDENT, name.ljust(10), legible(text, 200))
+    identity = {"decision": decision.id, "time": f"{moment(decision.time)} UTC", "user": decision.user}
+    for name, text in (identity | facts(decision)).items():
+        terminal.line(INDENT, name.ljust(12), legible(text, 200))
     for finding in decision.findings:
         terminal.paragraph(
             INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
@@ -186,6 +181,21 @@ def show_decision(decision: Decision, terminal: Terminal) -> None:
         terminal.line(INDENT, (Style.DIM, "exception  "), legible(to_json(exception), 500))
     for operation in decision.patch:
         terminal.line(INDENT, (Style.REPAIRED, "patch  "), legible(to_json(operation), 200))
+
+
+def facts(decision: Decision) -> dict[str, str]:
+    """Fields of a decision by their titles, as the terminal and the console show them."""
+    recorded_only = f"{decision.enforcement}: admitted unchanged, regardless of findings"
+    enforcement = {} if decision.enforcement is Enforcement.ENFORCE else {"enforcement": recorded_only}
+    return {
+        "request": f"{decision.operation} at /{decision.endpoint}{', a dry run' if decision.dry_run else ''}",
+        "client": "verified by its certificate"
+        if decision.client_verified
+        else "not verified: the webhook ran without --client-ca",
+        **enforcement,
+        "took": f"{decision.duration_us / 1000:,.2f} ms",
+        "review": decision.uid,
+    }
 
 
 class JsonLines:
