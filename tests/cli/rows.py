@@ -58,8 +58,8 @@ def table_of(module: str) -> dict[str, Any]:
     return yaml.load(Path(module).with_name("commands.yaml").read_text(), Loader)
 
 
-def rows(module: str) -> Any:
-    """The test of the rows beside a module."""
+def rows(module: str, **files: str) -> Any:
+    """The test of the rows beside a module, which find these files, too."""
     table = table_of(module)
     mistakes = [{"run": line, "error": text} for line, text in table.get("mistakes", {}).items()]
     listed = [
@@ -72,7 +72,7 @@ def rows(module: str) -> Any:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         write("only.yaml", only_rules(*case.get("only", table.get("only", "")).split()))
-        for step in ({"files": table.get("files", {})}, case, *case.get("then", [])):
+        for step in ({"files": files | table.get("files", {})}, case, *case.get("then", [])):
             for name, content in step.get("files", {}).items():
                 (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
                 write(name, written(content, name))

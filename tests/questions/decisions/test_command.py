@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from tests.audit import sample
 from tests.cli.rows import rows
 from tests.server.program import until
 from webhook.cli.terminal import MAX_CELL
 from webhook.settings.sources import SAMPLES
 
-test_command = rows(__file__)
+test_command = rows(__file__, sample=b"".join(sample.lines(sample.POLICY)).decode())
 
 SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
