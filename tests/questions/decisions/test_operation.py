@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.cases import each_case
 from tests.console.audit_lines import LINES, console_client, get_decisions, numbers, write
 
 
@@ -40,56 +39,6 @@ def test_decisions_come_newest_first(client: Any):
     assert found["log"]["caughtUp"] is True
 
 
-@each_case(
-    ("query", "found"),
-    [
-        ("?refused=true", [12, 10, 8, 2]),
-        ("?outcome=refused&outcome=warned", [14, 12, 10, 8, 2]),
-        ("?rule=mode-*&rule=host-access", [14, 2]),
-        ("?namespace=team-v*&endpoint=validate", [12, 10, 8, 4, 2]),
-        ("?user=chris*", [16, 15]),
-        ("?name=n?ne&refused=true", [12, 10, 8]),
-        ("?dryRun=true", []),
-        ("?since=2026-11-20T09:30&until=2026-11-20T10:00", [14, 13]),
-        ("?since=&user=chris*", [16, 15]),
-        ("?before=3", [2, 1]),
-        ("?after=10&limit=2", [16, 15]),
-        ("?limit=1", [16]),
-    ],
-)
-def test_filters_select_decisions(client: Any, query: str, found: list[int]):
-    assert numbers(client, query) == found
-
-
-@each_case(
-    ("query", "message"),
-    [
-        ("?since=yesterday", "since"),
-        ("?outcome=denied", "not-reviewed"),
-        ("?rule=" + "x" * 301, "rule"),
-        ("?" + "&".join(["rule=x"] * 21), "rule"),
-        ("?endpoint=other", "endpoint"),
-        ("?before=0", "before"),
-        ("?limit=1001", "limit"),
-        ("?rules=x", "did you mean 'rule'"),
-        ("/summary?limit=1", "limit"),
-    ],
-)
-def test_an_invalid_query_is_refused_with_the_reason(client: Any, query: str, message: str):
-    assert message in get_decisions(client, query, 400)["message"]
-
-
-def test_a_page_links_the_older_and_the_newer_page(client: Any):
-    middle = get_decisions(client, "?refused=true&limit=1&before=10")
-    assert [entry["number"] for entry in middle["entries"]] == [8]
-    assert get_decisions(client, f"?refused=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
-    assert get_decisions(client, f"?refused=true&limit=1&before={middle['newer']}")["entries"][0]["number"] == 10
-    assert get_decisions(client, "?refused=true&limit=2&before=10")["newer"] == 0
-    assert get_decisions(client, "?refused=true&limit=1&before=2")["newer"] == 8, (
-        "the page before the first one is empty"
-    )
-
-
 def test_since_may_be_an_age(client: Any, tmp_path: Path):
     lines = [
         {**LINES[0], "time": (datetime.now(UTC) - timedelta(minutes=at)).isoformat().replace("+00:00", "Z")}
@@ -97,24 +46,6 @@ def test_since_may_be_an_age(client: Any, tmp_path: Path):
     ]
     recent = console_client(write(tmp_path / "recent.jsonl", lines))
     assert numbers(recent, "?since=2h") == [2]
-
-
-def test_a_poll_counts_the_decisions_that_it_leaves_out(client: Any):
-    found = get_decisions(client, "?after=4&limit=3&outcome=refused")
-    assert ([entry["number"] for entry in found["entries"]], found["leftOut"], found["newest"]) == ([12, 10, 8], 0, 16)
-    assert get_decisions(client, "?after=1&limit=3&outcome=refused")["leftOut"] == 1
-    (last,) = get_decisions(client, "?after=15")["entries"]
-    assert (last["number"], last["repair"]) == (16, 15), "the repair is in the response before"
-    assert get_decisions(client, "?after=16")["entries"] == []
-
-
-def test_the_summary_counts_decisions(client: Any):
-    found = get_decisions(client, "/summary")  # tests/audit/test_summary.py has all counts
-    assert found["outcomes"] == {"repaired": 8, "refused": 4, "allowed": 3, "warned": 1}
-    assert (next(iter(found["rules"])), found["rules"]["card-count"]["refused"]) == ("card-count", 4)
-    assert sum(found["refusalsByRule"]["counts"]["card-count"]) == 4
-    assert found["refusalsByRule"]["from"] == "2026-11-20T08:00:00Z"
-    assert get_decisions(client, "/summary?user=chris*")["decisions"] == 2
 
 
 def test_the_summary_lists_at_most_a_hundred_names(tmp_path: Path):

@@ -2,16 +2,15 @@
 
 import io
 import re
-import textwrap
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import webhook.console
 from tests.cases import each_case
-from tests.console.conftest import Fixed, judging, sample_parts
+from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
+from tests.console.rows import page_rows
 from tests.questions import needs
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -21,6 +20,8 @@ from webhook.questions.review import page as playground
 from webhook.settings.sources import SAMPLES
 from webhook.settings.trial import try_out
 from webhook.suites.rulebook import rows
+
+test_page = page_rows(__file__)
 
 POD = """apiVersion: v1
 kind: Pod
@@ -61,16 +62,6 @@ def test_it_begins_with_a_pod_that_is_repaired_and_reviewed(client):
     assert len(page.all("div", "drawing")) == 4
 
 
-@pytest.mark.parametrize(
-    "name,headline",
-    [("pod-refused", "Refused"), ("pod-warned", "Repaired, with 1 warning"), ("pod-repaired", "Repaired")],
-)
-def test_a_sample_is_chosen_by_its_name(name, headline):
-    page = shown(judging("cores-range", "percentage-unresolved").get(f"/?example={name}"))
-    assert [words(each)[2:] for each in page.all("h2")] == [headline]
-    assert [each["value"] for each in page.all("option") if "selected" in each] == [name]
-
-
 def test_every_example_is_offered_with_settings_that_can_be_used(client):
     """test_operation.py reviews all of them."""
     offered = [each["value"] for each in shown(client.get("/")).all("option")]
@@ -102,12 +93,6 @@ def test_a_gang_is_drawn_on_the_nodes(client):
     assert "worker" in words(first)
 
 
-def test_an_unknown_example_is_not_found(client):
-    answer = client.get("/?example=nonsense<b>")
-    assert answer.status_code == 404
-    assert "nonsense&lt;b&gt;" in answer.text
-
-
 @needs("rules")
 def test_a_refusal_is_marked_at_its_line(client):
     page = post(client, POD)
@@ -117,13 +102,6 @@ def test_a_refusal_is_marked_at_its_line(client):
     assert words(finding).startswith('deny cores-range: container "main" requests volcano.sh/vgpu-cores 150')
     assert '"pods.vgpu-webhook.svc" denied the request: cores-range' in page.one("pre", "terminal")["text"]
     assert "/rules/cores-range" in [each.get("href") for each in page.all("a")]
-
-
-def test_each_kind_of_node_has_its_advice(client):
-    limits = "volcano.sh/vgpu-number: 1\n        volcano.sh/vgpu-memory: 50000"
-    page = post(client, POD.replace("volcano.sh/vgpu-cores: 150", limits))
-    assert [words(each) for each in page.all("span", "placement")].count("✕ never") >= 1
-    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in [words(each) for each in page.all("p", "advice")]
 
 
 def test_the_form_keeps_what_was_written(client):
@@ -151,23 +129,6 @@ def test_a_large_file_is_refused_and_left_nowhere(client):
     answer = client.post("/review", data=body, content_type="multipart/form-data; boundary=b")
     assert answer.status_code == 413
     assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
-
-
-@each_case(
-    "data,status,message",
-    [
-        ({"manifest": "a: ["}, 422, "not YAML or JSON that can be read"),
-        ({}, 400, "manifest: it is missing"),
-        ({"manifest": "x" * 300_000}, 413, "larger than 256 KiB"),
-    ],
-)
-def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, message):
-    answer = client.post("/review", data=data)
-    assert answer.status_code == status
-    page = shown(answer)
-    assert message in words(page.one("section", "verdict bad"))
-    (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
-    assert editor.strip() == data.get("manifest", "").strip()
 
 
 @each_case(
@@ -199,52 +160,12 @@ def test_namespaces_of_the_policy_are_offered():
     assert offered[-2:] == ["kube-system", "team-a"]
 
 
-def test_several_documents_are_listed(client):
-    page = post(client, f"{POD}\n---\n- 1\n---\n" + (SAMPLES / "pod-repaired.yaml").read_text())
-    assert [each["href"] for each in page.all("a") if each.get("href", "").startswith("#doc")] == [
-        "#document-1",
-        "#document-2",
-    ]
-    assert {each["id"] for each in page.all("article")} == {"document-1", "document-2"}
-    assert "this is a list, not a Kubernetes object" in page.one("div", "answer")["text"]
-
-
 def test_long_stretches_are_folded(client):
     labels = "".join(f"    l{n}: x\n" for n in range(100))
     page = post(client, POD.replace("  name: train\n", f"  name: train\n  labels:\n{labels}"))
     fold = page.one("details", "fold")
     assert fold["text"].startswith("… 107 unchanged lines")
     assert "l50: x" in fold["text"]
-
-
-def test_a_workload_whose_pods_will_be_refused_is_red(client):
-    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n" + textwrap.indent(POD, "    ")
-    page = post(client, f"{job}---\n{POD}")
-    first, second = page.all("section", "verdict bad")
-    assert words(first).startswith("✕ Its pods will be refused Job j in default")
-    assert "The webhook admits it, but will refuse its pods: correct cores-range" in words(first)
-    assert words(second).startswith("✕ Refused")
-    assert "Its pods will be changed" in page.one("div", "answer")["text"]
-    assert [words(each) for each in page.all("span", "outcome refused")] == ["Its pods will be refused", "Refused"]
-
-
-def test_an_unknown_fleet_is_shown_with_what_to_do():
-    client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=None)))).test_client()
-    page = shown(client.get("/"))
-    assert "--fleet FILE" in words(page.one("p", "note warn"))
-    assert page.all("div", "drawing") == []
-
-
-def test_it_takes_no_device_for_no_question(client):
-    page = post(client, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}")
-    assert "Allowed as it is" in words(page.one("section", "verdict good"))
-    assert "Requests no device." in words(page.one("section", "verdict good"))
-    assert page.all("section", "family") == []
-
-
-def test_other_kinds_are_not_reviewed(client):
-    page = post(client, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}")
-    assert "Nothing to review: neither a pod nor a workload." in words(page.one("section", "verdict"))
 
 
 @needs("rules")
@@ -274,12 +195,3 @@ def test_every_outcome_has_its_verdict_and_its_colours(word: str):
     assert word in playground.VERDICTS
     assert f".s-{word}" in (static / "decisions.css").read_text()
     assert word == "not-reviewed" or f".outcome.{word}" in (static / "console.css").read_text()
-
-
-def test_what_is_not_enforced_is_shown_as_what_would_be():
-    policy = parse_policy({"enforcement": "audit"}, "test")
-    client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
-    text = client.post("/review", data={"manifest": POD}).text
-    assert "Would be refused" in text
-    assert "The object, with what would be changed" in text
-    assert "denied the request" not in text

@@ -1,10 +1,8 @@
 """The fleet page and its operation."""
 
-import re
 from datetime import UTC, datetime
 from html import unescape
 
-from tests.cases import each_case
 from tests.console.conftest import Fixed
 from tests.console.nodes import GATES, vgpu_node
 from tests.questions import needs
@@ -13,7 +11,7 @@ from webhook import names
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.texts import ago
-from webhook.policy.policy import default_policy, parse_policy
+from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLES, SettingStatus, SourceStatus
 from webhook.settings.table import DEVICE_CONFIG
@@ -60,65 +58,6 @@ def test_the_sample_fleet_has_all_families_and_shapes(client):
     assert mindcluster["shapes"][0]["offered"] == {names.NPU_CORE: 32}
 
 
-def test_the_page_has_the_totals_first(client):
-    page = client.get("/fleet").text
-    assert page.index("751,072 MiB") < page.index("<h2")
-    for text in ("4 chips", "154", "NVIDIA GeForce RTX 4090, 24,564 MiB, 10 slices", "fleet.yaml"):
-        assert text in page
-    assert 'href="/api/v1/fleet"' in page
-
-
-def test_models_are_counted_over_all_nodes():
-    t4, v100 = (5, 15_360, "NVIDIA-Tesla T4"), (5, 16_160, "NVIDIA-Tesla V100")
-    client = console([vgpu_node("a", t4, t4), vgpu_node("b", t4, v100), vgpu_node("c", t4, v100)])
-    found = family(client, "vgpu")
-    assert [(each["type"], each["count"], each["nodes"]) for each in found["types"]] == [
-        ("Tesla T4", 4, 3),
-        ("Tesla V100", 2, 2),
-    ]
-    assert [(shape["nodes"], shape["names"]) for shape in found["shapes"]] == [(2, ["b", "c"]), (1, ["a"])]
-
-
-@each_case(
-    ("query", "expected"),
-    [
-        ({"name": "gpu-a"}, ["gpu-a"]),
-        ({"name": "GPU-A"}, ["gpu-a"]),
-        ({"name": "*-a"}, ["gpu-a", "npu-a", "share-a"]),
-        ({"name": "gpu-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
-        ({"name": "*-[ab]", "family": "vgpu"}, ["gpu-a", "gpu-b"]),
-        ({"name": "gpu-[!ab]"}, ["gpu-c"]),
-        ({"name": "*pu-*"}, None),
-        ({"name": "pu-"}, []),
-        ({"name": "["}, []),
-        ({"name": "no-such-node"}, []),
-        ({"type": "tesla*"}, ["gpu-c"]),
-        ({"type": "tesla*", "name": "gpu-a"}, []),
-        ({"family": "gpushare"}, ["share-a"]),
-        ({"search": "PU-a"}, ["gpu-a", "npu-a"]),
-        ({"search": "tesla"}, ["gpu-c"]),
-        ({"search": "a100*80", "name": "gpu-b"}, ["gpu-b"]),
-        ({"search": "team-a"}, []),
-    ],
-)
-def test_nodes_are_filtered(client, query, expected):
-    found = sorted(
-        name for each in fleet(client, **query)["families"] for shape in each["shapes"] for name in shape["names"]
-    )
-    assert expected is None or found == expected
-    page = client.get("/fleet", query_string=query)
-    assert page.status_code == 200
-    if expected == []:
-        assert "No node matches" in page.text
-
-
-def test_a_search_without_results_links_the_names_that_contain_the_text(client):
-    page = client.get("/fleet?name=pu-a&type=*rtx*")
-    (wider,) = re.findall(r'href="([^"]+)">Show names that contain it', page.text)
-    assert "gpu-a" in client.get(unescape(wider)).text
-    assert "that contain it" not in client.get("/fleet?name=*no-such-node*").text
-
-
 def test_a_search_counts_the_nodes_that_it_finds():
     card = (10, 16_000, "A10")
     client = console([vgpu_node(f"Node-{at}", card) for at in range(100)])
@@ -147,38 +86,6 @@ def test_skipped_nodes_are_listed_with_the_missing_resource():
     assert "and 2 more" in page
     assert family(client, "vgpu", name="lacks-3")["skipped"][0]["nodes"] == 1
     assert not family(client, "vgpu", name="fine")["skipped"]
-
-
-def test_the_page_of_an_unknown_fleet_explains_how_to_connect_one():
-    client = console(None)
-    found = fleet(client)
-    assert (found["known"], found["complete"], found["families"]) == (False, False, [])
-    page = client.get("/fleet").text
-    assert "The fleet is not known" in page
-    assert "--cluster" in page
-    assert "--fleet FILE" in page
-
-
-def test_a_fleet_of_declared_nodes_only_is_incomplete():
-    policy = parse_policy(
-        {
-            "fleet": {
-                "declared": [
-                    {"name": "soon", "nodes": 3, "cards": [{"type": "H100", "memory": 81_920, "split": 10, "count": 8}]}
-                ]
-            }
-        },
-        "test",
-    )
-    client = console(None, policy)
-    found = fleet(client)
-    assert (found["known"], found["complete"]) == (True, False)
-    (vgpu,) = found["families"]
-    assert (vgpu["nodes"], vgpu["devices"], vgpu["declared"]) == (0, 0, 3)
-    assert vgpu["shapes"][0]["declared"]
-    page = client.get("/fleet").text
-    assert "Only declared nodes are known" in page
-    assert "3 declared nodes" in page
 
 
 @needs("doctor")
@@ -245,12 +152,6 @@ def test_a_search_in_a_large_fleet_does_not_take_long():
     client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(5_000)])
     client.get("/fleet")
     assert within(1, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
-
-
-def test_the_page_links_the_operation_with_the_same_query(client):
-    page = unescape(client.get("/fleet?name=gpu-*&family=vgpu").text)
-    address = re.search(r'href="(/api/v1/fleet\?[^"]*)"', page)[1]
-    assert client.get(address).json["families"][0]["nodes"] == 4
 
 
 def test_ages_have_units():

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts, sample_sources
 from tests.console.pages import Page
+from tests.console.rows import page_rows
 from tests.questions import needs
 from tests.server.program import until
 from webhook.console.app import create_app
@@ -20,6 +20,8 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.live.reader import FileReader, Reports
 from webhook.questions.usage.watcher import UsageWatcher
+
+test_page = page_rows(__file__)
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
 
@@ -71,12 +73,6 @@ def page(client: Any, path: str = "/usage", **query: object) -> str:
     return unescape(response.text)
 
 
-def names(client: Any, **query: object) -> list[str]:
-    found = [node["name"] for node in usage(client, **query)["nodes"]]
-    assert re.findall(r'<strong class="mono">([^<]+)</strong>', page(client, **query)) == found
-    return found
-
-
 def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
     found = usage(client)
     held = [holder for node in found["nodes"] for card in node["cards"] for holder in card["pods"]]
@@ -91,26 +87,6 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
     shown = page(client)
     for each in held:
         assert f"{each['namespace']}/{each['name']}" in shown
-
-
-@each_case(
-    ("query", "expected"),
-    [
-        ({"name": "GPU-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
-        ({"namespace": "team-c"}, ["npu-a", "share-a"]),
-        ({"pod": "train-*", "family": "vgpu"}, ["gpu-b"]),
-        ({"sort": "fullest", "limit": 2}, ["gpu-b", "share-a"]),
-        ({"sort": "fullest", "limit": 1, "offset": 1}, ["share-a"]),
-        ({"type": "*a100*", "sort": "emptiest"}, ["gpu-mig", "gpu-b"]),
-        ({"findings": "true"}, ["gpu-a"]),
-        ({"name": "no-such-pod"}, []),
-        ({"search": "a100"}, ["gpu-b", "gpu-mig"]),
-        ({"search": "TRAIN-1"}, ["gpu-b"]),
-        ({"search": "team-c", "name": "npu-*"}, ["npu-a"]),
-    ],
-)
-def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], expected: list[str]):
-    assert names(client, **query) == expected
 
 
 def test_the_page_counts_as_the_command_does(client: Any, run: Any):
@@ -145,20 +121,6 @@ def test_a_pod_links_to_why_it_waits_and_to_its_decisions(client: Any):
         assert f"/decisions?namespace={namespace}&name={pod}" in shown.links("/decisions?")
 
 
-def test_the_pale_colour_has_a_legend(client: Any, pods: Pods):
-    assert "pale: of a pod that is being deleted" in page(client)
-    assert "pale: " not in page(client, name="gpu-b")
-
-
-@pytest.mark.parametrize("path", ["/usage", "/fleet"])
-def test_a_mistaken_filter_leaves_the_other_filters_in_force(client: Any, path: str):
-    response = client.get(path, query_string={"family": "nonsense", "name": "gpu-a", "type": "x" * 254})
-    assert response.status_code == 400
-    shown = unescape(response.text)
-    assert re.findall(r'class="mistake" id="mistake-([a-z]+)"[^>]*>it must be', shown) == ["family", "type"]
-    assert ("gpu-a" in shown, "gpu-b" in shown) == (True, False)
-
-
 def test_links_keep_the_filters_and_start_at_the_first_node(client: Any):
     shown = page(client, sort="fullest", limit=2, offset=2, name="*")
     links = [link for link in re.findall(r'href="(/usage\?[^"]+)"', shown) if "namespace=" in link]
@@ -190,12 +152,6 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
     assert "\u202e" not in response
 
 
-def test_the_page_can_show_the_empty_nodes(client: Any):
-    shown = page(client, "/fleet", name="gpu-a")
-    assert "volcano.sh/vgpu-number</code> 80" in shown
-    assert 'aria-current="true">Empty nodes' in shown
-
-
 def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):
     denied = Pods(settings, None, "the pods may not be listed; grant it")
     watcher = UsageWatcher(denied)
@@ -205,9 +161,3 @@ def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_
     assert "grant it" in shown
     assert "volcano.sh/vgpu-number</code> 80" in shown
     assert usage(client) | {"known": False, "problem": denied.problem} == usage(client)
-
-
-def test_without_pods_the_page_explains_how_to_read_them():
-    client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
-    assert "--pods FILE" in page(client)
-    assert usage(client)["known"] is False

@@ -1,0 +1,86 @@
+"""Rows of pages, in pages.yaml beside a test: what the console shows, what it is asked, and what it answers.
+
+console   its `policy`; `only` these rules; `nodes` of a fleet, each a name and cards (split, memory, type), null if it is
+          unknown; `log: sample`; `pods: sample`; at the top for all rows
+get       a path; or `post`, with the fields of a `form` or with `json`
+status    200 unless it is there
+shows     texts on the page, whatever the markup and the white space
+html      texts in the response as it is
+lacks     texts in neither
+links     what the page links
+answers   of the JSON: see `has` of tests/cli/rows.py
+then      more requests
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.audit import sample
+from tests.cli.conftest import only_rules
+from tests.cli.rows import Loader, flat, has, texts_of
+from tests.console.audit_lines import LINES, write
+from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
+from tests.console.nodes import vgpu_node
+from tests.console.pages import Page
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.policy.policy import parse_policy
+
+
+def page_rows(module: str) -> Any:
+    """The test of the rows beside a module."""
+    table = yaml.load(Path(module).with_name("pages.yaml").read_text(), Loader)
+
+    @pytest.mark.parametrize(
+        "case", table["cases"], ids=lambda case: case.get("case") or case.get("get") or case["post"]
+    )
+    def test_page(case: dict[str, Any], tmp_path: Path) -> None:
+        asked = console(tmp_path, **case.get("console", table.get("console", {})))
+        for step in (case, *case.get("then", [])):
+            check(asked, step)
+
+    return test_page
+
+
+def console(home: Path, policy: Any = None, only: str = "", log: str = "", pods: str = "", **fleet: Any) -> Any:
+    """Asks a console."""
+    document = {**(only_rules(*only.split()) if only else {}), **(policy or {})}
+    usual = sample.POLICY if log else None
+    parts = sample_parts(parse_policy(document, "the test's policy") if document else usual)
+    if "nodes" in fleet:
+        nodes = fleet["nodes"]
+        parts = replace(parts, nodes=nodes and [vgpu_node(name, *map(tuple, cards)) for name, *cards in nodes])
+    settings = Fixed(parts)
+    follower = write(home / "audit.jsonl", LINES) if log else None
+    state = ConsoleState(settings, follower, followed(sample_sources(settings)) if pods else {})
+    return create_app(state).test_client()
+
+
+def check(client: Any, step: dict[str, Any]) -> None:
+    """Ask, and compare what is answered."""
+    if "get" in step:
+        response = client.get(step["get"])
+    elif "form" in step:
+        response = client.post(step["post"], data=step["form"])
+    else:
+        response = client.post(step["post"], json=step["json"])
+    text = response.text
+    assert response.status_code == step.get("status", 200), text[:2000]
+    shown = flat(Page(text).text) if response.mimetype == "text/html" else text
+    assert [each for each in texts_of(step.get("shows")) if flat(each) not in shown] == [], shown[:3000]
+    assert [each for each in texts_of(step.get("html")) if each not in unescape(text)] == []
+    assert [each for each in texts_of(step.get("lacks")) if each in shown or each in text] == []
+    if "links" in step:
+        assert set(step["links"]) <= set(hrefs(text)), sorted(set(hrefs(text)))
+    if "answers" in step:
+        assert has(response.json, step["answers"]), response.json
+
+
+def hrefs(text: str) -> Iterable[str]:
+    return [each["href"] for each in Page(text).all("a") if "href" in each]
