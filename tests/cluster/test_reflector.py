@@ -317,7 +317,7 @@ def test_it_calls_back_when_something_changes(api: ApiServer, start: Start):
 def test_what_may_be_absent_is_no_problem(api: ApiServer, start: Start, code: int, missing: object):
     api.fail(NODES, status(code))
     reflector = start(listed=False, optional=True)
-    until(lambda: reflector.state is State.UNKNOWN)
+    until(lambda: reflector.state() is State.UNKNOWN)
     assert (reflector.missing, reflector.failing, reflector.objects) == (missing, False, {})
     assert str(code) in reflector.problem
 
@@ -329,13 +329,13 @@ def test_a_collection_can_be_listed_once(api: ApiServer, credentials: Credential
     api.put(NODES, node("a", "1"), node("dull", "none"))
     found = once(optional=False)
     found.follow(text_of)
-    assert (found.objects, found.state, found.running) == ({"a": "1"}, State.KNOWN, False)
+    assert (found.objects, found.state(), found.running) == ({"a": "1"}, State.KNOWN, False)
     api.fail(NODES, status(403))
     with pytest.raises(ClusterError, match="403"):
         once(optional=False).follow(text_of)
     absent = once(optional=True)
     absent.follow(text_of)
-    assert (absent.state, absent.objects) == (State.UNKNOWN, {})
+    assert (absent.state(), absent.objects) == (State.UNKNOWN, {})
     assert watched(api) == 0
 
 

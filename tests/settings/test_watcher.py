@@ -21,7 +21,7 @@ from tests.cluster.faults import hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.cluster.pace import Pace
-from webhook.cluster.sources import ClusterSources
+from webhook.cluster.settings import ClusterSettings
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.errors import ConfigError
 from webhook.settings.sources import ClusterOptions, Paths, SettingStatus, SourceStatus
@@ -236,9 +236,9 @@ def test_inputs_are_those_of_the_snapshot(files: Paths, cluster: ClusterOptions)
 def test_start_waits_for_a_snapshot_with_what_became_known_while_one_was_built(
     api: ApiServer, cluster: ClusterOptions, monkeypatch: pytest.MonkeyPatch
 ):
-    read = ClusterSources.read
+    read = ClusterSettings.read
 
-    def read_slowly(sources: ClusterSources) -> Any:
+    def read_slowly(sources: ClusterSettings) -> Any:
         # Then all four ConfigMaps are listed: device config (two), policy and scheduler. So reading knows them, and begins to
         # follow the nodes.
         places = (OWN, *DEVICE_CONFIG_NAMESPACES)
@@ -247,7 +247,7 @@ def test_start_waits_for_a_snapshot_with_what_became_known_while_one_was_built(
         until(lambda: sources.settled)
         return found
 
-    monkeypatch.setattr(ClusterSources, "read", read_slowly)
+    monkeypatch.setattr(ClusterSettings, "read", read_slowly)
     watcher = watch({}, cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None

@@ -104,7 +104,7 @@ class SettingsOptions(NamedTuple):
         found = load(self.files) if given is None else given
         if self.cluster is None:
             return SnapshotInputs.of(found)
-        from webhook.cluster.sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
+        from webhook.cluster.settings import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
         return read_inputs(self.client(), self.cluster, found)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
+from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.cluster.client import Client
@@ -108,7 +109,6 @@ class Reflector(Generic[Kept]):
     Attributes:
         name, path, query: as given.
         copy: what is kept of the objects.
-        state: what is known of them.
         version: grows with each change of the copy, and when it is first known.
         confirmed: when the API server last confirmed that the copy is up to date; None before the first complete list.
         problem: why there is no news at the moment, or no copy; None if there is.
@@ -132,7 +132,7 @@ class Reflector(Generic[Kept]):
         self.path = path
         self.query = query or {}
         self.copy: Copy[Kept] = Copy(None, {})
-        self.state = State.WAITING
+        self._state = State.WAITING
         self.version = 0
         self.confirmed: float | None = None
         self.problem: str | None = None
@@ -157,16 +157,17 @@ class Reflector(Generic[Kept]):
     @property
     def failing(self) -> bool:
         """Whether requests fail, of a collection that must be there."""
-        return self.problem is not None and self.state is not State.UNKNOWN
+        return self.problem is not None and self._state is not State.UNKNOWN
 
     @property
     def objects(self) -> dict[str, Kept]:
         """The objects of the copy."""
         return self.copy.objects
 
-    def is_known(self, stale_after: float) -> bool:
-        """Whether the objects are listed, and not stale."""
-        return self.confirmed is not None and self._pace.clock() - self.confirmed <= stale_after
+    def state(self, stale_after: float = inf) -> State:
+        """What is known of the objects, which are unknown once they were not confirmed for so many seconds."""
+        stale = self.confirmed is not None and self._pace.clock() - self.confirmed > stale_after
+        return State.UNKNOWN if stale else self._state
 
     def follow(self, keep: Callable[[dict[str, Any]], Kept | None], key: Hashable = None) -> None:
         """Follow the collection; does nothing if it is followed with this key, or was stopped.
@@ -267,12 +268,12 @@ class Reflector(Generic[Kept]):
                     known = before.get(name)  # two lists in a row then take the memory of one
                     fresh[name] = known if known is not None and known == kept else kept
             version = page.resource_version
-        same = self.state is State.KNOWN and self.copy.key == wanted.key and fresh == before
+        same = self._state is State.KNOWN and self.copy.key == wanted.key and fresh == before
         self.copy, self._listed, self._from = Copy(wanted.key, fresh), wanted, version
-        if self.state is State.UNKNOWN:
+        if self._state is State.UNKNOWN:
             self.problem = None
-        self.state, self.missing = State.KNOWN, False
         self._confirm()
+        self._state, self.missing = State.KNOWN, False
         if not same:
             self._advance()
 
@@ -317,10 +318,10 @@ class Reflector(Generic[Kept]):
 
     def _note_absence(self, error: WebhookError) -> None:
         assert isinstance(error, ClusterError)  # noqa: S101
-        before = self.state, self.missing
+        before = self._state, self.missing
         self.copy, self.problem, self.confirmed, self._from = Copy(self.copy.key, {}), str(error), None, ""
-        self.missing, self.state = error.status == HTTPStatus.NOT_FOUND, State.UNKNOWN
-        if (self.state, self.missing) != before:
+        self.missing, self._state = error.status == HTTPStatus.NOT_FOUND, State.UNKNOWN
+        if (self._state, self.missing) != before:
             log.info("%s: %s; retried every %.0f s", self.name, error, ABSENT_SECONDS)
             self._advance()
 

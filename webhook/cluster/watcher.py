@@ -29,7 +29,7 @@ from webhook.texts import counted
 from webhook.worker import Worker
 
 if TYPE_CHECKING:
-    from webhook.cluster.sources import ClusterSources
+    from webhook.cluster.settings import ClusterSettings
 
 SWITCH_SECONDS = 0.0005  # after which a busy thread lets the event loop run; Python's default of 5 ms delays reviews
 STOP_SECONDS = 5.0  # to wait for a file that is being read
@@ -104,7 +104,7 @@ class SettingsWatcher:
         inputs = SnapshotInputs.of(given)
         snapshot = inputs.snapshot()
         self._in_use = _InUse(inputs, snapshot, dict.fromkeys(SETTING_NAMES, datetime.now(UTC)))
-        self._cluster = None if cluster is None else self._sources_of(cluster, given)
+        self._cluster = None if cluster is None else self._settings_of(cluster, given)
         self._file_watcher = FileWatcher(watched, reloaded)
 
     def start(self, patience: float = 0.0) -> None:
@@ -273,7 +273,7 @@ class SettingsWatcher:
             self.settled.set()
         return self._pace.files
 
-    def _rebuild(self, cluster: "ClusterSources") -> None:
+    def _rebuild(self, cluster: "ClusterSettings") -> None:
         try:
             inputs, reloaded = cluster.read()
             snapshot = inputs.snapshot()
@@ -288,12 +288,12 @@ class SettingsWatcher:
         if self._cluster is not None:
             self._cluster.stop()
 
-    def _sources_of(self, options: ClusterOptions, given: Mapping[str, Any]) -> "ClusterSources":
+    def _settings_of(self, options: ClusterOptions, given: Mapping[str, Any]) -> "ClusterSettings":
         from webhook.cluster.reflector import Access  # noqa: PLC0415  # the Kubernetes client takes some MiB
-        from webhook.cluster.sources import ClusterSources, connector  # noqa: PLC0415
+        from webhook.cluster.settings import ClusterSettings, connector  # noqa: PLC0415
 
         access = Access(connector(options), changed=self._worker.wake, pace=self._pace)
-        return ClusterSources(options, given, access)
+        return ClusterSettings(options, given, access)
 
 
 def _groups(files: Paths) -> dict[str, Paths]:

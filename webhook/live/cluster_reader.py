@@ -73,13 +73,13 @@ class ClusterReader(Reader):
             return 0
         reader = self._reader()
         self._followed.follow(reader.read, reader)
-        known = self._followed.state is State.KNOWN and self._followed.copy.key == reader
+        known = self._followed.state() is State.KNOWN and self._followed.copy.key == reader
         return self._followed.version if known else None
 
     @property
     def problem(self) -> str | None:
         problem = self._followed.problem if self._followed is not None else None
-        if self._followed is None or self._followed.state is not State.UNKNOWN:
+        if self._followed is None or self._followed.state() is not State.UNKNOWN:
             return problem
         return (
             f"{problem}; grant the right to get, list and watch the pods of all namespaces, for a console as "

@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from operator import attrgetter
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
@@ -37,7 +38,7 @@ Content = tuple[Any]  # the text of a ConfigMap that is read; None without it
 log = logging.getLogger(__name__)
 
 
-class ConfigMapSource(Generic[Value]):
+class FollowedDocument(Generic[Value]):
     """Follows a setting in the first of several ConfigMaps that exists.
 
     If a ConfigMap cannot be used, the last good one stays in use; before there was one, the setting is not known.
@@ -46,7 +47,6 @@ class ConfigMapSource(Generic[Value]):
         setting: which one.
         required: whether one of the ConfigMaps must exist; otherwise the default applies without one.
         value: the setting in use; the default while it is not known.
-        state: whether a ConfigMap could be used, or none has to exist.
         problem: why the newest ConfigMap is not in use; None if it is.
         reflectors: one for each ConfigMap.
     """
@@ -70,7 +70,7 @@ class ConfigMapSource(Generic[Value]):
         self.setting = setting
         self.required = required
         self.value = setting.default()
-        self.state = State.WAITING
+        self._state = State.WAITING
         self.problem: str | None = "not read yet"
         self.reflectors: list[Reflector[Content]] = [
             Reflector(
@@ -103,18 +103,22 @@ class ConfigMapSource(Generic[Value]):
             self.value, self._origin = self._read(*found)
         except ConfigError as error:
             self.problem = str(error)
-            known = self.state is State.KNOWN
-            self.state = self.state if known else State.UNKNOWN
+            known = self._state is State.KNOWN
+            self._state = self._state if known else State.UNKNOWN
             follows = f"{self._origin} stays in use" if known else "it is not known until that is corrected"
             log.error("%s: %s; %s", self.setting.option, self.problem, follows)  # noqa: TRY400
             return True
-        self.state, self.problem = State.KNOWN, None
+        self._state, self.problem = State.KNOWN, None
         log.info("%s: %s is in use", self.setting.option, self._origin)
         for doubt in self.setting.doubts(self.value):
             log.warning("%s: %s: %s", self.setting.option, self._origin, doubt)
         return not first or found[1] is not None
 
-    def status(self) -> SourceStatus:
+    def state(self, _stale_after: float = inf) -> State:
+        """Known if a ConfigMap could be used, or none has to exist."""
+        return self._state
+
+    def status(self, _stale_after: float = inf) -> SourceStatus:
         """What is in use, why the newest ConfigMap is not, and the problems of the connection. Safe in any thread."""
         problems = [self.problem] if self.problem else []
         problems += [f"{each.name}: {problem}" for each in self.reflectors if (problem := each.problem)]
@@ -123,7 +127,7 @@ class ConfigMapSource(Generic[Value]):
     def _found(self) -> tuple[str, Content | None] | None:
         """Place and content of the ConfigMap that applies; content None if there is none; None before all were listed."""
         for reflector in self.reflectors:
-            if reflector.state is State.WAITING:
+            if reflector.state() is State.WAITING:
                 return None
             for content in tuple(reflector.objects.values()):
                 return reflector.name, content
@@ -132,7 +136,7 @@ class ConfigMapSource(Generic[Value]):
     def _read(self, place: str, content: Content | None) -> tuple[Value, str]:
         setting = self.setting
         if content is None:
-            if self.state is State.KNOWN and (self.required or not setting.deletable):
+            if self._state is State.KNOWN and (self.required or not setting.deletable):
                 raise ConfigError(f"{place} was deleted")
             if self.required:
                 raise ConfigError(
@@ -192,7 +196,7 @@ class _GoneNodes:
             self.forgotten += 1
 
 
-class NodeSource:
+class FollowedNodes:
     """Follows the nodes, and keeps of them what the device config reads.
 
     When a new device config reads other annotations, the nodes are listed again. Until that list is complete, the old nodes
@@ -201,29 +205,35 @@ class NodeSource:
 
     Attributes:
         reflector: keeps the copy.
-        began: when the source began to wait for nodes, by the clock.
     """
+
+    setting = FLEET
 
     def __init__(self, access: Access) -> None:
         self.reflector: Reflector[Node] = Reflector(access, "nodes", NODES)
-        self.began = access.pace.clock()
+        self.reflectors = [self.reflector]
+        self.state = self.reflector.state
+        self._began = access.pace.clock()
         self._pace = access.pace
         self._gone = _GoneNodes(access.pace)
+
+    def start(self) -> None:
+        """Begin to wait for nodes, which are followed once the device config is known."""
+        self._began = self._pace.clock()
 
     def follow(self, config: DeviceConfig, stale_after: float) -> None:
         """Keep the fields that this device config reads, and confirm them at least twice before they are stale."""
         self.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
         self.reflector.follow(partial(read_node, config=config), _NodeFields.of(config))
 
-    @property
-    def version(self) -> tuple[int, int]:
-        """The version of the copy, and how often nodes that are gone were forgotten."""
+    def version(self, stale_after: float) -> tuple[bool, int, int]:
+        """Whether they are known, the version of the copy, and how often nodes that are gone were forgotten."""
         self._gone.forget()
-        return self.reflector.version, self._gone.forgotten
+        return self.state(stale_after) is State.KNOWN, self.reflector.version, self._gone.forgotten
 
     def read(self, config: DeviceConfig, stale_after: float) -> tuple[DeviceConfig, list[Node] | None]:
         """The device config in use, and its nodes, with those that are gone; None if they are not known, or stale."""
-        if not self.reflector.is_known(stale_after):
+        if self.state(stale_after) is not State.KNOWN:
             return config, None
         fields, objects = self.reflector.copy
         objects = objects.copy()
@@ -235,22 +245,20 @@ class NodeSource:
     def age(self) -> float:
         """Seconds since they were last confirmed to be up to date, or since the start if they never were."""
         confirmed = self.reflector.confirmed
-        return self._pace.clock() - (self.began if confirmed is None else confirmed)
+        return self._pace.clock() - (self._began if confirmed is None else confirmed)
 
     def status(self, stale_after: float) -> SourceStatus:
         """The age of the copy, and its problem. Safe in any thread."""
-        known, age, why = self.reflector.is_known(stale_after), self.age(), self.reflector.problem
-        problem = None
-        if not known or why:
-            waiting = self.reflector.state is State.WAITING
-            news = "not listed yet" if waiting else f"last news {age:.0f} s ago"
-            if not waiting and not known:
+        state, age, problem = self.state(stale_after), self.age(), self.reflector.problem
+        if state is not State.KNOWN or problem:
+            news = "not listed yet" if state is State.WAITING else f"last news {age:.0f} s ago"
+            if state is State.UNKNOWN:
                 news += f", more than the {stale_after:.0f} s after which they count as unknown"
-            problem = f"{news}: {why}" if why else news
+            problem = f"{news}: {problem}" if problem else news
         return SourceStatus("the API server", problem, age)
 
 
-class CollectionSource(Generic[Kept]):
+class FollowedCollection(Generic[Kept]):
     """Follows a collection; unknown where the cluster does not have the kind, or the webhook may not read it.
 
     Attributes:
@@ -264,20 +272,16 @@ class CollectionSource(Generic[Kept]):
         self.setting = setting
         self.reflector: Reflector[Kept] = Reflector(access, setting.part, setting.path, optional=setting.optional)
         self.reflectors = [self.reflector]
+        self.state = self.reflector.state
 
     def start(self) -> None:
         """Follow the collection, if that depends on no rule."""
         if not self.setting.rule:
             self.reflector.follow(self.setting.keep)
 
-    @property
-    def state(self) -> State:
-        """What is known of the objects."""
-        return self.reflector.state
-
     def version(self, stale_after: float) -> int | None:
         """The version of the copy; None if the objects are not known, or stale."""
-        return self.reflector.version if self.reflector.is_known(stale_after) else None
+        return self.reflector.version if self.state(stale_after) is State.KNOWN else None
 
     def read(self, policy: Policy, *, policy_read: bool) -> Any:
         """The objects, indexed; None if they are not known, or stale, or if no rule reads them.
@@ -291,23 +295,26 @@ class CollectionSource(Generic[Kept]):
         if policy_read:
             self.reflector.follow(self.setting.keep)
         self.reflector.watch_seconds = min(WATCH_SECONDS, policy.fleet.stale_after_seconds / 2)
-        if self.reflector.is_known(policy.fleet.stale_after_seconds):
+        if self.state(policy.fleet.stale_after_seconds) is State.KNOWN:
             return self.setting.index(tuple(self.reflector.objects.values()))
         return None if self.reflector.missing or self.setting.unread is None else self.setting.unread()
 
-    def status(self) -> SourceStatus:
+    def status(self, _stale_after: float = inf) -> SourceStatus:
         """The API server, and why it does not give the objects. Safe in any thread."""
         problem = self.reflector.problem
-        if self.state is State.UNKNOWN:
+        if self.state() is State.UNKNOWN:
             fine = self.reflector.missing or self.setting.unread is None
             return SourceStatus(f"unknown ({problem})") if fine else SourceStatus("unknown", problem)
-        if problem is None and self.state is State.WAITING:
+        if problem is None and self.state() is State.WAITING:
             problem = "not listed yet"
         objects = tuple(self.reflector.objects.values())
         return SourceStatus("the API server", problem or self.setting.complaint(objects))
 
 
-class ClusterSources:
+_Followed: TypeAlias = FollowedDocument[Any] | FollowedCollection[Any] | FollowedNodes
+
+
+class ClusterSettings:
     """The settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
 
     def __init__(self, options: ClusterOptions, given: Mapping[str, Any], access: Access) -> None:
@@ -325,7 +332,7 @@ class ClusterSources:
         self._given = given
         self._given_version = 0
         self._documents = {
-            each.part: ConfigMapSource(
+            each.part: FollowedDocument(
                 each,
                 self._places[each.part],
                 access,
@@ -334,13 +341,8 @@ class ClusterSources:
             for each in DOCUMENTS
             if each.part not in given
         }
-        self._nodes = NodeSource(access)
-        self._collections = [CollectionSource(each, access) for each in COLLECTIONS if each.part not in given]
-        self._sources: list[ConfigMapSource[Any] | CollectionSource[Any]] = [
-            *self._documents.values(),
-            *self._collections,
-        ]
-        self._pace = access.pace
+        self._collections = [FollowedCollection(each, access) for each in COLLECTIONS if each.part not in given]
+        self._nodes = None if FLEET.part in given else FollowedNodes(access)
 
     def give(self, given: Mapping[str, Any]) -> None:
         """Take newer settings of some of the same files."""
@@ -353,9 +355,8 @@ class ClusterSources:
         Raises:
             ClusterError: a request failed; only if they are read once.
         """
-        self._nodes.began = self._pace.clock()
-        for source in self._sources:
-            source.start()
+        for each in self._followed():
+            each.start()
 
     def stop(self) -> None:
         """End all threads; returns at once."""
@@ -365,21 +366,19 @@ class ClusterSources:
     def version(self) -> tuple[object, ...]:
         """Another one when a new snapshot is due."""
         stale_after = self._policy.fleet.stale_after_seconds
-        copies = [source.version(stale_after) for source in self._sources]
-        return self._given_version, self.nodes_known, self._nodes.version, *copies
+        return self._given_version, *(each.version(stale_after) for each in self._followed())
 
     @property
     def nodes_known(self) -> bool:
-        """Whether the copy of the nodes in use is complete, and not stale."""
-        return self._nodes.reflector.is_known(self._policy.fleet.stale_after_seconds)
+        """Whether the nodes of the cluster are known."""
+        return self._nodes is not None and self._nodes.state(self._policy.fleet.stale_after_seconds) is State.KNOWN
 
     @property
     def settled(self) -> bool:
         """Whether everything that the cluster has is known, or the rest cannot be read now."""
         if any(reflector.failing for reflector in self._reflectors()):
             return True
-        nodes_known = self.nodes_known or FLEET.part in self._given
-        return nodes_known and all(source.state is not State.WAITING for source in self._read_sources())
+        return all(each.state() is not State.WAITING for each in self._followed(self._policy))
 
     @property
     def unknown(self) -> dict[str, str]:
@@ -387,7 +386,7 @@ class ClusterSources:
         return {
             source.setting.option: source.status().problem or ""
             for source in self._documents.values()
-            if source.state is not State.KNOWN and not source.setting.optional
+            if source.state() is not State.KNOWN and not source.setting.optional
         }
 
     def read(self) -> tuple[SnapshotInputs, Mapping[str, bool]]:
@@ -401,13 +400,13 @@ class ClusterSources:
         values = {part: source.value for part, source in sources.items()} | {**given}
         policy = values[POLICY.part]
         config_read, policy_read = (
-            setting.part in given or sources[setting.part].state is not State.WAITING
+            setting.part in given or sources[setting.part].state() is not State.WAITING
             for setting in (DEVICE_CONFIG, POLICY)
         )
         for source in self._collections:
             values[source.setting.part] = source.read(policy, policy_read=policy_read)
         inputs = replace(SnapshotInputs.of(values), places=self._places)
-        if FLEET.part not in given:
+        if self._nodes is not None:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
             if config_read and (policy_read or any(each.failing for each in sources[POLICY.part].reflectors)):
                 self._nodes.follow(inputs.config, policy.fleet.stale_after_seconds)
@@ -417,29 +416,28 @@ class ClusterSources:
 
     def statuses(self) -> dict[str, SourceStatus]:
         """The status of each setting that no file gives, by part."""
-        found = {source.setting.part: source.status() for source in self._read_sources()}
-        if FLEET.part not in self._given:
-            found[FLEET.part] = self._nodes.status(self._policy.fleet.stale_after_seconds)
-        return found
+        stale_after = self._policy.fleet.stale_after_seconds
+        return {each.setting.part: each.status(stale_after) for each in self._followed(self._policy)}
 
     def age(self) -> float | None:
         """Seconds since the nodes were last confirmed to be up to date; None if they come from a file."""
-        return None if FLEET.part in self._given else self._nodes.age()
+        return self._nodes.age() if self._nodes is not None else None
 
     @property
     def _policy(self) -> Policy:
         found: Policy = self._given.get(POLICY.part) or self._documents[POLICY.part].value
         return found
 
-    def _read_sources(self) -> Iterator[ConfigMapSource[Any] | CollectionSource[Any]]:
-        """Without the collections that no rule reads."""
+    def _followed(self, policy: Policy | None = None) -> Iterator[_Followed]:
+        """All that can be followed; without the collections that no rule reads under a policy, if there is one."""
         yield from self._documents.values()
-        yield from (each for each in self._collections if each.setting.is_read(self._policy))
+        yield from (each for each in self._collections if policy is None or each.setting.is_read(policy))
+        if self._nodes is not None:
+            yield self._nodes
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
-        yield self._nodes.reflector
-        for source in self._sources:
-            yield from source.reflectors
+        for each in self._followed():
+            yield from each.reflectors
 
 
 def connector(options: ClusterOptions) -> Callable[[], Client]:
@@ -460,9 +458,9 @@ def read_inputs(client: Client, options: ClusterOptions, given: Mapping[str, Any
         ClusterError: a request failed.
         ConfigError: a setting cannot be used.
     """
-    sources = ClusterSources(options, given, Access(lambda: client, once=True))
-    sources.start()
-    inputs, _ = sources.read()
-    if problems := [problem for problem in sources.unknown.values() if problem]:
+    settings = ClusterSettings(options, given, Access(lambda: client, once=True))
+    settings.start()
+    inputs, _ = settings.read()
+    if problems := [problem for problem in settings.unknown.values() if problem]:
         raise ConfigError(problems[0])
     return inputs

@@ -15,7 +15,7 @@ from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.pace import Pace
 from webhook.cluster.reflector import Access, State
-from webhook.cluster.sources import NodeSource
+from webhook.cluster.settings import FollowedNodes
 from webhook.devices.config_file import parse_device_config
 from webhook.names import VGPU_NUMBER
 from webhook.policy.policy import default_policy
@@ -31,25 +31,25 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def nodes(credentials: Credentials, clock: Clock) -> Iterator[NodeSource]:
-    source = NodeSource(Access(partial(Client, credentials), pace=Pace(clock=clock)))
+def nodes(credentials: Credentials, clock: Clock) -> Iterator[FollowedNodes]:
+    source = FollowedNodes(Access(partial(Client, credentials), pace=Pace(clock=clock)))
     yield source
     source.reflector.stop()
 
 
-def states(nodes: NodeSource) -> list[tuple[str, bool]]:
+def states(nodes: FollowedNodes) -> list[tuple[str, bool]]:
     return [(node.name, node.gone) for node in nodes.read(CONFIG, 600)[1] or []]
 
 
-def test_nodes_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
+def test_nodes_are_unknown_before_the_first_list(api: ApiServer, nodes: FollowedNodes):
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
     assert nodes.status(600).problem == "not listed yet"
     nodes.follow(CONFIG, 600)
-    until(lambda: nodes.reflector.state is State.KNOWN)
+    until(lambda: nodes.state() is State.KNOWN)
     assert nodes.read(CONFIG, 600) == (CONFIG, [])
 
 
-def test_nodes_are_sorted_by_name(api: ApiServer, nodes: NodeSource):
+def test_nodes_are_sorted_by_name(api: ApiServer, nodes: FollowedNodes):
     """Otherwise replicas would compute different digests, and name different nodes, for the same fleet."""
     nodes.follow(CONFIG, 600)
     until(lambda: api.requests_for(NODES, watch=True))
@@ -60,7 +60,7 @@ def test_nodes_are_sorted_by_name(api: ApiServer, nodes: NodeSource):
 
 
 def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_until_then(
-    api: ApiServer, nodes: NodeSource
+    api: ApiServer, nodes: FollowedNodes
 ):
     """Otherwise the nodes would seem to lack the annotations that the new device config reads."""
     chip = {"commonWord": "Ascend999", "resourceName": "huawei.com/Ascend999"}
@@ -89,7 +89,7 @@ def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_unti
     assert len(api.requests_for(NODES, watch=False)) == lists, "it reads the same fields"
 
 
-def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes: NodeSource, clock: Clock):
+def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes: FollowedNodes, clock: Clock):
     nodes.follow(CONFIG, 600)
     for name in "ab":
         api.put(NODES, gpu_node(name, 1))
@@ -106,15 +106,15 @@ def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes:
     until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
     until(lambda: states(nodes) == [("a", True), ("b", False)])
-    before = nodes.version
+    before = nodes.version(600)
     clock.now += 299
-    assert nodes.version == before
+    assert nodes.version(600) == before
     clock.now += 2
-    assert nodes.version != before
+    assert nodes.version(600) != before
     assert states(nodes) == [("b", False)]
 
 
-def test_nodes_get_stale_without_news(api: ApiServer, nodes: NodeSource, clock: Clock):
+def test_nodes_get_stale_without_news(api: ApiServer, nodes: FollowedNodes, clock: Clock):
     api.put(NODES, gpu_node("a", 1))
     nodes.follow(CONFIG, 60)
     assert nodes.reflector.watch_seconds == 30, "its end without an error confirms them twice before they are stale"

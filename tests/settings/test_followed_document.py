@@ -9,7 +9,7 @@ from tests.cluster.apiserver import config_map
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.reflector import Access, Copy, State
-from webhook.cluster.sources import ConfigMapSource
+from webhook.cluster.settings import FollowedDocument
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import default_device_config
 from webhook.settings.sources import SourceStatus
@@ -26,7 +26,7 @@ access = Access(lambda: Client(Credentials()))
 class FakeCluster:
     """A source of settings, and the contents of its ConfigMaps in the cluster."""
 
-    def __init__(self, source: ConfigMapSource[Any]) -> None:
+    def __init__(self, source: FollowedDocument[Any]) -> None:
         self.source = source
 
     def sync(self, *maps: Any) -> bool:
@@ -38,18 +38,18 @@ class FakeCluster:
         for reflector, data in zip(self.source.reflectors, maps, strict=True):
             if data != "?":
                 kept = {} if data is None else {"config": self.source.keep(config_map("config", data))}
-                reflector.copy, reflector.state = Copy(None, kept), State.KNOWN
+                reflector.copy, reflector._state = Copy(None, kept), State.KNOWN
         return self.source.refresh()
 
 
 @pytest.fixture
 def device_config() -> FakeCluster:
-    return FakeCluster(ConfigMapSource(DEVICE_CONFIG, LOCATIONS, access))
+    return FakeCluster(FollowedDocument(DEVICE_CONFIG, LOCATIONS, access))
 
 
 @pytest.fixture
 def policy() -> FakeCluster:
-    return FakeCluster(ConfigMapSource(POLICY, [("own", "policy")], access))
+    return FakeCluster(FollowedDocument(POLICY, [("own", "policy")], access))
 
 
 def default_memory(cluster: FakeCluster) -> int:
@@ -71,10 +71,10 @@ def test_only_one_key_is_kept(device_config: FakeCluster):
 def test_nothing_is_settled_before_the_first_config_map_is_known(device_config: FakeCluster):
     assert not device_config.sync("?", GOOD)
     source = device_config.source
-    assert (source.state, source.value) == (State.WAITING, default_device_config())
+    assert (source.state(), source.value) == (State.WAITING, default_device_config())
     assert source.status() == SourceStatus("unknown", "not read yet")
     assert device_config.sync(None, GOOD)
-    assert (source.state, default_memory(device_config)) == (State.KNOWN, 7)
+    assert (source.state(), default_memory(device_config)) == (State.KNOWN, 7)
     assert source.status() == SourceStatus("ConfigMap volcano-system/config")
 
 
@@ -98,7 +98,7 @@ def test_without_a_config_map_the_defaults_apply_and_are_reported(
     )
     assert device_config.source.status().text == absent
     assert caplog.messages == [f"device-config: {absent} is in use"]
-    assert device_config.source.state is State.KNOWN
+    assert device_config.source.state() is State.KNOWN
 
 
 def test_a_deleted_device_config_is_volcanos_default_again(device_config: FakeCluster):
@@ -140,7 +140,7 @@ BAD_POLICIES = {
 def test_a_policy_that_cannot_be_used(policy: FakeCluster, name: str, caplog: pytest.LogCaptureFixture):
     text, message = BAD_POLICIES[name]
     assert policy.sync({"policy.yaml": text})
-    assert policy.source.state is State.UNKNOWN
+    assert policy.source.state() is State.UNKNOWN
     assert policy.source.status().text.startswith("unknown; problem: ")
     policy.sync({"policy.yaml": "schedulerNames: [volcano, other]"})
     good = policy.source.value
@@ -169,7 +169,7 @@ def test_a_device_config_that_cannot_be_used(device_config: FakeCluster, data: d
     assert device_config.source.value == default_device_config(), (
         "the second ConfigMap is not used: Volcano does not use it, either"
     )
-    assert device_config.source.state is State.UNKNOWN, "Volcano runs with its defaults now"
+    assert device_config.source.state() is State.UNKNOWN, "Volcano runs with its defaults now"
     device_config.sync(GOOD, OTHER)
     device_config.sync(data, OTHER)
     assert default_memory(device_config) == 7
