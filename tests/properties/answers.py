@@ -148,7 +148,7 @@ def cluster(scenario: Scenario, chance: random.Random, *, exists: bool = True, h
             nodes, _ = placeable.find(live, live.in_order(placeable._ids, emptiest=chance.random() < 0.5))
             placed = placeable._bound(pod, live, nodes) if nodes else None
             if placed is not None:
-                live, bound = live.holding(placed), [*bound, placed]
+                live, bound = live.with_pod(placed), [*bound, placed]
     found = replace(found, bound=tuple(bound))
     if not exists:
         return replace(found, raw=_job(raw, chance))

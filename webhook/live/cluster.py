@@ -72,7 +72,7 @@ class LiveCluster:
         found.statuses = statuses
         return found
 
-    def with_bound(self, bound: Iterable[BoundPod]) -> "LiveCluster":
+    def with_pods(self, bound: Iterable[BoundPod]) -> "LiveCluster":
         """The same nodes with these pods."""
         return self._copy("occupancy", "occupied", "groups", "_places", "_orders", _pods=_by_node(bound))
 
@@ -190,15 +190,15 @@ class LiveCluster:
         """The number of a node with devices in the fleet; None if there is none of this name."""
         return self._devices[node].number if node in self._devices else None
 
-    def holding(self, pod: BoundPod) -> "LiveCluster":
+    def with_pod(self, pod: BoundPod) -> "LiveCluster":
         """The same with one more pod on its node."""
-        return self._with_pods(pod.node, (*self._pods.get(pod.node, ()), pod))
+        return self._with_pods_on(pod.node, (*self._pods.get(pod.node, ()), pod))
 
-    def lacking(self, pod: BoundPod) -> "LiveCluster":
+    def without_pod(self, pod: BoundPod) -> "LiveCluster":
         """The same without one of the pods."""
-        return self._with_pods(pod.node, tuple(one for one in self._pods.get(pod.node, ()) if one.key != pod.key))
+        return self._with_pods_on(pod.node, tuple(one for one in self._pods.get(pod.node, ()) if one.key != pod.key))
 
-    def _with_pods(self, name: str, pods: tuple[BoundPod, ...]) -> "LiveCluster":
+    def _with_pods_on(self, name: str, pods: tuple[BoundPod, ...]) -> "LiveCluster":
         """The same with these pods on one node."""
         devices, places, orders = self._devices.get(name), dict(self._places), dict(self._orders)
         changed = occupy_node(devices, pods, self.fleet.families, self.memo.states)[0] if devices is not None else []
@@ -229,7 +229,7 @@ class LiveCluster:
         """The pods of its PodGroup that hold devices and stay, as NAMESPACE/NAME."""
         return self.groups.get((key_of(pod.raw)[0], group_of(pod.raw)), frozenset())
 
-    def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
+    def node_without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
         occupied, _ = occupy_node(self._devices[node.name], pods, self.fleet.families, self.memo.states)

@@ -333,6 +333,6 @@ def displaced(state: LiveState, after: LiveState, change: FleetChange) -> Iterat
             with suppress(Malformed):
                 read[content] = [_placeable(pod, live) for live in both]
         for judged, live in zip(read.get(content, ()), both, strict=False):
-            fates.append(judged.obstacle or judged.fits_again(live.lacking(bound[key]), bound[key].node))
+            fates.append(judged.obstacle or judged.fits_again(live.without_pod(bound[key]), bound[key].node))
         if len(fates) == 2 and fates[0].fate is Fate.STARTS is not fates[1].fate:
             yield pod.fate(*fates)

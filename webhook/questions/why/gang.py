@@ -463,7 +463,7 @@ def _too_few_placed(
     equal = len(able) == 1 and able[0].placed.is_plain  # so the order of the nodes makes no difference
     for when, verdict, cluster in (
         ("what the running pods leave", WaitVerdict.NOT_NOW, live),
-        ("the empty fleet", WaitVerdict.NEVER, live.with_bound(()).with_statuses({})),
+        ("the empty fleet", WaitVerdict.NEVER, live.with_pods(()).with_statuses({})),
     )[: 1 + equal]:
         turns = []
         for emptiest in (True, False):

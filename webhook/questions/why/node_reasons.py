@@ -385,7 +385,7 @@ class _FamilyAnswer:
         siblings = self._live.siblings(self._pod.view)
         ending = [holder for holder in holders[:MAX_ENDINGS] if not holder.refilled_by and holder.key not in siblings]
         for holder in sorted(ending, key=lambda one: (not one.terminating, one.memory, one.cores)):
-            if self.fits_on([self._live.without(node, holder.key)]):
+            if self.fits_on([self._live.node_without(node, holder.key)]):
                 return holder.key
         return ""
 

@@ -160,7 +160,7 @@ class PlaceablePod:
         """The cluster with the pod on the first node that takes it, in this order; the same if none does."""
         nodes, trial = self.find(live, live.in_order(self._ids, emptiest=emptiest))
         bound = self._bound(raw, live, nodes) if nodes else None
-        return live.holding(bound) if bound is not None else live, trial
+        return live.with_pod(bound) if bound is not None else live, trial
 
     def fits_again(self, live: LiveCluster, node: str) -> Trial:
         """What becomes of a pod that is created again, alone; `node` is the node that it was on."""
