@@ -41,7 +41,7 @@ OUTSIDE_THE_CORE = {
     "webhook.existing",
     "webhook.live",
     "webhook.suites",
-    "webhook.emit",
+    "webhook.output",
     "webhook.server",
     "webhook.settings",
     "yaml",

@@ -19,7 +19,7 @@ from webhook.devices.model import MAX_DEVICES, NOTHING, Amounts, Device, NodeSta
 from webhook.devices.nearest import amounts_of_regular, reducible
 from webhook.devices.occupancy import ACCOUNTANTS
 from webhook.devices.verdict import Fits, Never, Reason
-from webhook.emit import to_json
+from webhook.output.json import to_json
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET

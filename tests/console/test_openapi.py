@@ -19,7 +19,7 @@ from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app, pages, sections
 from webhook.console.pages import PREFIX, Section, to_json
 from webhook.console.state import ConsoleState
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 from webhook.settings.sources import SAMPLES
 
 QUESTIONS = [question.replace("-", "_") for question in sections()]

@@ -15,8 +15,8 @@ from webhook.console import guard
 from webhook.console.app import create_app, pages
 from webhook.console.pages import ConsolePage
 from webhook.console.state import ConsoleState
-from webhook.emit import ResponseModel
 from webhook.errors import ConfigError
+from webhook.output.json import ResponseModel
 
 SECRET = "<b>a secret</b>\x1b[31m"
 

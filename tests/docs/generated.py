@@ -17,7 +17,7 @@ from webhook.console.openapi import openapi_document
 from webhook.console.pages import PREFIX
 from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import DIALECTS, Dialect
-from webhook.emit import to_json
+from webhook.output.json import to_json
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.json_schema import json_schema
 from webhook.questions import QUESTIONS

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.strategies import json_objects
 from tests.timing import within
-from webhook.emit import to_yaml
 from webhook.errors import ConfigError
 from webhook.inputs.parse import parse_stream
+from webhook.output.yaml import to_yaml
 
 
 def parse(text, **limits):

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from webhook.devices.config_file import parse_device_config
-from webhook.emit import to_yaml
 from webhook.errors import ConfigError
 from webhook.inputs.files import MAX_CHECKED, read_bytes
+from webhook.output.yaml import to_yaml
 from webhook.settings.snapshot import default_device_config, read_nodes
 from webhook.settings.sources import SAMPLES
 from webhook.settings.table import DEVICE_CONFIG, FLEET, MAX_SETTINGS_BYTES, POLICY, QUEUES

@@ -24,10 +24,10 @@ import orjson
 from certs import pki as store
 from webhook.cli.program import Command, report_warning
 from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
-from webhook.emit import difference
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.inputs.parse import parse_stream
+from webhook.output.difference import difference
 from webhook.settings.sources import SAMPLES
 
 PORT = click.IntRange(0, 65535)

@@ -39,7 +39,7 @@ OUTCOME_STYLES = {
     "good": Style.GOOD,
     "": Style.DIM,
 }
-# Of the marks of a difference; see webhook.emit.
+# Of the marks of a difference; see webhook.output.difference.
 MARK_STYLES = {"+": Style.GOOD, "-": Style.BAD, "@": Style.DIM, " ": Style.PLAIN}
 LEVEL_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 

@@ -3,8 +3,8 @@
 from webhook.audit.reader import Skipped
 from webhook.audit.store import Extent
 from webhook.console.state import ConsoleState
-from webhook.emit import ResponseModel
 from webhook.errors import StoreError
+from webhook.output.json import ResponseModel
 
 
 class LogStatus(ResponseModel):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import orjson
 import yaml
 
-from webhook.emit import dump, key_text
 from webhook.errors import ConfigError
 from webhook.inputs.positions import MERGE, SourceText
+from webhook.output.yaml import dump, key_text
 
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from tests.cases import each_case
 from tests.strategies import json_objects
 from tests.timing import within
-from webhook.emit import to_yaml
+from webhook.output.yaml import to_yaml
 from webhook.questions.review.listing import HIDDEN, MAX_LINES, MAX_TEXT, ListedLine, listing
 from webhook.suites.rulebook import REPAIR, rows
 

@@ -13,11 +13,12 @@ from webhook.cli.program import Command, Complaints, exit_code, report_warning
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal
 from webhook.devices.dialects import DIALECTS, Dialect, Place
 from webhook.document_review import review_document, templates_by_shape
-from webhook.emit import difference, to_yaml
 from webhook.errors import WebhookError
 from webhook.inputs.documents import Document, is_object, read_documents, to_review
 from webhook.inputs.positions import steps_of
 from webhook.lenient import obj
+from webhook.output.difference import difference
+from webhook.output.yaml import to_yaml
 from webhook.pod.patch import REMOVE, Draft, Edit, field_path
 from webhook.pod.templates import Template, read_templates
 from webhook.pod.view import PodView

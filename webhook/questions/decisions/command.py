@@ -40,10 +40,11 @@ from webhook.cli.program import (
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
 from webhook.durations import read_time
-from webhook.emit import as_value, emit
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
+from webhook.output.formats import emit
+from webhook.output.json import as_value
 from webhook.questions.decisions.counts import to_decision_summary
 from webhook.questions.decisions.text import JsonLines, Listing, show_decision, show_summary, skipped_text
 from webhook.review.too_large import POD_TOO_LARGE

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from webhook.audit.decision import spell_time
 from webhook.audit.summary import OTHERS, Count, Summary, Trend, worst_first
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 
 
 class RefusedCount(ResponseModel):

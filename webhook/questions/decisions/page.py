@@ -20,8 +20,9 @@ from webhook.console.parameters import wider
 from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import MAX_TEXT, brief, shallow
-from webhook.emit import ResponseModel, to_json, to_yaml
 from webhook.outcome import WORDS
+from webhook.output.json import ResponseModel, to_json
+from webhook.output.yaml import to_yaml
 from webhook.parameters import Parameters
 from webhook.questions.decisions.counts import to_decision_summary
 from webhook.questions.decisions.summary import TOP, decisions_summary, history, sum_up

@@ -8,8 +8,8 @@ from webhook.audit.decision import Decision, to_record
 from webhook.audit.reader import Skipped
 from webhook.audit.summary import Count, Summary, Trend, worst_first
 from webhook.cli.terminal import INDENT, OUTCOME_STYLES, Style, Terminal
-from webhook.emit import to_json
 from webhook.outcome import WORDS
+from webhook.output.json import to_json
 from webhook.rules.choices import Enforcement
 from webhook.texts import legible
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from webhook.console.texts import MAX_NAME
-from webhook.emit import ResponseModel
 from webhook.errors import ConfigError
 from webhook.inputs.files import read_bytes
 from webhook.mistakes import mistake_in_file
+from webhook.output.json import ResponseModel
 from webhook.questions.doctor.checks.certificates import MAX_BYTES, RENEW, check_validity, hosts, load
 from webhook.results import CheckResult, broken
 from webhook.texts import shorten

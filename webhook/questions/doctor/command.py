@@ -12,8 +12,8 @@ from webhook.cli.inputs import cluster_option
 from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import FILE, Command, OptionGroup, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
-from webhook.emit import emit
 from webhook.manifests.configurations import configurations
+from webhook.output.formats import emit
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.questions.doctor.text import show, to_value

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from webhook.cli.program import FILE
 from webhook.console.state import ConsoleState, Sources
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 from webhook.questions.doctor.examiner import Examination, Examiner
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.results import WORST_FIRST, CheckResult, Status

@@ -11,7 +11,7 @@ from webhook.console.sources import LogStatus, log_status
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import ago, elapsed
 from webhook.devices.fleet import Fleet
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 from webhook.parameters import Parameters
 from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate

@@ -11,8 +11,9 @@ from werkzeug.exceptions import NotFound
 from webhook.audit.store import DecisionStore, PolicyUse
 from webhook.console.pages import Section
 from webhook.console.state import ConsoleState
-from webhook.emit import ResponseModel, to_yaml
 from webhook.errors import StoreError
+from webhook.output.json import ResponseModel
+from webhook.output.yaml import to_yaml
 from webhook.policy.policy import Policy
 
 DEFAULT = "{}  # every key has its default; `vgpu-webhook policy default` prints them\n"

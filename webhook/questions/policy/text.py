@@ -4,7 +4,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from webhook.emit import lines, to_json, to_yaml
+from webhook.output.json import to_json
+from webhook.output.yaml import lines, to_yaml
 from webhook.policy.json_schema import json_schema
 from webhook.questions.policy.effective import EffectivePolicy
 from webhook.texts import visible

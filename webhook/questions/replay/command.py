@@ -10,7 +10,8 @@ from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, Parsed, exit_code
 from webhook.cli.terminal import Terminal
-from webhook.emit import emit, to_json
+from webhook.output.formats import emit
+from webhook.output.json import to_json
 from webhook.questions.decisions.command import LogReading, filter_option, log_files_option
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.questions.replay.changes import Changes

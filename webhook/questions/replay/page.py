@@ -7,8 +7,8 @@ from webhook.console.pages import Section
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import AUDIT_LOG, ConsoleState
 from webhook.console.texts import shallow
-from webhook.emit import ResponseModel
 from webhook.outcome import Violation
+from webhook.output.json import ResponseModel
 from webhook.questions.decisions.page import MAX_SHOWN, Key, find, patch_rows
 from webhook.questions.replay.answer import Replayer, ReplayVerdict
 from webhook.rules.choices import Level

@@ -6,8 +6,8 @@ from typing import Any
 
 from webhook.audit.decision import spell_time
 from webhook.cli.terminal import Style, Terminal
-from webhook.emit import to_json
 from webhook.outcome import Violation
+from webhook.output.json import to_json
 from webhook.questions.decisions.text import moment
 from webhook.questions.replay.answer import Direction, Replayed, ReplayVerdict
 from webhook.questions.replay.changes import ChangeGroup, ChangeKind, Changes

@@ -7,7 +7,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation
 from webhook.document_review import Reviewed
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 from webhook.questions.review.explanation import explain_pods, gang_of
 from webhook.questions.review.operation import ReviewedManifest
 

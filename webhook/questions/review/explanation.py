@@ -12,8 +12,8 @@ from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
 from webhook.devices.vgpu.family import VgpuFamily
 from webhook.document_review import Reviewed
-from webhook.emit import as_value
 from webhook.outcome import PodReview
+from webhook.output.json import as_value
 from webhook.rules.workloads import Workload
 from webhook.texts import and_more
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.emit import Keep, MarkedLine, compare, height
+from webhook.output.difference import MarkedLine, compare
+from webhook.output.yaml import Keep, height
 from webhook.texts import shorten
 
 MAX_LINES = 5_000  # of one listing

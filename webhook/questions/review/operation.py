@@ -14,10 +14,10 @@ from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.document_review import Reviewed, review_document
-from webhook.emit import ResponseModel
 from webhook.errors import WebhookError
 from webhook.inputs.documents import parse_documents
 from webhook.manifests.configurations import DOMAIN
+from webhook.output.json import ResponseModel
 from webhook.questions.review.listing import MAX_LINES, ListedLine, listing
 from webhook.questions.review.text import ReviewReport, note, report
 from webhook.snapshot import Snapshot

@@ -14,10 +14,10 @@ from webhook.console.state import ConsoleState
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import ShapeExplanation
-from webhook.emit import ResponseModel, to_json
 from webhook.errors import WebhookError
 from webhook.inputs.files import read_bytes
 from webhook.outcome import OutcomeWord
+from webhook.output.json import ResponseModel, to_json
 from webhook.questions.review.explain import Explanation, to_explanation
 from webhook.questions.review.explanation import gang_pods
 from webhook.questions.review.listing import ListedLine

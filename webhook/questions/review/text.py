@@ -18,8 +18,10 @@ from webhook.document_review import (
     only_pods_reviewed,
     unknown_kind,
 )
-from webhook.emit import as_value, difference, to_json, to_yaml
 from webhook.outcome import OutcomeWord
+from webhook.output.difference import difference
+from webhook.output.json import as_value, to_json
+from webhook.output.yaml import to_yaml
 from webhook.questions.review import explanation
 from webhook.questions.review.explanation import ObjectExplanation, gang_value, to_value
 from webhook.review.too_large import POD_TOO_LARGE

@@ -7,9 +7,9 @@ import click
 from webhook.cli.options import output_option
 from webhook.cli.program import Command
 from webhook.cli.terminal import Terminal
-from webhook.emit import to_json
 from webhook.errors import WebhookError
 from webhook.mistakes import unknown_rule
+from webhook.output.json import to_json
 from webhook.questions.rules.text import explain_finding, in_full, markdown, markdown_in_full, table, to_value
 from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, rows
 

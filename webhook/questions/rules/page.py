@@ -8,7 +8,8 @@ from werkzeug.exceptions import NotFound
 from webhook.console.pages import Section
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME
-from webhook.emit import MarkedLine, ResponseModel, difference
+from webhook.output.difference import MarkedLine, difference
+from webhook.output.json import ResponseModel
 from webhook.policy.policy import Policy
 from webhook.rules.choices import Level
 from webhook.settings.table import POLICY, SETTING_NAMES

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
-from webhook.emit import MarkedLine, difference, to_json
+from webhook.output.difference import MarkedLine, difference
+from webhook.output.json import to_json
 from webhook.rules.choices import Level
 from webhook.suites.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
 from webhook.texts import markdown_cell

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from webhook import names
-from webhook.emit import ResponseModel
 from webhook.errors import WebhookError
 from webhook.existing import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document
 from webhook.inputs.label_selector import LabelSelector, selects
+from webhook.output.json import ResponseModel
 from webhook.rules.choices import Level
 from webhook.settings.snapshot import SnapshotInputs
 

@@ -13,9 +13,9 @@ from webhook.cli.program import Command, Complaints, bad_usage, exit_code, repor
 from webhook.cli.progress import Progress
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import Terminal
-from webhook.emit import emit, for_programs
 from webhook.inputs.documents import ObjectFiles, ObjectSource
 from webhook.inputs.label_selector import LabelSelector
+from webhook.output.formats import emit, for_programs
 from webhook.questions.scan.answer import Scan, ScanScope, scan_lines
 from webhook.questions.scan.policy_reports import Report, existing_reports, policy_reports, write_reports
 from webhook.questions.scan.text import not_reviewed, show_table, unchecked

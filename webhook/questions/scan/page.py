@@ -11,9 +11,9 @@ from webhook.console.background import Background
 from webhook.console.pages import Section
 from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_NAME
-from webhook.emit import ResponseModel
 from webhook.errors import WebhookError
 from webhook.inputs.documents import Document, ObjectFiles
+from webhook.output.json import ResponseModel
 from webhook.questions.scan.answer import Scan, ScanLine, ScanScope, scan_lines
 from webhook.questions.scan.text import not_reviewed, unchecked
 from webhook.rules.choices import Level

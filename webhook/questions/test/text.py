@@ -6,7 +6,8 @@ from xml.etree import ElementTree as ET
 
 from webhook.cli.ci import GitHub, JUnit
 from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
-from webhook.emit import MarkedLine, difference, to_json
+from webhook.output.difference import MarkedLine, difference
+from webhook.output.json import to_json
 from webhook.suites.suite import CaseResult
 from webhook.texts import visible
 

@@ -17,10 +17,10 @@ from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_c
 from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
 from webhook.devices.usage import UsageReport, report
-from webhook.emit import emit
 from webhook.errors import ConfigError
 from webhook.live.cluster import LiveCluster
 from webhook.live.reader import Reports
+from webhook.output.formats import emit
 from webhook.questions.usage.text import WAYS, show
 from webhook.settings.table import FLEET
 

@@ -20,7 +20,7 @@ from webhook.devices.family import AnyFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import bits, lowest
 from webhook.devices.shapes import AnyShape
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 from webhook.parameters import Parameters
 from webhook.questions.usage.watcher import usage_of
 from webhook.settings.sources import SettingStatus

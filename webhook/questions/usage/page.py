@@ -15,7 +15,7 @@ from webhook.console.state import ConsoleState
 from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
 from webhook.devices.usage import FamilyUsage, by_family, holders
-from webhook.emit import ResponseModel
+from webhook.output.json import ResponseModel
 from webhook.questions.usage import fleet
 from webhook.questions.usage.fleet import NodeFilter, glob_field, matcher
 from webhook.questions.usage.metrics import exposition

@@ -9,7 +9,7 @@ from webhook.cli.options import output_option, pods_option, target_option
 from webhook.cli.program import Command, Decorator, Parsed, bad_usage, combined, exit_code
 from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
-from webhook.emit import emit
+from webhook.output.formats import emit
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import Addition, FleetChange, parse_addition, parse_mode
 from webhook.questions.what_if.text import show

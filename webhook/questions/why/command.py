@@ -13,9 +13,9 @@ from webhook.cli.options import output_option, pods_option
 from webhook.cli.program import FILE, Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
-from webhook.emit import emit
 from webhook.inputs.documents import read_documents
 from webhook.live.reader import LiveState, Wanted
+from webhook.output.formats import emit
 from webhook.pod.workload_kinds import POD, VCJOB, WorkloadKind, WorkloadKinds
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting

@@ -14,10 +14,10 @@ from webhook.console.guard import computing
 from webhook.console.pages import Section
 from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
-from webhook.emit import ResponseModel
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
 from webhook.live.reader import Reader, Wanted
+from webhook.output.json import ResponseModel
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
 from webhook.questions.why.events import PACE, WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
