@@ -38,7 +38,7 @@ OUTSIDE_THE_CORE = {
     "webhook.cluster",
     "webhook.manifests",
     "webhook.inputs",
-    "webhook.existing",
+    "webhook.existing_objects",
     "webhook.live",
     "webhook.suites",
     "webhook.output",

@@ -26,7 +26,7 @@ from webhook.cli.ci import scanned
 from webhook.cli.report import WRITERS
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
-from webhook.existing import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.existing_objects import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.inputs.documents import Document, parse_documents
 from webhook.inputs.items import ItemStream
 from webhook.inputs.parse import parse_stream

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from webhook.document_review import LocatedFinding, Reviewed, locate
-from webhook.existing import ScanRow, Subject
+from webhook.existing_objects import ScanRow, Subject
 from webhook.lenient import text
 from webhook.outcome import Violation
 from webhook.output.json import to_json

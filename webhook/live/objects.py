@@ -11,7 +11,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
-from webhook.existing import controller_of, subject_of
+from webhook.existing_objects import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.gangs import TOGETHER, Gang, GangRole, is_parallel
 from webhook.pod.selectors import tolerates

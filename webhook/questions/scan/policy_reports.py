@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.errors import ClusterError
-from webhook.existing import ScanRow, Subject
+from webhook.existing_objects import ScanRow, Subject
 from webhook.lenient import text
 from webhook.rules.choices import Level
 from webhook.texts import shorten

@@ -6,7 +6,7 @@ from typing import Any
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
 from webhook.document_review import only_pods_reviewed
-from webhook.existing import ScanRow, Tally
+from webhook.existing_objects import ScanRow, Tally
 from webhook.texts import counted
 
 MAX_CELL = 60  # characters of all but the message, on a terminal

@@ -15,8 +15,8 @@ from webhook.devices.occupancy import REJECTED
 from webhook.devices.verdict import Reason
 from webhook.document_review import exemption, review_document
 from webhook.errors import ConfigError, RequestError
-from webhook.existing import assignment_violation
-from webhook.existing import judge as judge_object
+from webhook.existing_objects import assignment_violation
+from webhook.existing_objects import judge as judge_object
 from webhook.lenient import at, obj, objs, text
 from webhook.live.cluster import LiveCluster
 from webhook.live.objects import PodGroup
