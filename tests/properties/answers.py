@@ -19,7 +19,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.document_review import review_document
 from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import LiveObjects, PodGroup, read_node_status
 from webhook.live.reader import LiveState
 from webhook.policy.policy import parse_policy

@@ -13,7 +13,7 @@ from webhook.cluster.reflector import Access, Reflector, State
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.errors import ClusterError, ConfigError
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import Key, LiveObjects, controller_key, group_of, read_pod_group
 from webhook.live.reader import (
     KEEP_SECONDS,

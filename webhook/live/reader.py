@@ -13,7 +13,7 @@ from webhook.errors import ConfigError
 from webhook.inputs.documents import Complain, ObjectFiles
 from webhook.inputs.files import Signature, signature
 from webhook.lenient import text
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import Key, LiveObjects, NodeStatus, ObjectKey, group_of, key_of, read_node_status
 from webhook.pod.workload_kinds import POD, VCJOB_GROUP, WorkloadKind
 from webhook.settings.snapshot import SnapshotInputs

@@ -28,7 +28,7 @@ from tests.e2e.volcano.scheduler import (
 )
 from webhook import names
 from webhook.inputs.documents import Document
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import LiveObjects
 from webhook.volcano.scheduler import EXCLUSIVE_RULES
 

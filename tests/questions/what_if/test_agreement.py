@@ -10,7 +10,7 @@ from tests.strategies import ascend_node, gpushare_node, node_json, register
 from webhook import names
 from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import LiveObjects, read_node_status
 from webhook.live.reader import LiveState, Wanted
 from webhook.policy.policy import default_policy

@@ -15,7 +15,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.vgpu.feasibility import judge
 from webhook.errors import ConfigError
 from webhook.lenient import obj
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import LiveObjects, read_node_status
 from webhook.live.reader import LiveState
 from webhook.pod.gangs import read_groups

@@ -17,7 +17,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
 from webhook.errors import ConfigError
 from webhook.inputs.documents import Document
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.why.answer import explain_waiting

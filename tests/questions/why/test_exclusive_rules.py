@@ -21,7 +21,7 @@ from webhook.devices.vgpu.feasibility import judge
 from webhook.devices.vgpu.gang import NeverStarts, Starts, judge_gang
 from webhook.devices.vgpu.slices import Need
 from webhook.inputs.documents import Document
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.policy.policy import parse_policy
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict

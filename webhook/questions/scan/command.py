@@ -92,7 +92,7 @@ def command(
     if settings.cluster is None:
         source = ObjectFiles(given.files, complain, positions=output in WRITERS)
     else:
-        from webhook.cluster.objects import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.cluster.workloads import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
         client = settings.client()
         places = [] if all_namespaces else namespaces or [settings.namespace]

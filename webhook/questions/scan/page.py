@@ -76,7 +76,7 @@ def follow(sources: Sources) -> Background[Scanned] | None:
     def read(inputs: SnapshotInputs, complain: Complain) -> Iterable[Document]:
         if files or connect is None:
             return ObjectFiles(files, complain)
-        from webhook.cluster.objects import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.cluster.workloads import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
         return ClusterObjects(connect(), [], inputs.policy.workload_kinds, complain)
 

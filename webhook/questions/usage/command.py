@@ -18,7 +18,7 @@ from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
 from webhook.devices.usage import UsageReport, report
 from webhook.errors import ConfigError
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.reader import Reports
 from webhook.output.formats import emit
 from webhook.questions.usage.text import WAYS, show

@@ -17,7 +17,7 @@ from webhook.devices.ledger import LedgerRule
 from webhook.devices.model import NOTHING, Amounts
 from webhook.devices.usage import UsageReport, by_namespace, capacity, report
 from webhook.errors import ConfigError
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.names import METRIC_PREFIX as PREFIX
 from webhook.questions.usage.watcher import usage_of
 

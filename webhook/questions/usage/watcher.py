@@ -12,7 +12,7 @@ from webhook.devices import registry
 from webhook.devices.ledger import JsonAmounts, LedgerFinding, OccupiedNode
 from webhook.devices.usage import FamilyUsage, by_family, capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.reader import Reader
 from webhook.snapshot import Snapshot
 

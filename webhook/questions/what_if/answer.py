@@ -9,7 +9,7 @@ from webhook.devices.model import NOTHING
 from webhook.devices.node_changes import NodeChange, node_changes
 from webhook.devices.occupancy import accountant
 from webhook.devices.usage import LargestPod, capacity, largest_pods, total
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.reader import LiveState
 from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.what_if.search import PodFate, displaced, search

@@ -12,7 +12,7 @@ from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.vgpu.eligibility import MODES
 from webhook.devices.vgpu.fleet import offered_names
 from webhook.errors import ConfigError
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import NodeStatus, is_passing
 from webhook.live.reader import LiveState
 from webhook.rules.settings import DeclaredNodes

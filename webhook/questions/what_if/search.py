@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from webhook.errors import Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import obj, objs, text
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import Key, LiveObjects, PodGroup, group_of
 from webhook.live.reader import LiveState
 from webhook.pod.gangs import Gang

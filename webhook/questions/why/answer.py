@@ -18,7 +18,7 @@ from webhook.errors import ConfigError, RequestError
 from webhook.existing_objects import assignment_violation
 from webhook.existing_objects import judge as judge_object
 from webhook.lenient import at, obj, objs, text
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.devices.ledger import BoundPod, LedgerFinding, LedgerRule
 from webhook.errors import ClusterError, WebhookError
-from webhook.live.cluster import LiveCluster
+from webhook.live.devices import LiveCluster
 from webhook.live.reader import Reader
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict

@@ -21,7 +21,7 @@ from webhook.devices.vgpu.gang import GangVerdict, NeverStarts, StartsTightly, j
 from webhook.document_review import Reviewed, review_document
 from webhook.inputs.documents import Document
 from webhook.lenient import obj
-from webhook.live.cluster import LiveCluster, request_content
+from webhook.live.devices import LiveCluster, request_content
 from webhook.live.objects import task_of
 from webhook.pod.gangs import Gang, every_pod, read_gang, read_groups, read_roles
 from webhook.pod.view import Container, PodView

@@ -20,7 +20,7 @@ from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.occupancy import accountant
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
-from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts
+from webhook.live.devices import JudgedState, LiveCluster, NodeVerdicts
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
 

@@ -20,7 +20,7 @@ from webhook.devices.requests import total
 from webhook.devices.shapes import AnyShape
 from webhook.devices.verdict import Fits, Unknown
 from webhook.lenient import obj, objs, text
-from webhook.live.cluster import JudgedState, LiveCluster, NodeVerdicts, request_content
+from webhook.live.devices import JudgedState, LiveCluster, NodeVerdicts, request_content
 from webhook.live.objects import Key, key_of, task_of
 from webhook.pod.gangs import Gang
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict

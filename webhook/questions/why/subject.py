@@ -10,7 +10,7 @@ from webhook.document_review import Reviewed
 from webhook.errors import ConfigError, Malformed
 from webhook.inputs.documents import Document
 from webhook.lenient import at, obj, objs, text
-from webhook.live.cluster import LiveCluster, request_content
+from webhook.live.devices import LiveCluster, request_content
 from webhook.live.objects import Key, PodGroup, group_of, key_of, object_key, read_pod_group
 from webhook.live.reader import LiveState, Wanted
 from webhook.pod.templates import read_templates
