@@ -85,6 +85,10 @@ class Explainer(ABC, Generic[Requested, D]):
             count=count,
         )
 
+    def core_unit_of(self, _shape: NodeShape[D]) -> str:
+        """The unit of the cores of devices of a node."""
+        return self.family.core_unit
+
     def format_devices(self, shape: NodeShape[D]) -> str:
         """What a node has, for people."""
         kinds = []
@@ -97,6 +101,10 @@ class Explainer(ABC, Generic[Requested, D]):
         return f"{shape.mode}, " * bool(shape.mode) + ("; ".join(kinds) or f"no {self.family.devices}") + more
 
     # --- a pod on the nodes of one shape -----------------------------------------------------------------------------
+
+    def is_served(self, _request: Requested) -> bool:
+        """Whether there is something to place."""
+        return True
 
     def label(self, _request: Requested) -> str:
         """Which kind of device the request is for, where the family has several."""
@@ -187,7 +195,7 @@ class Explainer(ABC, Generic[Requested, D]):
             slots = slices if "split" in self.family.measures else 0
             return DrawnCard(f"{self.family.device} {index}", device.product, memory, slots, cores)
 
-        return draw_node(len(shape.devices), card, (self.family.unit, self.family.core_unit_of(shape)), usage)
+        return draw_node(len(shape.devices), card, (self.family.unit, self.core_unit_of(shape)), usage)
 
 
 AnyExplainer = Explainer[Any, Any]

@@ -178,7 +178,7 @@ class PlacementRequest(NamedTuple):
         family = self.family
         members = None if self.nodes is None else part.index.selected(self.nodes)
         requests = family.requests(self.pod, members, self.denies) if self.pod.is_usable(family.id) else ()
-        served = [request for request in requests if family.is_served(request)]
+        served = [request for request in requests if explainer(family).is_served(request)]
         for request in served:
             yield self._explained(request, part)
         if not served:

@@ -248,17 +248,9 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """Whether nodes with equal states may differ for the request, as it names single devices."""
         return False
 
-    def is_served(self, _request: Requested) -> bool:
-        """Whether there is something to place."""
-        return True
-
     def capacity(self, _shape: NodeShape[D], device: D) -> Amounts:
         """What a device has; 0 of what is not known."""
         return Amounts(max(device.split, 0), max(device.memory, 0) * device.factor, max(device.cores, 0))
-
-    def core_unit_of(self, _shape: NodeShape[D]) -> str:
-        """The unit of the cores of devices of a node."""
-        return self.core_unit
 
 
 AnyFamily = DeviceFamily[Any, Any]

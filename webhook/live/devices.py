@@ -283,7 +283,7 @@ class NodeVerdicts:
         self._memo, self._fleet = live.memo, live.fleet.parts[family.id]
         self._family = family
         usable, content = pod.is_usable(family.id), request_content(pod)
-        self.requests = [each for each in pod.requests_for(family.id) if usable and family.is_served(each)]
+        self.requests = [each for each in pod.requests_for(family.id) if usable and explainer(family).is_served(each)]
         self.names_devices = any(map(family.names_devices, self.requests))
         self._known = [
             (each, self._memo.verdicts((family.id, number, content))) for number, each in enumerate(self.requests)

@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices.ascend.family import words_of
 from webhook.devices.ascend.feasibility import ChipRequest, EmptyNode, NpuRequest, is_shared, word_of
 from webhook.devices.explainer import Explainer, Taken
-from webhook.devices.model import Device
+from webhook.devices.model import AI_CORES, PERCENT, Device
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Verdict
@@ -20,6 +20,14 @@ CHOOSES = "one possibility: the scheduler chooses which NPUs"
 
 class AscendExplainer(Explainer[ChipRequest, Device]):
     """Explains NPUs."""
+
+    def is_served(self, request: ChipRequest) -> bool:
+        """Whether every quantity can be used."""
+        return all(each.usable for each in request.containers)
+
+    def core_unit_of(self, shape: AnyShape) -> str:
+        """Percent where NPUs are shared in software."""
+        return PERCENT if is_shared(shape) else AI_CORES
 
     def label(self, request: ChipRequest) -> str:
         """The kind of NPU."""

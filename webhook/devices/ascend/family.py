@@ -21,7 +21,7 @@ from webhook.devices.ascend.feasibility import (
 from webhook.devices.config import AscendConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.family import DeviceFamily, Refusal, SkippedDevices
-from webhook.devices.model import AI_CORES, MIB, PERCENT, Amounts, Device, Known, NodeState
+from webhook.devices.model import AI_CORES, MIB, Amounts, Device, Known, NodeState
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import AnyPart, AnyShape
@@ -163,20 +163,12 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
                 return f"; node {node} registers some, but its allocatable is missing"
         return f"; the fleet has {words_of(refusal.part) or 'no Ascend NPUs'}"
 
-    def is_served(self, request: ChipRequest) -> bool:
-        """Whether every quantity can be used."""
-        return all(each.usable for each in request.containers)
-
     # --- NPUs in use -------------------------------------------------------------------------------------------------
 
     def capacity(self, shape: AnyShape, device: Device) -> Amounts:
         """Cores in percent where NPUs are shared in software."""
         found = super().capacity(shape, device)
         return found._replace(cores=HAMI_CORES) if is_shared(shape) else found
-
-    def core_unit_of(self, shape: AnyShape) -> str:
-        """Percent where NPUs are shared in software."""
-        return PERCENT if is_shared(shape) else AI_CORES
 
 
 def assignment_name(word: str) -> str:

@@ -15,6 +15,10 @@ from webhook.devices.shapes import AnyPart, AnyShape
 class GpushareExplainer(Explainer[PodAmounts, Device]):
     """Explains gpushare."""
 
+    def is_served(self, request: PodAmounts) -> bool:
+        """Whether an amount is more than 0."""
+        return any(amount.value for amount in request.amounts if amount.family is Family.GPUSHARE)
+
     def missing(self, _request: PodAmounts, _part: AnyPart) -> str:
         """The node offers neither of the two names."""
         return f"no node of the fleet offers {names.GPUSHARE_NAMES}"

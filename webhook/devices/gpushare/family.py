@@ -95,10 +95,6 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         """A node may have cards that are all broken."""
         return " with a healthy card"
 
-    def is_served(self, request: PodAmounts) -> bool:
-        """Whether an amount is more than 0."""
-        return any(amount.value for amount in request.amounts if amount.family is Family.GPUSHARE)
-
 
 def unhealthy(node: Node, cards: int) -> set[int]:
     """The cards that the node's annotation names: indexes between commas, nothing trimmed, others skipped."""

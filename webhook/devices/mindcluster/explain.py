@@ -15,7 +15,6 @@ from webhook.devices.mindcluster.family import (
     TEMPLATE_CORES,
     YES,
     chip_cores,
-    dvpp_of,
     has_template,
     served,
 )
@@ -32,6 +31,10 @@ class MindclusterExplainer(Explainer[PodAmounts, Device]):
     """Explains AI cores."""
 
     exact_amounts = True
+
+    def is_served(self, request: PodAmounts) -> bool:
+        """Whether a container requests more than 0."""
+        return served(request) is not None
 
     def missing(self, _request: PodAmounts, _part: AnyPart) -> str:
         """The name."""
@@ -50,7 +53,7 @@ class MindclusterExplainer(Explainer[PodAmounts, Device]):
             return verdict
         if not has_template(first.value, size):
             return Never(Reason.TEMPLATE, first.container, names.NPU_CORE, first.value, size)
-        if dvpp_of(request) not in DVPP and first.value % size:  # whole chips do not use the label
+        if _dvpp(request) not in DVPP and first.value % size:  # whole chips do not use the label
             return Never(Reason.LABEL, None, names.VNPU_DVPP)
         return verdict
 
@@ -64,12 +67,12 @@ class MindclusterExplainer(Explainer[PodAmounts, Device]):
             return tuple(
                 Taken(who, at, 0, size, "whole chip") for at in range(min(cores // size, MAX_DEVICES))
             ), CHOOSES
-        by = template(cores, request.labels.get(names.VNPU_LEVEL, LOW), dvpp_of(request))
+        by = template(cores, request.labels.get(names.VNPU_LEVEL, LOW), _dvpp(request))
         return (Taken(who, 0, 0, min(cores, size), by),), CHOOSES
 
     def removals(self, request: PodAmounts) -> Iterator[tuple[str, PodAmounts]]:
         """The label."""
-        if dvpp_of(request) != NULL:
+        if _dvpp(request) != NULL:
             labels = {key: value for key, value in request.labels.items() if key != names.VNPU_DVPP}
             yield names.VNPU_DVPP, request._replace(labels=labels)
 
@@ -91,3 +94,8 @@ def template(cores: int, level: Any, dvpp: Any) -> str:
     if cores == 2:
         return "vir02_1c" if low else "vir02"
     return "vir01"
+
+
+def _dvpp(pod: PodAmounts) -> Any:
+    """The label that chooses templates with or without DVPP."""
+    return pod.labels.get(names.VNPU_DVPP, NULL)

@@ -6,7 +6,6 @@ Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/de
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from webhook import names
 from webhook.devices import wording
@@ -92,10 +91,6 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
         most, node = max((shape.offered.get(names.NPU_CORE, 0), node) for shape, node in able)
         return Fits() if total <= most else Never(Reason.TOTALS, None, names.NPU_CORE, total, most, node)
 
-    def is_served(self, request: PodAmounts) -> bool:
-        """Whether a container requests more than 0."""
-        return served(request) is not None
-
     def describe(self, refusal: Refusal[PodAmounts, Device]) -> Iterator[tuple[str, str]]:
         """A template, a label, or the node's cores."""
         never = refusal.never
@@ -133,8 +128,3 @@ def _chip_cores_of(server_type: str) -> int:
     parts = server_type.split("-")
     digits = parts[1] if len(parts) > 1 else ""
     return int(digits) if digits.isascii() and digits.isdigit() and 0 < len(digits) < 5 and int(digits) else CHIP_CORES
-
-
-def dvpp_of(pod: PodAmounts) -> Any:
-    """The label that chooses templates with or without DVPP."""
-    return pod.labels.get(names.VNPU_DVPP, NULL)

@@ -98,6 +98,10 @@ def refusal(card: Card, used: Used, need: Need) -> Reason | None:
 class VgpuExplainer(Explainer[SliceRequest, Card]):
     """Explains slices of cards."""
 
+    def is_served(self, request: SliceRequest) -> bool:
+        """Whether a container requests a slice."""
+        return bool(request.needs)
+
     def describe(self, refusal: Refusal[SliceRequest, Card]) -> Iterator[tuple[str, str]]:
         """The card that refuses first."""
         fleet = cast("VgpuFleet", refusal.part)

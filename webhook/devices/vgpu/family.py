@@ -118,7 +118,3 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     def names_devices(self, request: SliceRequest) -> bool:
         """By their UUIDs."""
         return request.constraints.names_uuids
-
-    def is_served(self, request: SliceRequest) -> bool:
-        """Whether a container requests a slice."""
-        return bool(request.needs)

@@ -434,7 +434,7 @@ def _words(explained: ShapeExplanation) -> str:
 def _holders(node: OccupiedNode, family: AnyFamily) -> list[NodeHolder]:
     """Who holds something of a node's devices, those with most of it first."""
     found: dict[tuple[str, str], NodeHolder] = {}
-    of = family.id, family.core_unit_of(node.shape)
+    of = family.id, explainer(family).core_unit_of(node.shape)
     for card in node.cards:
         on_card = set()
         for pod in card.pods:
