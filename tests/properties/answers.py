@@ -136,7 +136,6 @@ def cluster(scenario: Scenario, chance: random.Random, *, exists: bool = True, h
 
     The pod is that of the scenario, or a plain one.
     """
-    scenario = scenario.but(policy={key: scenario.policy[key] for key in scenario.policy if key == "target"})
     raw = _created(scenario if chance.random() < OWN else scenario.but(pod=_plain(chance)))
     found = Cluster(raw, scenario)
     live, bound = found.live, []
@@ -331,6 +330,7 @@ def advice_of_why_works(scenario: Scenario, chance: random.Random) -> None:
         then = (after.only(node) if node else after).ask()
         assert then is not None, words
         hindered = {reason.reason for reason in then.reasons if not reason.family}
+        assert hindered <= {reason.reason for reason in answer.reasons}, (words, then)
         assert then.verdict is WaitVerdict.FITS_NOW or (node and hindered), (words, then)
         assert after.refused() <= found.refused(), (words, after.refused())
     for reason in answer.reasons:
@@ -372,7 +372,7 @@ def advice_of_what_if_works(scenario: Scenario, chance: random.Random) -> None:
 
 def what_no_node_offers_is_never_given(scenario: Scenario, chance: random.Random) -> None:
     """The scheduler counts every name that a pod requests, but the memory of NPUs."""
-    found = cluster(scenario, chance, hindered=False)
+    found = cluster(scenario.with_policy(fleet={}), chance, hindered=False)  # of an autoscaled fleet that is not known
     offered = {name for node in found.scenario.nodes or () for name in node["status"]["allocatable"]} | {
         f"{CHIP}-memory"
     }

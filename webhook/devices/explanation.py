@@ -21,7 +21,7 @@ from webhook.devices.gpushare.explain import GpushareExplainer
 from webhook.devices.gpushare.family import GpushareFamily
 from webhook.devices.mindcluster.explain import MindclusterExplainer
 from webhook.devices.mindcluster.family import MindclusterFamily
-from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Removal
+from webhook.devices.nearest import VERDICT_STEPS, Change, ChangeSearch, LowerAmount, Removal
 from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import SAMPLE, AnyPart, AnyShape
@@ -104,7 +104,7 @@ class ShapeExplanation:
     placement: str
     slices: tuple[Taken, ...] | None = None
     refusal: RefusalMessage | None = None
-    change: LowerAmount | Removal | None = None
+    change: Change | None = None
     devices: str
     sentences: tuple[Sentence, ...]
     drawing: DrawnNode
@@ -157,7 +157,8 @@ class PlacementRequest(NamedTuple):
         denies: whether a rule refuses pods in the pod's namespace.
         path: the field path of the pod in its object; empty for a pod itself.
         search: of changes, if several explanations share its steps.
-        admits: whether a changed request may be created, by the nodes that it may get, as bits; None if any may.
+        takes_less: whether the status takes a changed request, by the nodes that it may get, as bits; None if it takes any.
+        admits: whether the pod may be created with a change; None if it may with any.
     """
 
     pod: DevicePod
@@ -166,7 +167,8 @@ class PlacementRequest(NamedTuple):
     denies: Callable[[str], bool]
     path: str = ""
     search: ChangeSearch | None = None
-    admits: Callable[[Any, int | None], bool] | None = None
+    takes_less: Callable[[Any, int | None], bool] | None = None
+    admits: Callable[[Change], bool] | None = None
 
     @property
     def nodes(self) -> NodeSelector | None:
@@ -248,7 +250,10 @@ class _ShapeExplainer:
         elif not isinstance(verdict, Unknown):
             unchanged = (request, self._placement.nodes)
             amounts, removals = explains.reducible(request, shape), explains.removals(request)
-            change, searched = self._search.nearest(self._judge_changed, unchanged, removals, amounts)
+            admits = self._placement.admits
+            change, searched = self._search.nearest(self._judge_changed, unchanged, removals, amounts, admits)
+            if explains.exact_amounts and isinstance(change, LowerAmount):
+                change = replace(change, exact=True)
         sentences = [Sentence("", f"in doubt: {shape.doubt}")] if shape.doubt else []
         sentences += [Sentence("", text) for text in texts]
         if isinstance(verdict, FitsTightly):
@@ -290,8 +295,8 @@ class _ShapeExplainer:
         return verdict
 
     def _judge_changed(self, request: Any, nodes: NodeSelector | None) -> Verdict:
-        admits = self._placement.admits
-        if admits is not None and not admits(request, None if nodes is None else self._part.index.selected(nodes)):
+        takes = self._placement.takes_less
+        if takes is not None and not takes(request, None if nodes is None else self._part.index.selected(nodes)):
             self._search.spend(VERDICT_STEPS)
             return Never(Reason.NODES)
         return self._judge(request, nodes)
@@ -322,7 +327,7 @@ class _ShapeExplainer:
         names = [shorten(index.names[number], MAX_NAME) for number in islice(numbers_of(left), SAMPLE)]
         return Selected(tuple(names), left.bit_count())
 
-    def _advice(self, change: LowerAmount | Removal | None, *, searched: bool) -> str:
+    def _advice(self, change: Change | None, *, searched: bool) -> str:
         """What would help, or that nothing was found."""
         if change is None:
             return "no single change helps" if searched else "the search for a change was cut short"
@@ -332,7 +337,7 @@ class _ShapeExplainer:
         where = f" in {wording.container(change.container)}" if several else ""
         if change.most == 0:
             return f"without {change.resource}{where} it fits"
-        less = " or less" if change.most > 1 and not self._explains.exact_amounts else ""
+        less = " or less" if change.most > 1 and not change.exact else ""
         return f"with {change.resource} {change.most}{less}{where} it fits"
 
 

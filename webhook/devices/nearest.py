@@ -3,15 +3,16 @@
 Every change that is offered has been tried.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import PlainSerializer, SkipValidation, WithJsonSchema
+from pydantic import Field, PlainSerializer, SkipValidation, WithJsonSchema
 
 from webhook.devices.requests import Amount, PodAmounts
 from webhook.devices.verdict import Fits, Unknown, Verdict
+from webhook.lenient import obj
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container
 
@@ -36,11 +37,21 @@ ContainerName = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class LowerAmount:
-    """What would help: at most so much of a resource in a container."""
+    """What would help: so much of a resource in a container, or less, unless the amount is `exact`."""
 
     container: ContainerName
     resource: str
     most: int
+    exact: Annotated[bool, Field(exclude=True)] = False
+
+    def of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """A pod with the change."""
+        containers = list(raw["spec"]["containers"])
+        number = self.container.index
+        resources = obj(containers[number], "resources")
+        parts = {part: {**obj(resources, part), self.resource: str(self.most)} for part in ("limits", "requests")}
+        containers[number] = {**containers[number], "resources": {**resources, **parts}}
+        return {**raw, "spec": {**raw["spec"], "containers": containers}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,20 @@ class Removal:
     """What would help: the pod without an annotation, label or selector."""
 
     remove: str
+
+    def of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """A pod with the change."""
+        metadata, spec = ({**obj(raw, part)} for part in ("metadata", "spec"))
+        for part in ("annotations", "labels"):
+            metadata[part] = {key: value for key, value in obj(metadata, part).items() if key != self.remove}
+        if "nodeSelector" in self.remove:
+            spec.pop("nodeSelector", None)
+        if "node affinity" in self.remove:
+            spec["affinity"] = {key: value for key, value in obj(spec, "affinity").items() if key != "nodeAffinity"}
+        return {**raw, "metadata": metadata, "spec": spec}
+
+
+Change = LowerAmount | Removal
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +115,8 @@ class ChangeSearch:
         unchanged: tuple[Requested, NodeSelector | None],
         removals: Iterable[tuple[str, Requested]],
         amounts: Iterable[Reducible[Requested]],
-    ) -> tuple[LowerAmount | Removal | None, bool]:
+        admits: Callable[[Change], bool] | None = None,
+    ) -> tuple[Change | None, bool]:
         """Try every single change.
 
         Args:
@@ -98,14 +124,15 @@ class ChangeSearch:
             unchanged: what the pod requests now, and what it demands of its node.
             removals: words that could be removed, each with what the pod requests without it.
             amounts: those that could be lowered.
+            admits: whether a pod with a change may be created; None if any may.
 
         Returns:
             The change that gives up least, None if no single one helps; and False if the search was cut short.
         """
-        found: list[tuple[float, LowerAmount | Removal]] = []
+        found: list[tuple[float, Change]] = []
         searched = True
         try:
-            for change in self._helpful(judge, unchanged, removals, amounts):
+            for change in self._helpful(judge, unchanged, removals, amounts, admits or (lambda _: True)):
                 found.append(change)  # noqa: PERF402  # a cut search keeps what it has
         except _CutShort:
             searched = False
@@ -117,30 +144,42 @@ class ChangeSearch:
         unchanged: tuple[Requested, NodeSelector | None],
         removals: Iterable[tuple[str, Requested]],
         amounts: Iterable[Reducible[Requested]],
-    ) -> Iterator[tuple[float, LowerAmount | Removal]]:
+        admits: Callable[[Change], bool],
+    ) -> Iterator[tuple[float, Change]]:
         """The changes that help, each with the share of the request that it gives up."""
         requested, nodes = unchanged
         for word, left in removals:
-            if self._fits(judge, left, nodes):
+            if self._fits(judge, left, nodes) and admits(Removal(word)):
                 yield 1.0, Removal(word)
         for word, rest in _loosened(nodes):
-            if self._fits(judge, requested, rest):
+            if self._fits(judge, requested, rest) and admits(Removal(word)):
                 yield 1.0, Removal(word)
         for one in amounts:
-            most = self._largest(judge, one, nodes)
-            if most is not None:
-                yield (one.now - most) / one.now, LowerAmount(one.container, one.resource, most)
+            change = self._lower(judge, one, nodes, admits)
+            if change is not None:
+                yield (one.now - change.most) / one.now, change
 
-    def _largest(self, judge: Engine[Requested], one: Reducible[Requested], nodes: NodeSelector | None) -> int | None:
-        """The largest value with which the pod fits, found by bisection."""
-        values = one.values
-        if not values or not self._fits(judge, one.lowered(values[0]), nodes):
+    def _lower(
+        self,
+        judge: Engine[Requested],
+        one: Reducible[Requested],
+        nodes: NodeSelector | None,
+        admits: Callable[[Change], bool],
+    ) -> LowerAmount | None:
+        """The largest amount with which the pod fits and may be created; None if there is none."""
+
+        def fits(value: int) -> bool:
+            return self._fits(judge, one.lowered(value), nodes)
+
+        def is_admitted(value: int) -> bool:
+            return admits(LowerAmount(one.container, one.resource, value))
+
+        most = _largest(one.values, fits)
+        if most is not None and not is_admitted(most):
+            most = _largest(one.values[: one.values.index(most)], is_admitted)
+        if most is None:
             return None
-        low, high = 0, len(values)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(judge, one.lowered(values[middle]), nodes) else (low, middle)
-        return values[low]
+        return LowerAmount(one.container, one.resource, most, exact=not is_admitted(one.values[0]))
 
     def _fits(self, judge: Engine[Requested], requested: Requested, nodes: NodeSelector | None) -> bool:
         """Whether the engine places the request.
@@ -152,6 +191,17 @@ class ChangeSearch:
         if verdict is None or isinstance(verdict, Unknown):
             raise _CutShort
         return isinstance(verdict, Fits)
+
+
+def _largest(values: Sequence[int], helps: Callable[[int], bool]) -> int | None:
+    """The largest value that helps, found by bisection; None if the first does not."""
+    if not values or not helps(values[0]):
+        return None
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if helps(values[middle]) else (low, middle)
+    return values[low]
 
 
 class _CutShort(Exception):

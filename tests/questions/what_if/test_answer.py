@@ -85,6 +85,11 @@ def test_a_pod_gets_the_card_that_it_names_on_whichever_of_alike_nodes():
     assert (fate.after, fate.node) == (Fate.STARTS, "gpu-c")
 
 
+def test_a_declared_node_opens_no_real_node_that_the_pod_does_not_select():
+    pods = [owned(pod("elsewhere", number=1, memory=1000, spec={"nodeSelector": {"zone": "b"}}))]
+    assert fates(look([gpu_node("gpu-a")], pods, policy=POOL)) == {"elsewhere": "waits"}
+
+
 def test_pods_start_by_priority_then_age_and_book_what_they_take():
     pods = [
         owned(pod("young", number=1, memory=50000), created="2026-01-02T00:00:00Z"),

@@ -23,7 +23,7 @@ from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.subject import WaitingObject
-from webhook.questions.why.text import holder_words
+from webhook.questions.why.text import change_words, holder_words
 from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.queues import Queue, Queues
@@ -294,6 +294,14 @@ def test_a_volcano_job_fits_only_with_all_its_pods():
     assert why(train, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
 
 
+def test_the_nearest_change_of_pods_that_never_fit_lets_all_of_the_job_start():
+    never = job({}, 3, number=1, memory=90000)
+    autoscaled = parse_policy({"fleet": {"autoscaled": True}}, "test")  # else the webhook lowers the memory
+    live, _ = state([gpu_node("gpu-a", cards=1)], policy=autoscaled)
+    change = explain_waiting(WaitingObject(Document("a job", never), False), live).change
+    assert (change.resource, change.most) == (MEMORY, 27306)
+
+
 DEVICESHARE = {"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}
 CAPACITY, NODE_GROUPS = (
     parse_scheduler_conf({"tiers": [{"plugins": [DEVICESHARE, *({"name": name} for name in plugins)]}]}, "test")
@@ -332,6 +340,35 @@ def test_the_queue_of_a_group_is_open_and_large_enough(queue, conf, memory, verd
     found = explain_waiting(WaitingObject(Document("a pod", raw), True, group=PodGroup("a", "g", queue=queue)), live)
     assert found.verdict is verdict
     assert summary in found.summary
+
+
+T4 = node_json("t4", register([("NVIDIA-Tesla T4", 81920)], prefix="GPU-t4"))
+ONLY_A100 = {"cards": {"deny": [{"type": "T4"}]}}
+
+
+@pytest.mark.parametrize(
+    ("memory", "held", "limits", "queue", "words"),
+    [
+        (70000, 30000, {}, "", "with volcano.sh/vgpu-memory 51920 or less in"),
+        (None, 30000, {}, "open", "with volcano.sh/vgpu-memory 20000 or less in"),  # no memory counts as 0
+        (70000, 30000, {"memory": {"min": 40000}}, "", "with volcano.sh/vgpu-memory 51920 in"),
+        (70000, 30000, {"memory": {"min": 60000}}, "", ""),
+        (70000, 81920, {}, "", "without nvidia.com/use-gputype"),
+        (70000, 81920, ONLY_A100, "", ""),
+    ],
+)
+def test_a_pod_with_the_nearest_change_is_admitted(memory, held, limits, queue, words):
+    policy = parse_policy({"namespaces": [{"match": ["default"], "limits": limits}] if limits else []}, "test")
+    holder = pod("old", node="gpu-a", ids=f"GPU-gpu-a-0,X,{held},0:", number=1, memory=held)
+    chooses = held == A100[1]  # a type of card, of which none is left
+    nodes = [gpu_node("gpu-a", cards=1), *([T4] if chooses else [])]
+    more = {"scheduler": CAPACITY, "collections": Collections(Queues(QUEUES))}
+    live, _ = state(nodes, [holder], policy=policy, **more)
+    raw = pod(number=1, **({"memory": memory} if memory else {}))
+    raw["metadata"]["annotations"] = {names.USE_GPUTYPE: "A100"} if chooses else {}
+    group = PodGroup("default", "g", queue=queue) if queue else None
+    change = explain_waiting(WaitingObject(Document("a pod", raw), True, group=group), live).change
+    assert words in ("" if change is None else change_words(change)) if words else change is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from webhook.devices.vgpu.family import VgpuFamily
 from webhook.document_review import Reviewed
 from webhook.outcome import PodReview
 from webhook.output.json import as_value
+from webhook.review.violations import admission
 from webhook.rules.workloads import Workload
+from webhook.snapshot import Snapshot
 from webhook.texts import and_more
 
 SHOWN_GATED = 3
@@ -74,12 +76,12 @@ def explain_pods(pods: Iterable[PodReview], search: ChangeSearch | None = None) 
     return [
         explained
         for each in pods
-        for pod in (each.pod,)
+        for pod, snapshot in ((each.pod, cast("Snapshot", each.pod.cluster)),)
         if (fleet := pod.cluster.fleet) is not None
         for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
         for explained in PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, each.path)
-        ._replace(search=search, admits=pod.status_takes_less)
+        ._replace(search=search, takes_less=pod.status_takes_less, admits=admission(pod, snapshot))
         .explain(fleet.parts[family.id])
     ]
 

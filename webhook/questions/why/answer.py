@@ -3,13 +3,14 @@
 The engines of the reviews judge the pod twice: by empty nodes, and by what live pods leave of them.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from webhook import names
 from webhook.devices.dialects import DIALECTS
-from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.nearest import Change
 from webhook.devices.nodes import numbers_of
 from webhook.devices.occupancy import REJECTED
 from webhook.devices.verdict import Reason
@@ -21,11 +22,13 @@ from webhook.lenient import at, obj, objs, text
 from webhook.live.devices import LiveCluster
 from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
+from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB
 from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of, with_change
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.questions.why.placing import obstacles, unoffered_resources
 from webhook.questions.why.subject import WaitingObject, pod_content, pods_of, unlike
+from webhook.review.violations import admission
 from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -62,7 +65,7 @@ class WaitAnswer:
     verdict: WaitVerdict
     summary: str
     reasons: tuple[WaitReason, ...] = ()
-    change: LowerAmount | Removal | None = None
+    change: Change | None = None
     changed: tuple[str, ...] = ()
     fits: tuple[WaitReason, ...] = ()
     gang: WaitingGang | None = None
@@ -213,7 +216,7 @@ class _Examined:
         together: Sequence[WaitReason] = _found_by(never_starts, outcome) or found.reasons
         others = [*alone, *together]
         verdict = max([*(one.verdict for one in answers), *(one.verdict for one in others)], key=rank)
-        change = found.change if together else _nearest(nodes, answers)
+        change = found.change if together or found.gang is not None else _nearest(nodes, answers)
         stays = verdict is WaitVerdict.FITS_NOW or any(reason.verdict is not WaitVerdict.FITS_NOW for reason in alone)
         fits = tuple(reason for reason in nodes if reason.verdict is WaitVerdict.FITS_NOW)
         refusing = [*others, *(reason for reason in nodes if reason.verdict is not WaitVerdict.FITS_NOW)]
@@ -239,12 +242,32 @@ class _Examined:
         return (queue_capability.check.id,) if limits else ()
 
     def _by_node(self, path: str, pod: ReviewedPod) -> PodAnswer:
-        """What the nodes answer, which depends on nothing else of the pod's namespace than on a repair and its group."""
+        """What the nodes answer, which depends on little of the pod's namespace."""
         content = pod_content(pod.view.raw, self._live.snapshot.target)
-        key = path, content, pod.context.effective.repairs_off, self._live.siblings(pod.view)
+        key = path, content, self._admitting, self._live.siblings(pod.view)
         if key not in self._by_nodes:
-            self._by_nodes[key] = PodAnswer(path, pod, self._live)
+            self._by_nodes[key] = PodAnswer(path, pod, self._live, self._admits(pod))
         return self._by_nodes[key]
+
+    @property
+    def _admitting(self) -> Hashable:
+        """Equal for objects whose pods may be created with the same changes."""
+        snapshot, namespace, group = self._live.snapshot, self._reviewed.request.namespace, self._subject.group
+        quotas = snapshot.collections.quotas
+        own = snapshot.policy.of(namespace).exceptions or (quotas is not None and quotas.of(namespace))
+        return snapshot.policy.winning_entry(namespace), namespace if own else "", group is not None and group.queue
+
+    def _admits(self, pod: ReviewedPod) -> Callable[[Change], bool]:
+        """Whether a pod with a change is refused by no other rule, and kept from starting by nothing else."""
+        created = admission(pod, self._live.snapshot)
+
+        @cache
+        def kept(change: Change | None) -> set[str]:
+            raw = pod.view.raw if change is None else change.of(pod.view.raw)
+            changed = [ReviewedPod(PodView(raw), pod.context)]
+            return {reason.reason for reason in obstacles(self._subject, changed, self._live)}
+
+        return lambda change: created(change) and kept(change) <= kept(None)
 
     def _without_devices(self, pods: Sequence[ReviewedPod], not_judged: Sequence[str]) -> ConfigError:
         if not self._reviewed.has_pods or self._reviewed.request.kind in SETTINGS:
@@ -379,7 +402,7 @@ def _summary(
             return "whether it fits now could not be decided"
 
 
-def _nearest(reasons: Iterable[WaitReason], answers: Sequence[PodAnswer]) -> LowerAmount | Removal | None:
+def _nearest(reasons: Iterable[WaitReason], answers: Sequence[PodAnswer]) -> Change | None:
     """The change that gives up least."""
     pods = {answer.path: answer.pod for answer in answers}
     found = [(loss(reason.change, pods[reason.pod]), reason.change) for reason in reasons if reason.change is not None]

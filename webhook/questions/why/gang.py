@@ -28,6 +28,7 @@ from webhook.pod.view import Container, PodView
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, Turn, take_turn
 from webhook.questions.why.subject import WaitingObject, members, pods_of, scheduler_context
+from webhook.review.violations import admission
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 
@@ -158,12 +159,14 @@ def gang_of(
 
 
 def with_change(found: GangAnswer, subject: WaitingObject, live: LiveCluster) -> GangAnswer:
-    """A gang with the nearest change of its pods, and how many of them fit now, where the room for it is too small."""
+    """A gang that does not start now, with the nearest change of its pods, and how many of them fit."""
     gang, missing, roles = found.gang, found.missing, found.roles
-    if gang is None or missing is None or not found.reasons or not missing.starts(_counts(roles)):
+    if gang is None or missing is None or not missing.starts(_counts(roles)):
         return found
     placed = gang.waiting * len(live.fleet.index.names)
     if placed > MAX_PLACED or any(role.pod.spreads for role in roles):
+        return found
+    if not found.reasons and all(turn.starts for turn in _turns(missing, roles, subject, live)):
         return found
     fit = min(sum(turn.started.values()) for turn in _turns(None, roles, subject, live))
     found = found._replace(gang=replace(gang, fit=fit))
@@ -187,15 +190,15 @@ def _nearest(
     pod, roles = changed[0].pod, found.roles
     waiting = sum(len(role.raws) for role in roles)
 
-    def judge(lowered: tuple[Container, str, int], _: object) -> Verdict:
-        tried = [_lowered(role, *lowered) if role in changed else role for role in roles]
+    def judge(change: LowerAmount, _: object) -> Verdict:
+        tried = [_changed(role, change) if role in changed else role for role in roles]
         search.spend(STEPS_OF_POD * waiting)
         requests = [(role.pod, asked) for role in tried if (asked := role.pod.slice_request) is not None]
         admitted = all(pod.status_takes_less(asked, asked.constraints.nodes) for pod, asked in requests)
         starts = admitted and all(turn.starts for turn in _turns(found.missing, tried, subject, live))
         return Fits() if starts else Never(Reason.LEFT)
 
-    amounts: dict[tuple[Container, str], Reducible[tuple[Container, str, int]]] = {}
+    amounts: dict[tuple[Container, str], Reducible[LowerAmount]] = {}
     for family in live.fleet.families.values():
         explains = explainer(family)
         for request in pod.requests_for(family.id):
@@ -204,32 +207,20 @@ def _nearest(
                 place = each.container, each.resource
                 known = amounts.get(place)
                 if known is None or known.now < each.now:
-                    lowered = partial(_amount, each.container, each.resource)
-                    amounts[place] = Reducible(*place, each.now, each.values, lowered)
-    nothing = pod.view.containers[0], "", 0
-    change, _ = search.nearest(judge, (nothing, None), (), amounts.values())
+                    amounts[place] = Reducible(*place, each.now, each.values, partial(LowerAmount, *place))
+    nothing = LowerAmount(pod.view.containers[0], "", 0)
+    admits = admission(pod, live.snapshot)
+    change, _ = search.nearest(judge, (nothing, None), (), amounts.values(), admits)
     if not isinstance(change, LowerAmount):
         return None
     now = amounts[change.container, change.resource].now
     return (now - change.most) / now, change
 
 
-def _amount(container: Container, resource: str, value: int) -> tuple[Container, str, int]:
-    return container, resource, value
-
-
-def _lowered(role: _Role, container: Container, resource: str, value: int) -> _Role:
+def _changed(role: _Role, change: LowerAmount) -> _Role:
     """The same pods with another amount in one container."""
-    raws = [_with_amount(raw, container.index, resource, value) for raw in role.raws]
+    raws = [change.of(raw) for raw in role.raws]
     return role._replace(pod=ReviewedPod(PodView(raws[0]), role.pod.context), raws=raws)
-
-
-def _with_amount(raw: dict[str, Any], number: int, resource: str, value: int) -> dict[str, Any]:
-    containers = list(raw["spec"]["containers"])
-    resources = obj(containers[number], "resources")
-    parts = {part: {**obj(resources, part), resource: str(value)} for part in ("limits", "requests")}
-    containers[number] = {**containers[number], "resources": {**resources, **parts}}
-    return {**raw, "spec": {**raw["spec"], "containers": containers}}
 
 
 def _turns(missing: Gang | None, roles: Sequence[_Role], subject: WaitingObject, live: LiveCluster) -> Iterator[Turn]:

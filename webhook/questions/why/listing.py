@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, NamedTuple
 
-from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.nearest import Change
 from webhook.errors import ConfigError, RequestError
 from webhook.lenient import obj, text
 from webhook.live.objects import Key, group_of
@@ -46,7 +46,7 @@ class WaitingPod:
     node: str = ""
     holder: NodeHolder | None = None
     ends: str = ""
-    change: LowerAmount | Removal | None = None
+    change: Change | None = None
 
 
 class WaitingPods(NamedTuple):

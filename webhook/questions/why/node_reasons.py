@@ -1,7 +1,7 @@
 """What refuses one waiting pod on each kind of node: when it is empty, and with what live pods leave of it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
@@ -16,7 +16,7 @@ from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.model import PERCENT
-from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.nearest import Change, LowerAmount
 from webhook.devices.occupancy import accountant
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
@@ -110,7 +110,7 @@ class WaitReason:
     obstacles: Mapping[str, int] = field(default_factory=dict)
     holders: tuple[NodeHolder, ...] = ()
     more_holders: int = 0
-    change: LowerAmount | Removal | None = None
+    change: Change | None = None
     ends: str = ""
     drawing: Annotated[DrawnNode | None, Field(exclude=True)] = None
 
@@ -123,13 +123,15 @@ class PodAnswer:
         pod: the pod.
         reasons: one for each kind of node, also of those that take it.
         verdict: what follows from the nodes.
+
+    A change that `admits` refuses is not named.
     """
 
-    def __init__(self, path: str, pod: ReviewedPod, live: LiveCluster) -> None:
+    def __init__(self, path: str, pod: ReviewedPod, live: LiveCluster, admits: Callable[[Change], bool]) -> None:
         self.path = path
         self.pod = pod
         answers = [
-            _FamilyAnswer(path, pod, family, live)
+            _FamilyAnswer(path, pod, family, live, admits)
             for family in pod.cluster.families.values()
             if pod.requests_family(family.id)
         ]
@@ -176,7 +178,9 @@ class _FamilyAnswer:
         computes: whether the engine of the family computes what fits now.
     """
 
-    def __init__(self, path: str, pod: ReviewedPod, family: AnyFamily, live: LiveCluster) -> None:
+    def __init__(
+        self, path: str, pod: ReviewedPod, family: AnyFamily, live: LiveCluster, admits: Callable[[Change], bool]
+    ) -> None:
         self.computes = live.remaining(family, ()) is not None
         self._only: int | None = None  # the number of the node that takes the pod
         self._path = path
@@ -184,7 +188,7 @@ class _FamilyAnswer:
         self._family = family
         self._live = live
         self._request = PlacementRequest(
-            pod, family, pod.matches(family.id), pod.context.denies, path, admits=pod.status_takes_less
+            pod, family, pod.matches(family.id), pod.context.denies, path, None, pod.status_takes_less, admits
         )
         self._verdicts = NodeVerdicts(live, family, pod)
 
@@ -265,7 +269,7 @@ class _FamilyAnswer:
             else:
                 yield self._now(nodes, about, share)
 
-    def _change(self, nodes: Sequence[OccupiedNode], share: int) -> LowerAmount | Removal | None:
+    def _change(self, nodes: Sequence[OccupiedNode], share: int) -> Change | None:
         """The nearest change with which one of some nodes takes the pod now."""
         able = [node for node in nodes if not self._live.obstacle(node.number, self._pod)]
         if not self.computes:
@@ -451,7 +455,7 @@ def _holders(node: OccupiedNode, family: AnyFamily) -> list[NodeHolder]:
     return sorted(found.values(), key=lambda one: (-one.memory, -one.cores, one.namespace, one.name))
 
 
-def loss(change: LowerAmount | Removal | None, pod: ReviewedPod) -> float:
+def loss(change: Change | None, pod: ReviewedPod) -> float:
     """The share of an amount that a change gives up; more than 1 for everything else."""
     if not isinstance(change, LowerAmount):
         return 2.0 if change is None else 1.5

@@ -172,12 +172,13 @@ class PlaceablePod:
         self, live: LiveCluster, candidates: Iterable[Sequence[OccupiedNode]]
     ) -> tuple[Sequence[OccupiedNode], Trial]:
         """The first of some nodes, each with what it has of every family, that takes the pod; none if none does."""
-        members = [found for family in self._ids if (found := self.pod.members_for(family)) is not None]
+        selector = self.pod.view.selector  # by what real nodes have, whatever declared ones may have
+        members = -1 if selector is None else live.fleet.index.selected(selector)
         otherwise, alike = FULL, not any(verdicts.names_devices for verdicts in self._verdicts)
         refused: set[AnyShape | None] = set()  # the states of nodes; with many nodes, most are passed over by them
         for nodes in candidates:
             state, number = nodes[0].left if alike and len(nodes) == 1 else None, nodes[0].number
-            if state in refused or not all([bits >> number & 1 for bits in members]):
+            if state in refused or not members >> number & 1:
                 continue
             verdict = self._on(nodes)
             if verdict is None and state is not None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from webhook.cli.terminal import INDENT, Style, Terminal
 from webhook.devices import registry, wording
 from webhook.devices.model import PERCENT
-from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.nearest import Change, Removal
 from webhook.durations import format_age
 from webhook.questions.why.answer import WaitAnswer
 from webhook.questions.why.listing import WaitingPod, WaitingPods
@@ -156,17 +156,17 @@ def age(pod: WaitingPod, now: datetime) -> str:
         return ""
 
 
-def change_words(change: LowerAmount | Removal) -> str:
+def change_words(change: Change) -> str:
     """A change, as the beginning of a sentence."""
     if isinstance(change, Removal):
         return f"without {change.remove}"
     where = f" in {wording.container(change.container)}"
     if change.most == 0:
         return f"without {change.resource}{where}"
-    return f"with {change.resource} {change.most}{' or less' if change.most > 1 else ''}{where}"
+    return f"with {change.resource} {change.most}{' or less' if change.most > 1 and not change.exact else ''}{where}"
 
 
-def nearest_words(answer: WaitAnswer, change: LowerAmount | Removal) -> str:
+def nearest_words(answer: WaitAnswer, change: Change) -> str:
     """What lets a pod, or a gang, start now."""
     if answer.gang is None or answer.gang.fit is None:
         return f"{change_words(change)} it fits now"
