@@ -281,7 +281,7 @@ def _with_violations(outcome: Outcome, found: Collection[Violation]) -> Outcome:
 
 def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
     """What the API server refuses, of what no rule has found: of pods after their repairs, of its own workloads as written."""
-    told = {violation.path for violation in outcome.violations if violation.rule in _RULES_ABOUT_AMOUNTS}
+    reported = {violation.path for violation in outcome.violations if violation.rule in _RULES_ABOUT_AMOUNTS}
     of_kubernetes = request.group in KUBERNETES_GROUPS
     found = (
         [(one.path, one.detail) for one in _unknown_fields(request.object or {})]
@@ -294,7 +294,7 @@ def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
         amounts = _refused_amounts(each.pod.view if repaired else each.received)
         found += [(field(one.path), one.detail) for one in amounts]
     for path, detail in found:
-        if path not in told:
+        if path not in reported:
             yield Violation(REFUSED_ANYWAY, Level.WARN, path, detail)
 
 

@@ -66,7 +66,7 @@ def test_enforcement_and_exemptions_hold_for_pod_groups():
 
 
 def test_a_pod_group_that_is_too_large_to_be_read_is_refused():
-    created = decoded(request(group("default")))._replace(object=None, unread="it has too many values")
+    created = decoded(request(group("default")))._replace(object=None, too_large="it has too many values")
     outcome = review(created, settings())
     assert not outcome.allowed
     assert outcome.violations[0].message == "the PodGroup is too large: it has too many values"

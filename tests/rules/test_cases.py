@@ -66,7 +66,9 @@ def _check(rule: str, case: dict[str, Any]):
     assert {"patch", "finds"} & set(case), "a case that expects nothing cannot fail"
     request, snapshot = request_of(case), snapshot_of(case)
     repaired = mutate(request, snapshot)
-    assert repaired.operations == mutate(request, _reading_anew(snapshot)).operations, "a rule marked `unread` is read"
+    assert repaired.operations == mutate(request, _reading_anew(snapshot)).operations, (
+        "a rule marked `independent` is read"
+    )
     if "patch" in case:
         _check_patch(rule, case, request, repaired)
     if "finds" in case:
@@ -137,7 +139,7 @@ def _fleet(name: str) -> Any:
 def _reading_anew(snapshot: Snapshot) -> Snapshot:
     """The same, but the pod is read again after every repair."""
     other = replace(snapshot)
-    object.__setattr__(other, "mutations", tuple([replace(rule, unread=False) for rule in snapshot.mutations]))
+    object.__setattr__(other, "mutations", tuple([replace(rule, independent=False) for rule in snapshot.mutations]))
     return other
 
 

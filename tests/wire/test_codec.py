@@ -149,7 +149,7 @@ def test_too_many_values_are_not_parsed(value: str):
     decoded = decode(orjson.dumps(orjson.loads(many)))
     assert decoded.uid == UID
     assert decoded.object is None
-    assert decoded.unread == "it has more than 310000 commas, colons and brackets, managedFields aside"
+    assert decoded.too_large == "it has more than 310000 commas, colons and brackets, managedFields aside"
     with pytest.raises(TooLarge, match=r"more than 310000 commas, colons and brackets, .*; send fewer values"):
         decode(many)  # not encoded as an API server encodes it, so the fields before the object are not found
     assert decode(with_object('"' + "x" * MAX_STRUCTURAL_CHARS * 2 + '"')).object
@@ -175,7 +175,7 @@ def test_the_update_with_the_most_values_that_etcd_can_store_is_read():
     marks = sum(map(large.count, (b",", b":", b"{", b"[")))
     assert marks > MAX_STRUCTURAL_CHARS, "managedFields count unless they are removed"
     decoded = decode(large)
-    assert decoded.unread == ""
+    assert decoded.too_large == ""
     assert decoded.object == decoded.old_object == pod | {"metadata": {"managedFields": []}}
 
 

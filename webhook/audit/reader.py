@@ -207,7 +207,7 @@ class LogFile:
                 own, others = self.decompressed(), other.decompressed()
                 return all(own.read(len(chunk)) == chunk for chunk in iter(lambda: others.read(CHUNK), b""))
         except ConfigError:
-            return False  # it is told when the file is read
+            return False  # this is reported when the file is read
 
     @property
     def is_compressed(self) -> bool:

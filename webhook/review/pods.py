@@ -6,7 +6,7 @@ from webhook.outcome import Outcome, PodReview
 from webhook.pod.view import PodView
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
-from webhook.review.too_large import excess, refuse_unread
+from webhook.review.too_large import excess, refuse_too_large
 from webhook.review.violations import Found, Violations, decision_id, exceptions_of, findings, not_reviewed
 from webhook.rules.base import Event
 from webhook.rules.choices import ENFORCE
@@ -63,7 +63,7 @@ def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> 
     elif request.sub_resource:
         return not_reviewed(request, "validate")
     if problem := excess(request):
-        return refuse_unread(request, snapshot, effective, problem)
+        return refuse_too_large(request, snapshot, effective, problem)
     view = PodView(request.new_object)
     exceptions = exceptions_of(request, effective)
     pod = ReviewedPod(view, Context(request, snapshot, effective, excepted=exceptions), previous)

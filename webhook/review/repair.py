@@ -39,7 +39,7 @@ class Repair:
             families = rule.families  # compared here, as a call for each rule would take longer
             if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
                 edited = self._run(rule, pod)
-                if edited and not rule.unread:
+                if edited and not rule.independent:
                     pod = self.pod
                     if families is EVERY_POD:  # no other repair changes which families a pod requests
                         requested = pod.requested

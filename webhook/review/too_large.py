@@ -79,7 +79,7 @@ def excess(request: Request) -> str:
     for pod in pods:
         if pod is not None and not is_surely_small(pod, request.size) and (problem := Size().add(pod)):
             return problem
-    return request.unread
+    return request.too_large
 
 
 def _changed(request: Request) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def _changed(request: Request) -> dict[str, Any]:
     return {"metadata": {"annotations": differing}, "spec": {EPHEMERAL: added}}
 
 
-def refuse_unread(request: Request, snapshot: Snapshot, effective: Effective, problem: str) -> Outcome:
-    """Refuse an object unread: reviewing a part of it could miss what a rule refuses."""
+def refuse_too_large(request: Request, snapshot: Snapshot, effective: Effective, problem: str) -> Outcome:
+    """Refuse an object without a review: that of a part of it could miss what a rule refuses."""
     what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
     violations = Violations()
     violations.add([(POD_TOO_LARGE, DENY, Finding("spec", f"the {what} is too large: {problem}{remedy}"))])

@@ -12,7 +12,7 @@ from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
-from webhook.review.too_large import NOT_REVIEWED, Choices, left_out, refuse_unread, reviewable_templates
+from webhook.review.too_large import NOT_REVIEWED, Choices, left_out, refuse_too_large, reviewable_templates
 from webhook.review.violations import (
     Found,
     Violations,
@@ -43,8 +43,8 @@ def validate_workload(
         kind = snapshot.policy.workload_kinds.get((request.group, request.kind))
         if kind is None:
             return not_reviewed(request, "validate")
-        if request.unread:
-            notice = f"the pod templates are not reviewed now, but when the pods are created: {request.unread}"
+        if request.too_large:
+            notice = f"the pod templates are not reviewed now, but when the pods are created: {request.too_large}"
             return not_reviewed(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
         scheduler = snapshot.policy.scheduler_name
         templates = changed_templates(kind, request.new_object, request.old_object, scheduler)
@@ -108,8 +108,8 @@ def _may_run(request: Request) -> bool:
 
 def validate_pod_group(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
     """Judge the queue of a PodGroup: however pods get into a queue, it is by one."""
-    if request.unread:
-        return refuse_unread(request, snapshot, effective, request.unread)
+    if request.too_large:
+        return refuse_too_large(request, snapshot, effective, request.too_large)
     raw = request.new_object
     if request.old_object is not None and text(request.old_object, "spec", "queue") == text(raw, "spec", "queue"):
         return not_reviewed(request, "validate")

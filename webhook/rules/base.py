@@ -61,7 +61,7 @@ class Mutation:
         enabled: whether device config and policy enable it at all.
         reads: what it reads besides the devices and nodes that a pod requests (`webhook.pod.fields`); once decorated, all.
         on: what it repairs besides new pods: new ephemeral containers.
-        unread: no other repair reads what it writes, so the next one need not read the pod again.
+        independent: no other repair reads what it writes, so the next one need not read the pod again.
         id: the name of the function's module, in kebab-case; stable.
         propose: the function.
     """
@@ -71,7 +71,7 @@ class Mutation:
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
     reads: Reads = ()
     on: AbstractSet[Event] = frozenset()
-    unread: bool = False
+    independent: bool = False
     id: str = ""
     propose: Callable[[ReviewedPod, Context], Edits] = _no_edits
 

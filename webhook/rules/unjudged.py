@@ -52,9 +52,9 @@ class UnjudgedDevice(NamedTuple):
 
 def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The devices that a pod requests and the webhook does not judge, without what no node offers; at most 20."""
-    told = {(one.container, one.resource) for one in not_offered(pod)}
+    absent = {(one.container, one.resource) for one in not_offered(pod)}
     found = _devices(pod, pod.cluster.config.resources.looks_like_device, _judged(pod), claims=True)
-    return list(islice((one for one in found if (one.container, one.resource) not in told), MAX_UNJUDGED))
+    return list(islice((one for one in found if (one.container, one.resource) not in absent), MAX_UNJUDGED))
 
 
 def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
@@ -62,21 +62,21 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     context = pod.context
     if pod.names_known_resources or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
         return []
-    told = _judged(pod)
+    reported = _judged(pod)
     for dialect, use in context.effective.dialects.items():
         if use is DialectUse.OFF:
-            told |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
+            reported |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
     if pod.requests_family(Family.VGPU):
-        told.add(names.NVIDIA_GPU)  # family-mixed
-    return unoffered(pod, told)
+        reported.add(names.NVIDIA_GPU)  # family-mixed
+    return unoffered(pod, reported)
 
 
-def unoffered(pod: ReviewedPod, told: Collection[str] = ()) -> list[UnjudgedDevice]:
+def unoffered(pod: ReviewedPod, reported: Collection[str] = ()) -> list[UnjudgedDevice]:
     """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer.
 
     Args:
         pod: the pod.
-        told: names that are left out.
+        reported: names that are left out.
     """
     fleet, classes = pod.cluster.known_fleet, pod.cluster.collections.classes
     if fleet is None or not pod.foreign or not pod.cluster.knows_offers:
@@ -84,7 +84,7 @@ def unoffered(pod: ReviewedPod, told: Collection[str] = ()) -> list[UnjudgedDevi
     offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
     offered.update(offered_roles(fleet, pod.cluster.config))  # a name may be one of a family on some pods only
     wanted = (name for name in pod.foreign if _is_foreign(name) and name not in offered)
-    return list(islice(_devices(pod, {*wanted}.__contains__, {*told, *pod.roles}), MAX_UNJUDGED))
+    return list(islice(_devices(pod, {*wanted}.__contains__, {*reported, *pod.roles}), MAX_UNJUDGED))
 
 
 def meant_by(name: str, fleet: Fleet | None, config: DeviceConfig) -> str:
@@ -111,11 +111,11 @@ def _judged(pod: ReviewedPod) -> set[str]:
 
 
 def _devices(
-    pod: ReviewedPod, wanted: Callable[[str], bool], told: Collection[str], *, claims: bool = False
+    pod: ReviewedPod, wanted: Callable[[str], bool], reported: Collection[str], *, claims: bool = False
 ) -> Iterator[UnjudgedDevice]:
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():
-            if resource not in told and wanted(resource) and quantity.whole(amount) != 0:
+            if resource not in reported and wanted(resource) and quantity.whole(amount) != 0:
                 shown = wording.quoted(resource)[1:-1]
                 about = f"{_offered(resource, pod)}{_advice(resource, quantity.whole(amount), pod)}"
                 yield UnjudgedDevice(container, shown, about)

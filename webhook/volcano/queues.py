@@ -43,7 +43,7 @@ class Queue:
         is_remote: whether its jobs run in another cluster, so that nothing about them is known here.
         groups: the node groups on whose nodes its pods may run; None if it has no affinity.
         group_limits: how much its pods may request in all on the nodes of a node group, by resource, in whole units.
-        unread: its limits for node groups cannot be read. The scheduler then starts none of its pods.
+        unreadable: its limits for node groups cannot be read. The scheduler then starts none of its pods.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Queue:
     is_remote: bool = False
     groups: frozenset[str] | None = None
     group_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    unread: bool = False
+    unreadable: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -166,14 +166,15 @@ def read_queue(raw: Mapping[str, Any]) -> Queue | None:
         is_remote=bool(spec.get("extendClusters")),
         groups=_groups(obj(spec, "affinity")) if isinstance(spec.get("affinity"), dict) else None,
         group_limits=limits or {},
-        unread=limits is None,
+        unreadable=limits is None,
     )
 
 
 def complaint(queues: Iterable[Queue]) -> str | None:
     """Which queue has limits for node groups that cannot be read; None if all can."""
     return next(
-        (f"queue {queue.name}: {names.GROUP_LIMITS} is no JSON of amounts" for queue in queues if queue.unread), None
+        (f"queue {queue.name}: {names.GROUP_LIMITS} is no JSON of amounts" for queue in queues if queue.unreadable),
+        None,
     )
 
 

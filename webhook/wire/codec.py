@@ -83,7 +83,7 @@ def decode(body: bytes) -> Request:
         head = to_request(parse_json(body[: body.index(b',"object":')] + b"}}"), len(body))
     except (ValueError, RequestError) as error:
         raise TooLarge(f"the body is too large: {problem}; send fewer values") from error
-    return head._replace(unread=problem)
+    return head._replace(too_large=problem)
 
 
 def parse_json(body: bytes) -> Any:

@@ -73,7 +73,7 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
         dry_run: nothing will be stored.
         object, old_object: as JSON; None where the operation has none.
         size: bytes of the body; 0 if it did not come as one.
-        unread: why the objects are too large to be read, and so None; empty if they were read.
+        too_large: why the objects are too large to be read, and so None; empty if they were read.
         groups: of the user.
         day: on which it is reviewed, in UTC; None if that is not known, and then no exception holds.
     """
@@ -91,7 +91,7 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
     object: dict[str, Any] | None
     old_object: dict[str, Any] | None
     size: int = 0
-    unread: str = ""
+    too_large: str = ""
     groups: Sequence[str] = ()
     day: date | None = None
 

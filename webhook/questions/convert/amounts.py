@@ -31,11 +31,11 @@ class Converted(NamedTuple):
 
     Attributes:
         edits: that convert it.
-        told: a sentence for each amount that has to be converted by hand, with its path.
+        warnings: a sentence for each amount that has to be converted by hand, with its path.
     """
 
     edits: tuple[Edit, ...] = ()
-    told: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def convert_amounts(
@@ -54,10 +54,10 @@ def convert_amounts(
     if (system := _FOREIGN_GROUPS.get(request.group)) in dialects and system:
         title = DIALECTS[system].title
         return Converted(
-            told=(f"Volcano does not read {title}'s {request.kind}; create a Queue of scheduling.volcano.sh",)
+            warnings=(f"Volcano does not read {title}'s {request.kind}; create a Queue of scheduling.volcano.sh",)
         )
     places = _amounts(raw, kind)
-    edits, told = list[Edit](), list[str]()
+    edits, warnings = list[Edit](), list[str]()
     for path in places:
         amounts = object_at(raw, path)
         for dialect in systems:
@@ -67,11 +67,11 @@ def convert_amounts(
             for key in [key for key in amounts if _plain(key) in (words if sure else signs)]:
                 found, why = _convert(key, amounts, dialect, words[_plain(key)], config)
                 edits += [Edit((*path, each), value) for each, value in found.items()]
-                told += [f"{field_path((*path, key))}: {why}"] if why else []
+                warnings += [f"{field_path((*path, key))}: {why}"] if why else []
     if not places and (request.group in _KUEUE or _configures_kueue(raw)):
         signed = {system.id for system in systems if any(_by_hand(raw, [system], config, ()))}
-        told += _by_hand(raw, systems, config, {*certain, *signed})
-    return Converted(tuple(edits), tuple(told))
+        warnings += _by_hand(raw, systems, config, {*certain, *signed})
+    return Converted(tuple(edits), tuple(warnings))
 
 
 def _amounts(raw: Mapping[str, Any], kind: tuple[str, str]) -> list[tuple[str | int, ...]]:

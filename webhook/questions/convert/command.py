@@ -68,12 +68,12 @@ def command(dialect: str | None, given: FileArguments, settings: SettingsOptions
             if file not in given.paths and not is_object(document.value):
                 continue
             try:
-                before, after, told = _converted(document, dialect, snapshot)
+                before, after, warnings = _converted(document, dialect, snapshot)
             except WebhookError as error:
                 complain(f"{document.place}: {error}")
                 continue
-            lost |= bool(told)
-            for sentence in told:
+            lost |= bool(warnings)
+            for sentence in warnings:
                 report_warning(f"{document.place}: {sentence}")
             if output == "yaml":
                 print(f"---\n{to_yaml(after)}", end="")
@@ -95,37 +95,39 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     if dialect:
         context = context._replace(effective=replace(context.effective, dialects={dialect: DialectUse.TRANSLATE}))
     uses = context.effective.dialects
-    draft, told = Draft(raw), list[str]()
+    draft, warnings = Draft(raw), list[str]()
     for template in _templates(request, snapshot):
         found = dialect_steps(ReviewedPod(PodView(template.pod), context), context)
         if len(found) > 1:
             systems = " and ".join(one.title for one, _ in found)
-            told.append(f"{template.path or 'the pod'}: {foreign_dialect.SEVERAL.format(systems=systems)}")
+            warnings.append(f"{template.path or 'the pod'}: {foreign_dialect.SEVERAL.format(systems=systems)}")
             continue
         written_in, steps = found[0] if found else (None, [])
         edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
         if None in edits and not any(step.blocks for step in steps):
-            told.append(f"{template.path}: its name is written in another field than its amount; convert it by hand")
+            warnings.append(
+                f"{template.path}: its name is written in another field than its amount; convert it by hand"
+            )
         elif written_in and not any(step.blocks for step in steps):
             edits += [_placed(edit, template, raw) for edit in _leftovers(written_in, template, raw)]
             draft.apply([edit for edit in edits if edit is not None])
-            told += _drop_of_object(draft, template, written_in)
+            warnings += _drop_of_object(draft, template, written_in)
             _drop_empty(draft, template)
-        told += [
+        warnings += [
             f"{_field(template, step.path)}: {step.advice(written_in)}"
             for step in steps
             if written_in and (step.blocks or not step.here)
         ]
-    if draft.object is raw and not told:
+    if draft.object is raw and not warnings:
         on = [each for each, use in uses.items() if use is not DialectUse.OFF]
         certain = {each for each in on if uses[each] is DialectUse.TRANSLATE}
         counted = convert_amounts(request, on, certain, snapshot.config.vgpu)
         draft.apply(counted.edits)
-        told += counted.told or _of_others(request, snapshot, context, dialect)
-    elif not told:
-        told = _refusals(replace(document, value=draft.object), snapshot)
-    told += _of_vendors(request, snapshot, dialect)
-    return raw, draft.object, told
+        warnings += counted.warnings or _of_others(request, snapshot, context, dialect)
+    elif not warnings:
+        warnings = _refusals(replace(document, value=draft.object), snapshot)
+    warnings += _of_vendors(request, snapshot, dialect)
+    return raw, draft.object, warnings
 
 
 def _of_others(request: Request, snapshot: Snapshot, context: Context, dialect: str | None) -> Iterator[str]:

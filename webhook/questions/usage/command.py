@@ -136,7 +136,7 @@ class UsageCommand:
         settings.read()  # what cannot be used or read is an error now, and a warning later
         changed = threading.Event()
         shown: LiveCluster | None = None
-        told: set[str | None] = set()
+        reported: set[str | None] = set()
         with SettingsWatcher(settings.files, settings.cluster, lambda _: changed.set()) as watcher:
             reader = ClusterReader(
                 settings.client, lambda: watcher.current, Reports(report_warning), follow=changed.set
@@ -149,9 +149,9 @@ class UsageCommand:
                         self._clear()
                         self.show(live)
                     problems = {reader.problem, *(one.source.problem for one in watcher.statuses())}
-                    for problem in sorted(filter(None, problems - told)):
+                    for problem in sorted(filter(None, problems - reported)):
                         report_warning(problem)
-                    told = problems
+                    reported = problems
                     time.sleep(WATCH_SECONDS if shown else 0.0)
                     changed.wait(WATCH_SECONDS)
                     changed.clear()

@@ -283,13 +283,13 @@ class _Examined:
             "wrote"
         )
 
-    def _findings(self, told: Collection[str] = ()) -> tuple[Violation, ...]:
+    def _findings(self, said: Collection[str] = ()) -> tuple[Violation, ...]:
         """What the rules find, without what some say already, findings about nodes and about what the scheduler wrote."""
         subject, outcome = self._subject, self._outcome
         judged = judge_object(subject.document.value, self._live.snapshot) if subject.exists else None
         found = judged.findings if judged is not None else outcome.violations
         reasons = _ABOUT_NODES.union(
-            told, outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ()
+            said, outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ()
         )
         return tuple(one for one in found if one.rule not in reasons and one.level is not Level.AUDIT)
 

@@ -110,7 +110,7 @@ class WaitingEvents:
         self._worker = Worker("events", self._turn)
         self._client: Client | None = None
         self._bucket = TokenBucket(pace.rate, pace.burst)
-        self._told: dict[str, float] = {}  # when each Event was created or found, by its namespace and name
+        self._created: dict[str, float] = {}  # when each Event was created or found, by its namespace and name
         self._counts: Counter[bool] = Counter()  # whether they were written, since the last complete round
         self._next_round = 0.0
         self._renewed = 0.0
@@ -145,7 +145,7 @@ class WaitingEvents:
         state = self._reader.waiting()
         found = list_waiting(state).pods
         oldest = time.monotonic() - REPEAT_SECONDS
-        self._told = {name: at for name, at in self._told.items() if at > oldest}
+        self._created = {name: at for name, at in self._created.items() if at > oldest}
         for number, event in enumerate(self._due(found, state.live)):
             renewed = time.monotonic() - self._renewed < self._pace.turn
             if number == self._pace.most or not (renewed or self._hold(client)):
@@ -156,7 +156,7 @@ class WaitingEvents:
 
     def _due(self, pods: tuple[WaitingPod, ...], live: LiveCluster) -> Iterator[dict[str, Any]]:
         for event in self._all(pods, live):
-            if _key(event) not in self._told:
+            if _key(event) not in self._created:
                 yield event
 
     def _all(self, pods: tuple[WaitingPod, ...], live: LiveCluster) -> Iterator[dict[str, Any]]:
@@ -180,7 +180,7 @@ class WaitingEvents:
             if error.status != HTTPStatus.CONFLICT:
                 self._note(str(error))
         self._counts[written] += 1
-        self._told[_key(event)] = time.monotonic()
+        self._created[_key(event)] = time.monotonic()
 
     def _sum_up(self) -> None:
         if self._counts:

@@ -10,7 +10,7 @@ from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod
 
 @Mutation(
     "an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)",
-    unread=True,
+    independent=True,
     reads=("spec.schedulerName", "policy.schedulerName"),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:

@@ -13,7 +13,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Edit, Edits, Mutation, Reviewe
     "adds the toleration of the vGPU taint, unless the pod tolerates every value of it (policy `toleration`)",
     families=VGPU_ONLY,
     enabled=lambda _, settings: settings.toleration is not None,
-    unread=True,
+    independent=True,
     reads=(TOLERATIONS, "policy.toleration"),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:

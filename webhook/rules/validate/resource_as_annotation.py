@@ -24,12 +24,12 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     view, roles, every = pod.view, pod.config.roles, pod.config.resources.exact
     for field, found, known in (("annotations", view.annotations, every), ("labels", view.labels, roles.keys())):
         if found and not known.isdisjoint(found):
-            told = dialect_names(pod, context) | ANNOTATIONS
+            read_elsewhere = dialect_names(pod, context) | ANNOTATIONS
             for key in sorted(known & found.keys()):
                 if field == "annotations" and is_reserved(key, pod):
                     continue
                 # Of NPUs, the scheduler writes such an annotation: reserved-annotation.
-                if roles[key][0] != Family.ASCEND if key in roles else key not in told:
+                if roles[key][0] != Family.ASCEND if key in roles else key not in read_elsewhere:
                     theirs = None if key in roles else AMOUNTS.get(key)
                     ours = "it" if theirs is None else pod.config.vgpu.role_names[theirs[1]]
                     yield Finding(f"metadata.{field}[{key}]", DETAIL.format(key=key, ours=ours))

@@ -104,7 +104,7 @@ def node_resources(setup: Setup) -> Results:
     vgpu = setup.config.vgpu
     configured = (vgpu.number_name, vgpu.memory_name, vgpu.cores_name)
     gated = GATE_NAMES if setup.target.gates_nodes else ()
-    told = {name for _, nodes in in_doubt for name in nodes}
+    doubtful = {name for _, nodes in in_doubt for name in nodes}
     fleet = build_fleet(_nodes(setup), setup.config, setup.target).vgpu
     unheard = [node for node, name in fleet.gated if name == names.NODE_VGPU_HANDSHAKE]
     if unheard:
@@ -113,7 +113,7 @@ def node_resources(setup: Setup) -> Results:
             "install a device plugin of 1.12.0 or older, or update Volcano to 1.14.3, 1.15.1 or newer",
         )
     for name in dict.fromkeys((*gated, *configured)):
-        lacking = [name_of(node) for node in found if not _offered(node, name) and name_of(node) not in told]
+        lacking = [name_of(node) for node in found if not _offered(node, name) and name_of(node) not in doubtful]
         if lacking:
             sees = "the scheduler sees no card of such a node"
             why = sees if name in gated else "a pod that requests it fits nowhere there"
