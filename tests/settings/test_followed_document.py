@@ -117,7 +117,9 @@ def test_a_deleted_policy_is_refused(policy: FakeCluster):
     assert good.digest != default_policy().digest
     assert policy.sync(None)
     assert policy.source.value is good
-    assert policy.source.status().text == "ConfigMap own/policy; problem: ConfigMap own/policy was deleted"
+    assert (
+        policy.source.status().text == "ConfigMap own/policy; problem: there is no ConfigMap own/policy: it was deleted"
+    )
 
 
 BAD_POLICIES = {

@@ -367,6 +367,7 @@ def test_what_cannot_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions,
         name = {QUEUES: "list of queues", CLASSES: "list of DeviceClasses"}.get(path, "scheduler configuration")
         shown = source(watcher, name).source
         assert str(refused) in shown.text
+        assert ("reading ConfigMap volcano-system/" in shown.text) is ("configmaps" in path)
         assert (shown.problem is None) is known
     assert len(api.requests_for(path)) == 1, "they are retried much later"
 

@@ -125,24 +125,26 @@ class FollowedDocument(Generic[Value]):
         return SourceStatus(self._origin, "; ".join(problems) or None)
 
     def _found(self) -> tuple[str, Content | None] | None:
-        """Place and content of the ConfigMap that applies; content None if there is none; None before all were listed."""
+        """Place and content of the ConfigMap that applies; why there is none, and None; or None before all were listed."""
         for reflector in self.reflectors:
             if reflector.state() is State.WAITING:
                 return None
             for content in tuple(reflector.objects.values()):
                 return reflector.name, content
-        return " and no ".join(reflector.name for reflector in self.reflectors), None
+        hidden = [each.name for each in self.reflectors if each.state() is State.UNKNOWN and not each.missing]
+        absent = [each.name for each in self.reflectors if each.name not in hidden]
+        reasons = [f"reading {' and '.join(hidden)} is forbidden"] if hidden else []
+        reasons += [f"there is no {' and no '.join(absent)}"] if absent else []
+        return "; ".join(reasons), None
 
     def _read(self, place: str, content: Content | None) -> tuple[Value, str]:
         setting = self.setting
         if content is None:
             if self._state is State.KNOWN and (self.required or not setting.deletable):
-                raise ConfigError(f"{place} was deleted")
+                raise ConfigError(f"{place}: it was deleted")
             if self.required:
-                raise ConfigError(
-                    f"there is no {place}, and --{setting.option}-map names it: create it with the key {setting.key}"
-                )
-            return setting.default(), f"{setting.default_name} (there is no {place})"
+                raise ConfigError(f"{place}, and --{setting.option}-map names it: create it with the key {setting.key}")
+            return setting.default(), f"{setting.default_name} ({place})"
         return setting.read_text(*content, place), place
 
     def keep(self, raw: dict[str, Any]) -> Content:

@@ -7,7 +7,9 @@ from webhook.cluster.client import Client
 from webhook.errors import ClusterError
 from webhook.inputs.documents import Document
 from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
+from webhook.texts import and_more
 
+MAX_NAMED = 5  # resources that may not be listed
 PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
 
 
@@ -16,7 +18,10 @@ class _NotServed(Exception):  # it reports no error
 
 
 class ClusterObjects:
-    """Objects of a cluster. A collection that cannot be read is reported, and the next one is read."""
+    """Objects of a cluster. A collection that cannot be read is reported, and the next one is read.
+
+    What may not be read is reported together at the end: it is nearly every kind for a user of a single namespace.
+    """
 
     def __init__(
         self, client: Client, namespaces: Sequence[str], kinds: WorkloadKinds, complain: Callable[[str], None]
@@ -34,6 +39,7 @@ class ClusterObjects:
         self._kinds = [*kinds.values(), WorkloadKind("", "Pod", ("v1",), "pods", ())]
         self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
         self._complain = complain
+        self._forbidden: dict[str, str] = {}  # resources, with the response of the first namespace
         self._share: float | None = None
 
     @property
@@ -49,6 +55,12 @@ class ClusterObjects:
                 except _NotServed:
                     continue
                 break
+        if self._forbidden:
+            found = sorted(self._forbidden, key=lambda resource: "." in resource)  # pods first
+            self._complain(
+                f"not looked at, because listing them is forbidden: {and_more(found, MAX_NAMED)}; ask for the right `list` on "
+                f"them, as the ClusterRole view has it; the first response: {self._forbidden[found[0]]}"
+            )
 
     def _of_version(self, kind: WorkloadKind, version: str) -> Iterator[Document]:
         """The objects of all namespaces.
@@ -63,6 +75,9 @@ class ClusterObjects:
             except ClusterError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     raise _NotServed from error
+                if error.status == HTTPStatus.FORBIDDEN:
+                    self._forbidden.setdefault(f"{kind.plural}.{kind.group}".rstrip("."), str(error))
+                    continue
                 self._complain(str(error))
 
     def _objects(self, path: str) -> Iterator[Document]:

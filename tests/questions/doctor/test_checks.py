@@ -12,7 +12,8 @@ from tests.cases import each_case
 from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, render, secret, without
 from tests.questions.doctor.following import followed
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
-from webhook.questions.doctor.registry import CHECKS, examine
+from webhook.questions.doctor.registry import CHECKS, OF_THE_WEBHOOK, examine
+from webhook.questions.doctor.setup import CONFIGURATIONS
 from webhook.results import Status
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
@@ -101,6 +102,15 @@ def test_a_check_gives_the_expected_result(check, case):
         assert part in text
     for result in results:
         assert bool(result.remedy) is (result.status is not Status.OK), "every problem has a remedy"
+
+
+def test_a_webhook_that_is_not_installed_is_one_problem():
+    own = (*CONFIGURATIONS, ObjectKind.SERVICE, ObjectKind.ENDPOINT_SLICE, ObjectKind.SECRET)
+    parts = [place for place in healthy() if place.partition("/")[0] in own or place.endswith("vgpu-webhook-policy")]
+    results = examine(facts_of(objects_for({"remove": parts})), render)
+    found = [result.check for result in results if result.status in (Status.BROKEN, Status.WARNING)]
+    assert found == ["webhook-configurations"]
+    assert {result.check for result in results if "is not installed" in result.message} == {*OF_THE_WEBHOOK, *found}
 
 
 PROBLEMS = [

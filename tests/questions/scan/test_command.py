@@ -274,6 +274,16 @@ def test_a_forbidden_kind_is_reported_and_the_rest_scanned(run, api, cluster):
     assert "403 cronjobs is forbidden" in result.err
 
 
+def test_what_a_user_of_one_namespace_may_not_list_is_one_line(run, api, cluster):
+    api.put("/api/v1/pods", bound_pod("a", 150))
+    api.fail("/apis/.*", status(403))
+    result = run("scan", *cluster, "-A", "--findings-only")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "not looked at, because listing them is forbidden: " in result.err
+    assert "deployments.apps" in result.err
+    assert "cores-range" in result.out
+
+
 def test_reports_are_created_replaced_and_deleted(run, api, cluster):
     api.put("/api/v1/pods", bound_pod("a", 150), bound_pod("b", 150, namespace="other"))
     result = run("scan", *cluster, "-A", "--report")

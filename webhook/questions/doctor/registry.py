@@ -25,7 +25,7 @@ from webhook.questions.doctor.checks import (
 )
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.setup import Render, Setup, put_together
-from webhook.results import CheckResult, ok
+from webhook.results import CheckResult, Status, ok
 
 # By their ids, which are kebab-case and stable.
 CHECKS: Mapping[str, Check] = {
@@ -86,6 +86,22 @@ CHECKS: Mapping[str, Check] = {
     "pod-creators": access.pod_creators,
 }
 
+# Without the webhook, `webhook-configurations` says so, and these have nothing to check.
+OF_THE_WEBHOOK = frozenset(
+    {
+        "policy",
+        "webhook-matches",
+        "webhook-settings",
+        "hide-devices",
+        "ca-bundle",
+        "serving-certificate",
+        "webhook-service",
+        "webhook-endpoints",
+        "webhook-ready",
+        "undone-repairs",
+    }
+)
+
 
 def examine(facts: Facts, render: Render) -> list[CheckResult]:
     """Run all checks.
@@ -104,6 +120,8 @@ def results_of(name: str, setup: Setup) -> list[CheckResult]:
     Returns:
         What is wrong, or that all is well.
     """
+    if name in OF_THE_WEBHOOK and not setup.installed:
+        return [CheckResult(Status.UNCHECKED, "the webhook is not installed", "see webhook-configurations", name)]
     found: list[CheckResult] = []
     try:
         running = CHECKS[name](setup)

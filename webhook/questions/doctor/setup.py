@@ -97,6 +97,13 @@ class Setup:
     generous: tuple[Object, ...]
 
     @property
+    def installed(self) -> bool:
+        """Whether the webhook is: its configurations or its Service are there, or cannot be read."""
+        facts = self.facts
+        called = any(entries(facts, kind) or facts.gap(kind) for kind in CONFIGURATIONS)
+        return called or facts.find(ObjectKind.SERVICE, *service(facts)) is not None
+
+    @property
     def policy_gap(self) -> Unread | None:
         """Why the policy is not known."""
         return self.policy_map if isinstance(self.policy_map, Unread) else None

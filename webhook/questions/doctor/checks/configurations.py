@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from webhook.lenient import at, obj, objs, text, texts
 from webhook.names import EXEMPT_NAMESPACES, NAMESPACE_NAME
+from webhook.product import documentation
 from webhook.questions.doctor.check import Ended, need, unchecked
 from webhook.questions.doctor.facts import Object, ObjectKind
-from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries
+from webhook.questions.doctor.setup import CONFIGURATIONS, Setup, entries, service
 from webhook.results import CheckResult, Results, broken, listed, warning
 from webhook.texts import counted
 
@@ -15,6 +16,7 @@ APPLY = (
     "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints (with Helm: upgrade with it as the value "
     "webhookConfigurations)"
 )
+INSTALL = f"install it: {documentation('install.md')}; or give the right -n and --name"
 BIND = (
     "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
     "`vgpu-webhook certs bind`"
@@ -35,6 +37,10 @@ _OTHERS = (
 
 def exist(setup: Setup) -> Results:
     """Every entry is installed."""
+    if not setup.installed:
+        place = "/".join(service(setup.facts))
+        so = f"no configuration calls it, and there is no Service {place}"
+        raise Ended(broken(f"the webhook is not installed: {so}", INSTALL))
     complete = []
     for kind in CONFIGURATIONS:
         installed = entries(setup.facts, kind)
