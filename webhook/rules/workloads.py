@@ -9,13 +9,13 @@ from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
-from webhook.devices.vgpu.feasibility import only_on
+from webhook.devices.vgpu.feasibility import SliceRequest, only_on
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
 from webhook.lenient import at, obj, text
 from webhook.pod.gangs import Gang, GangRole, queue_of_controller, read_gang, read_groups, read_roles
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP, VCJOB
 from webhook.rules import wording
-from webhook.rules.context import Context
+from webhook.rules.context import ClusterFact, Context
 from webhook.rules.reviewed_pod import BY_CONTROLLER, ChosenQueue, ReviewedPod, computed_once
 from webhook.volcano.queues import DEFAULT
 
@@ -126,7 +126,7 @@ class Workload:
     @computed_once
     def judged(self) -> JudgedGang | None:
         """The verdict on the gang; None without gang or fleet, and where a pod's own findings come first."""
-        return self._judged(self.gang)
+        return self._judged(self.gang, at_once=True)
 
     @computed_once
     def groups(self) -> list[Gang]:
@@ -138,18 +138,19 @@ class Workload:
     @computed_once
     def group_too_large(self) -> JudgedGang | None:
         """The first pods that must all run, though they are no gang here, and which never do; else None."""
-        judged = (self._judged(group) for group in self.groups)
+        judged = (self._judged(group, at_once=False) for group in self.groups)
         return next((one for one in judged if one is not None and isinstance(one.verdict, NeverStarts)), None)
 
     def judge_replicas(self, pods: int) -> GangVerdict | None:
-        """The verdict on so many pods of the only template, at the same time; None as in `judged`."""
+        """The verdict on so many pods of the only template that run at the same time; None as in `judged`."""
         if len(self.roles) != 1:
             return None
         role = replace(self.roles[0], replicas=pods, minimum=pods)
-        judged = self._judged(Gang("spec.replicas", pods, (role,)))
+        judged = self._judged(Gang("spec.replicas", pods, (role,)), at_once=False)
         return None if judged is None else judged.verdict
 
-    def _judged(self, gang: Gang | None) -> JudgedGang | None:
+    def _judged(self, gang: Gang | None, *, at_once: bool) -> JudgedGang | None:
+        """The verdict on pods that start in one cycle of the scheduler, or in several."""
         fleet = self.context.cluster.known_fleet
         if gang is None or fleet is None:
             return None
@@ -164,7 +165,8 @@ class Workload:
             if pod.slice_request is None or not pod.slice_request.needs:
                 others += role.replicas
                 continue
-            requests.append(RoleRequest(pod.slice_request, gang.needed(role), role.replicas, pod.spreads))
+            request = pod.slice_request if at_once else self._counted_later(pod.slice_request)
+            requests.append(RoleRequest(request, gang.needed(role), role.replicas, pod.spreads))
             roles.append(role)
         if not requests or gang.minimum > gang.replicas:
             return None
@@ -174,6 +176,16 @@ class Workload:
             verdict = self._judge(request, fleet)
         doubt = "" if isinstance(verdict, NeverStarts) else self._doubt(request, fleet)
         return JudgedGang(gang, tuple(roles), request, verdict, doubt)
+
+    def _counted_later(self, request: SliceRequest) -> SliceRequest:
+        """What surely counts of a pod in later cycles: of its containers on one card, only the first may count.
+
+        Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/hamicore.go` (AddPod) of v1.15.0, and mig.go of every release.
+        """
+        cluster = self.context.cluster
+        if cluster.target.counts_repeats and ClusterFact.MIG not in cluster.facts:
+            return request
+        return replace(request, needs=request.needs[:1])
 
     def _judge(self, request: GangRequest, fleet: Fleet) -> GangVerdict:
         return judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget())
