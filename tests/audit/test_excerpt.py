@@ -13,11 +13,10 @@ from tests.examples import examples
 from tests.pod.test_selectors import EXACT
 from tests.reviewing import ALL_FAMILIES, snapshot
 from webhook import names
+from webhook.audit.excerpt import EXCERPT, MAX_TEXT
 from webhook.errors import Malformed
-from webhook.pod.excerpt import MAX_TEXT
 from webhook.pod.selectors import MAX_WORD
 from webhook.pod.view import PodView
-from webhook.rules.registry import EXCERPT
 
 SNAPSHOT = snapshot(*ALL_FAMILIES)
 

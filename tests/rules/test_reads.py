@@ -18,9 +18,9 @@ from tests.reviewing import ALL_FAMILIES, request, snapshot
 from tests.rules.test_cases import ALL, request_of, snapshot_of
 from tests.strategies import json_values
 from webhook import names
+from webhook.audit.excerpt import Excerpt
 from webhook.devices.config import VgpuConfig
 from webhook.errors import Malformed
-from webhook.pod.excerpt import Excerpt
 from webhook.pod.fields import paths_of
 from webhook.pod.view import PodView
 from webhook.policy.json_schema import json_schema

@@ -11,12 +11,12 @@ import jsonpatch
 import orjson
 
 from webhook.audit.decision import Decision
+from webhook.audit.excerpt import EXCERPT
 from webhook.audit.filters import MAX_GLOB, Filter, Moment, exactly
 from webhook.devices.config import ResourceNames
 from webhook.errors import Malformed
 from webhook.pod.view import PodView
 from webhook.review.endpoints import mutate
-from webhook.rules.registry import EXCERPT
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
 

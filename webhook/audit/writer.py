@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.audit.excerpt import EXCERPT
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import POD_GROUP
-from webhook.rules.registry import EXCERPT
 from webhook.snapshot import Snapshot
 from webhook.texts import cut
 from webhook.wire.models import SETTINGS, Request

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from webhook.pod.excerpt import Excerpt
 from webhook.pod.fields import optional_fields, paths_of
 from webhook.rules.base import Mutation, Validation
 
@@ -108,7 +107,6 @@ VALIDATIONS: tuple[Validation, ...] = _rules("validate", "check", _VALIDATIONS)
 RULES: tuple[Mutation | Validation, ...] = (*MUTATIONS, *VALIDATIONS)
 
 OPTIONAL_FIELDS = optional_fields({path for rule in VALIDATIONS for path in paths_of(rule.needs)})
-EXCERPT = Excerpt({path for rule in RULES for path in paths_of(rule.reads)})
 
 WORKLOAD_RULES = frozenset(rule.id for rule in VALIDATIONS if not rule.reads_pods)
 FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from webhook.lenient import obj
 from webhook.pod.environment import without_secrets
-from webhook.pod.fields import EACH, RESOURCE, Keys, Tree, keys_at, tree_of
-from webhook.pod.parallelism import parallel_options
+from webhook.pod.fields import EACH, RESOURCE, Keys, Tree, keys_at, paths_of, tree_of
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
+from webhook.rules.registry import RULES
+from webhook.rules.validate.parallelism_mismatch import parallel_options
 
 Amounts = Mapping[str, Any]  # limits or requests
 
@@ -215,3 +216,6 @@ def _trimmed(entries: list[Any]) -> list[Any]:
     while entries and not entries[-1]:
         entries.pop()
     return entries
+
+
+EXCERPT = Excerpt({path for rule in RULES for path in paths_of(rule.reads)})
