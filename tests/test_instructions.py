@@ -3,6 +3,7 @@
 Unlike a time, the number is the same on every machine. It differs between versions of Python, and leaves out C code.
 """
 
+import gc
 import json
 import sys
 from collections.abc import Iterable
@@ -74,3 +75,19 @@ def test_reviews_take_as_many_instructions_as_recorded():
         f"the recorded reviews take {counter.count:,} instructions, {more:+.1%} of what {FILE.name} has for Python {version}; "
         f"take less, or write {counter.count} there and say why in the commit"
     )
+
+
+def test_reviews_leave_no_garbage_to_the_collector():
+    cases = [(case.review.read_bytes(), case.snapshot) for case in recorded()]
+    review_each(cases)  # fills caches
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        review_each(cases)
+        gc.collect()
+        assert not {type(one) for one in gc.garbage if type(one).__module__.startswith("webhook")}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()

@@ -6,15 +6,14 @@ from tests.cases import each_case
 from tests.reviewing import CONFIG, snapshot
 from tests.timing import within
 from webhook.devices.config import MAX_NAME
-from webhook.devices.requests import DevicePod
 from webhook.devices.unknown import MAX_UNKNOWN, unknown_names
 from webhook.pod.view import PodView
 
 SNAPSHOT = snapshot("every-family")
 
 
-def pod(limits: dict[str, Any]) -> DevicePod:
-    return DevicePod(PodView({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}), CONFIG)
+def pod(limits: dict[str, Any]) -> PodView:
+    return PodView({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}})
 
 
 @each_case(

@@ -115,6 +115,16 @@ class FleetPart(Generic[D_co]):
 AnyPart = FleetPart[Device]
 
 
+def alike(nodes: int, parts: Iterable[AnyPart], most: int) -> list[int] | None:
+    """Groups of some nodes that are alike in what they have of several families, all as bits; None if there are too many."""
+    groups = [nodes]
+    for members in [shape.members for part in parts for shape in part.shapes if shape.members & nodes]:
+        groups = [some for group in groups for some in (group & members, group & ~members) if some]
+        if len(groups) > most:
+            return None
+    return groups
+
+
 class _Group(NamedTuple):
     """Nodes of the fleet with equal states: the number of the group, up to three of their names, and their indexes."""
 

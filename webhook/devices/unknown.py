@@ -9,9 +9,8 @@ from webhook import names
 from webhook.devices.config import DeviceConfig, VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.fleet import Fleet
-from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
-from webhook.pod.view import Container
+from webhook.pod.view import Container, PodView
 from webhook.volcano.device_classes import DeviceClasses
 
 MAX_UNKNOWN = 100  # names of one pod
@@ -37,27 +36,25 @@ class UnknownName(NamedTuple):
 
 
 def unknown_names(
-    pod: DevicePod, config: DeviceConfig, fleet: Fleet | None, classes: DeviceClasses | None = None
+    pod: PodView, config: DeviceConfig, fleet: Fleet | None, classes: DeviceClasses | None = None
 ) -> list[UnknownName]:
     """The names that no family, no node and no DeviceClass has, each once for a container.
 
     A request of 0 requests nothing, whatever its name. While the nodes are not known, names that another device plugin may
     offer are left out.
     """
-    if not pod.foreign:
-        return []
     served = classes.by_resource if classes is not None else {}
     unnamed = list(islice(_unnamed(pod, config, fleet, served), MAX_UNKNOWN))
     return _unknown(unnamed, config, fleet) if unnamed else []
 
 
 def _unnamed(
-    pod: DevicePod, config: DeviceConfig, fleet: Fleet | None, served: Collection[str]
+    pod: PodView, config: DeviceConfig, fleet: Fleet | None, served: Collection[str]
 ) -> Iterator[tuple[Container, str]]:
     """The requested names that begin like those of a family but that no family, dialect, node or DeviceClass has."""
     known, looks_like_family = config.resources.exact, config.resources.looks_like_family
     offered = fleet.other_names if fleet is not None else frozenset()
-    for container in pod.view.every_container():
+    for container in pod.every_container():
         limits = container.limits
         for others, part in (((), limits), (limits, container.requests)):
             for resource, amount in part.items():

@@ -174,7 +174,7 @@ class LiveCluster:
             left = status.locked - datetime.now(UTC)
             if left > timedelta(0):
                 return f"locked for at most {format_age(left)} more, as a pod is starting there or has failed to"
-        lacks = (f"it does not offer {name}" for name, nodes in pod.others.items() if not nodes >> node & 1)
+        lacks = (f"it does not offer {name}" for name, nodes in pod.names.others.items() if not nodes >> node & 1)
         return status.obstacle(pod.view) or next(lacks, "")
 
     def takes_pods(self, node: str) -> bool:
@@ -334,7 +334,7 @@ def request_content(pod: ReviewedPod) -> object:
     amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
     author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
     rules = pod.context.cluster.target.rules_of(pod.view.labels)
-    return amounts, author, tuple(pod.others), pod.view.selector, repr(pod.view.spec.get("tolerations")), rules
+    return amounts, author, tuple(pod.names.others), pod.view.selector, repr(pod.view.spec.get("tolerations")), rules
 
 
 def _by_node(bound: Iterable[BoundPod]) -> dict[str, tuple[BoundPod, ...]]:

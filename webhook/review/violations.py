@@ -43,7 +43,7 @@ def _is_unsure(rule: Validation, pod: ReviewedPod) -> bool:
     """Whether what a rule finds depends on nodes that are unknown, or on devices that a DeviceClass serves."""
     if rule.fleet and not pod.cluster.knows_nodes:
         return True
-    served = pod.served_elsewhere
+    served = pod.names.served_elsewhere
     return bool(served) and rule.yields_to(served, pod.requested)
 
 

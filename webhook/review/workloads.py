@@ -13,14 +13,7 @@ from webhook.pod.workload_kinds import JOB
 from webhook.policy.levels import Effective
 from webhook.review.repair import Repair
 from webhook.review.too_large import NOT_REVIEWED, Choices, left_out, refuse_too_large, reviewable_templates
-from webhook.review.violations import (
-    Found,
-    Violations,
-    exceptions_of,
-    findings,
-    not_reviewed,
-    workload_findings,
-)
+from webhook.review.violations import Found, Violations, exceptions_of, findings, not_reviewed, workload_findings
 from webhook.rules.choices import Level, WorkloadUse
 from webhook.rules.context import Context
 from webhook.rules.reviewed_pod import ReviewedPod

@@ -12,9 +12,10 @@ from webhook.pod.gangs import GANG
 from webhook.pod.patch import Edit
 from webhook.rules.choices import Level
 from webhook.rules.context import ANY_FAMILY, EVERY_POD, ClusterFact, Context, Finding, Notice
-from webhook.rules.reviewed_pod import QUEUE, REQUEST, ReviewedPod
+from webhook.rules.reviewed_pod import REQUEST, ReviewedPod
 from webhook.rules.settings import Settings
 from webhook.rules.workloads import Workload
+from webhook.volcano.queues import QUEUE
 
 Findings = Iterable[Finding]
 Edits = Iterable[Edit | Notice]
@@ -43,8 +44,8 @@ def concerns(families: AbstractSet[str] | None, requested: Collection[str]) -> b
 
 def _every_read(*reads: str | FieldGroup) -> tuple[str | FieldGroup, ...]:
     """What a rule reads, with what every rule does, each once: groups first."""
-    found: set[str | FieldGroup] = {REQUEST, *reads} - _FACTS
-    return tuple(sorted(found, key=lambda each: (isinstance(each, str), each)))
+    every: set[str | FieldGroup] = {REQUEST, *reads} - _FACTS
+    return tuple(sorted(every, key=lambda each: (isinstance(each, str), each)))
 
 
 def _id(function: Callable[..., object]) -> str:
@@ -97,8 +98,8 @@ class Validation:
         on: what it reads besides new pods: pods that change, Bindings, new ephemeral containers.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
-        isolates: it keeps tenants apart, so it refuses whoever serves the pod's devices; the others only warn about a name that
-            a DeviceClass serves.
+        isolates: it keeps tenants apart, so it refuses even where a DeviceClass serves the pod's devices; other rules then only
+            warn.
         check_workload: the function for workloads; None if the rule reads pods only.
         facts: what it needs, as a pod's facts are (`DevicePod.facts`).
         id: the name of the function's module, in kebab-case; stable.

@@ -22,7 +22,8 @@ from webhook.rules import wording
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.misspelt_dialect import Misspelt, misspelt_names
-from webhook.rules.reviewed_pod import PERCENTAGES, ReviewedPod
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.vgpu_memory import PERCENTAGES
 from webhook.texts import counted, visible
 
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
@@ -148,7 +149,7 @@ def _resolved(step: Step, pod: ReviewedPod, share: int) -> Step:
     if step.percentage is None or step.percentage[0] not in PERCENTAGES:
         return step
     percentage, number = step.percentage
-    if not (why := pod.unresolved(percentage, number, share)):
+    if not (why := pod.memory.unresolved(percentage, number, share)):
         return step
     config = pod.config.vgpu
     why = f"{config.percentage_name} would be {percentage}, {why}; write {config.number_name} and {config.memory_name}"

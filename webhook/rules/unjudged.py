@@ -60,7 +60,7 @@ def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
 def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """What `unoffered` finds and no other rule."""
     context = pod.context
-    if pod.names_known_resources or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
+    if pod.names.all_known or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
         return []
     reported = _judged(pod)
     for dialect, use in context.effective.dialects.items():
@@ -107,7 +107,7 @@ def _is_foreign(name: str) -> bool:
 
 def _judged(pod: ReviewedPod) -> set[str]:
     """The names that the webhook reads, and those about which another rule says something."""
-    return {*dialect_names(pod, pod.context), *pod.roles, *(unknown.resource for unknown in pod.unknown_names)}
+    return {*dialect_names(pod, pod.context), *pod.roles, *(unknown.resource for unknown in pod.names.unknown)}
 
 
 def _devices(

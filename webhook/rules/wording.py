@@ -20,6 +20,7 @@ from webhook.pod.environment import SHOW_NO_DEVICE, literal
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container
 from webhook.rules.context import Finding
+from webhook.volcano.queues import VOLCANO_REFUSES
 
 __all__ = [
     "BRINGS_IN",
@@ -46,7 +47,6 @@ __all__ = [
 BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 MOUNTS = "{who} mounts {path}, {problem}"
 PARTS = ("limits", "requests")
-VOLCANO_REFUSES = " (Volcano's webhook, where installed, refuses such a Job)"
 
 
 NO_LIMIT = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"

@@ -16,8 +16,8 @@ from webhook.pod.gangs import Gang, GangRole, queue_of_controller, read_gang, re
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP, VCJOB
 from webhook.rules import wording
 from webhook.rules.context import ClusterFact, Context
-from webhook.rules.reviewed_pod import BY_CONTROLLER, ChosenQueue, ReviewedPod, computed_once
-from webhook.volcano.queues import DEFAULT
+from webhook.rules.reviewed_pod import ReviewedPod, computed_once
+from webhook.volcano.queues import BY_CONTROLLER, DEFAULT, ChosenQueue
 
 
 class Workload:
@@ -45,9 +45,9 @@ class Workload:
         cls, raw: Mapping[str, Any], pods: Mapping[str, ReviewedPod], roles: Sequence[GangRole], context: Context
     ) -> "Workload":
         """A PodGroup with the pods that name it, and how many there are of each."""
-        found = cls(*POD_GROUP, raw, pods, context)
-        found._joined = tuple(roles)
-        return found
+        group = cls(*POD_GROUP, raw, pods, context)
+        group._joined = tuple(roles)
+        return group
 
     @property
     def who(self) -> str:
@@ -76,8 +76,8 @@ class Workload:
     @computed_once
     def roles(self) -> tuple[GangRole, ...]:
         """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
-        found = [role for role in self._written_roles if role.template in self.pods]
-        return tuple([role for role in found if self._is_volcanos(self.pods[role.template])])
+        reviewed = [role for role in self._written_roles if role.template in self.pods]
+        return tuple([role for role in reviewed if self._is_volcanos(self.pods[role.template])])
 
     def _is_volcanos(self, pod: ReviewedPod) -> bool:
         return pod.view.scheduler in self.context.cluster.policy.scheduler_names
@@ -160,13 +160,13 @@ class Workload:
         for role in gang.roles:
             pod = self.pods[role.template]
             unread = Family.VGPU in pod.requested and pod.slice_request is None
-            if pod.never or unread or Family.VGPU in pod.served_elsewhere:
+            if pod.placement.never or unread or Family.VGPU in pod.names.served_elsewhere:
                 return None
             if pod.slice_request is None or not pod.slice_request.needs:
                 others += role.replicas
                 continue
-            request = pod.slice_request if at_once else self._counted_later(pod.slice_request)
-            requests.append(RoleRequest(request, gang.needed(role), role.replicas, pod.spreads))
+            counted = pod.slice_request if at_once else self._counted_later(pod.slice_request)
+            requests.append(RoleRequest(counted, gang.needed(role), role.replicas, pod.spreads))
             roles.append(role)
         if not requests or gang.minimum > gang.replicas:
             return None
@@ -183,7 +183,7 @@ class Workload:
         Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/hamicore.go` (AddPod) of v1.15.0, and mig.go of every release.
         """
         cluster = self.context.cluster
-        if cluster.target.counts_repeats and ClusterFact.MIG not in cluster.facts:
+        if len(request.needs) < 2 or (cluster.target.counts_repeats and ClusterFact.MIG not in cluster.facts):
             return request
         return replace(request, needs=request.needs[:1])
 
@@ -193,7 +193,7 @@ class Workload:
     def _doubt(self, request: GangRequest, fleet: Fleet) -> str:
         """One of the nodes in doubt, and why it is, if the gang cannot start without these nodes; else empty."""
         doubtful = fleet.vgpu.doubtful
-        if not doubtful or any([pod.doubts for pod in self.pods.values()]):
+        if not doubtful or any([pod.placement.doubts for pod in self.pods.values()]):
             return ""
         certain = [
             replace(role, request=only_on(role.request, ~doubtful if nodes is None else nodes & ~doubtful))

@@ -1,4 +1,4 @@
-"""Queues: which of them take pods, and how much the pods of one may request in all.
+"""Queues: which of them take pods, how much the pods of one may request in all, and to which one a pod goes.
 
 Sources: volcano `capacity/capacity.go`, `proportion/proportion.go` and `nodegroup/nodegroup.go` in `pkg/scheduler/plugins`.
 """
@@ -16,6 +16,8 @@ import orjson
 from webhook import names
 from webhook.lenient import obj, text, texts
 from webhook.pod import quantity
+from webhook.pod.fields import FieldGroup, annotations
+from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
 ROOT = "root"  # the parent of every queue that names none
@@ -26,6 +28,15 @@ _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
+
+QUEUE = FieldGroup(
+    "the queue that the pods go to",
+    annotations(names.GROUP_NAME, names.JOB_NAME, names.JOB_QUEUE_NAME, names.QUEUE_NAME)
+    | {"spec.schedulerName", "workload.queue", f"workload.metadata.labels[{names.JOB_QUEUE_NAME}]"}
+    | {f"workload.metadata.annotations[{names.QUEUE_NAME}]"},
+)
+BY_CONTROLLER = "pods"  # that another controller's PodGroup starts, if its settings say so
+VOLCANO_REFUSES = " (Volcano's webhook, where installed, refuses such a Job)"
 
 MAX_DEPTH = 100  # of parents that are followed
 COMPARED = 50  # names that may be meant instead of a missing one
@@ -168,6 +179,47 @@ def read_queue(raw: Mapping[str, Any]) -> Queue | None:
         group_limits=limits or {},
         unreadable=limits is None,
     )
+
+
+class ChosenQueue(NamedTuple):
+    """The queue of a pod, of a Volcano Job, of a PodGroup, or of the pods of another workload, and all queues.
+
+    Attributes:
+        name: the queue's name; the queue may not exist.
+        path: the field that names the queue, or that would.
+        queues: all queues of the cluster.
+        what: the kind of object that goes to the queue, for messages: `pod`, `pods`, `job` or `PodGroup`.
+    """
+
+    name: str
+    path: str
+    queues: Queues
+    what: str = "pod"
+
+    @property
+    def certain(self) -> bool:
+        """Whether the pods go nowhere else: before there is a PodGroup, the namespace may replace `default`."""
+        return self.what != BY_CONTROLLER and (self.name != DEFAULT or self.what == names.POD_GROUP)
+
+    @property
+    def refused(self) -> str:
+        """The part of a sentence about a queue that takes nothing: what Volcano's own webhook does."""
+        return VOLCANO_REFUSES if self.what == "job" else ""
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue; None if it does not exist."""
+        return self.queues.by_name.get(self.name)
+
+
+def queue_of_pod(pod: PodView, queues: Queues) -> ChosenQueue | None:
+    """The queue that a pod of Volcano's scheduler goes to; None if the pod's PodGroup names it."""
+    if names.GROUP_NAME not in pod.annotations:
+        return ChosenQueue(
+            pod.annotation(names.QUEUE_NAME) or DEFAULT, f"metadata.annotations[{names.QUEUE_NAME}]", queues
+        )
+    of_job = pod.annotation(names.JOB_QUEUE_NAME) if names.JOB_NAME in pod.annotations else None
+    return ChosenQueue(of_job, f"metadata.annotations[{names.JOB_QUEUE_NAME}]", queues) if of_job else None
 
 
 def complaint(queues: Iterable[Queue]) -> str | None:

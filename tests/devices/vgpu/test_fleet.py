@@ -12,12 +12,12 @@ from tests.strategies import declared_shape, fleets, node_json, register
 from tests.timing import within
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import build_fleet
+from webhook.devices.fleet import Doubt, build_fleet
 from webhook.devices.nodes import GATE_NAMES, HANDSHAKE, NO_HANDSHAKE, read_node
 from webhook.devices.verdict import Never, Reason
 from webhook.devices.vgpu.fleet import Card
 from webhook.outcome import MAX_WARNING
-from webhook.rules.reviewed_pod import Doubt
+from webhook.rules.reviewed_pod import warn_of
 from webhook.volcano.target import Target
 
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 2)), Target(volcano=(1, 16, 0))
@@ -116,7 +116,7 @@ def test_too_many_units_of_memory_are_a_doubt_without_end(cards, number, capacit
     (shape,) = fleet([item]).vgpu.shapes
     assert shape.doubt.startswith("its allocatable")
     assert ("for ever: its cards have 61440 units, of which a device plugin can list 60000" in shape.doubt) is for_ever
-    warning = Doubt(Never(Reason.MEMORY), "gb200-5.example", shape.doubt).finding.detail
+    warning = warn_of(Doubt(Never(Reason.MEMORY), "gb200-5.example", shape.doubt)).detail
     assert warning.endswith("is 0; the pod does not run while that is so") is not for_ever
     assert len(f"no-eligible-card: {warning}".encode()) <= MAX_WARNING  # the API server cuts there
 

@@ -81,7 +81,7 @@ def explain_pods(pods: Iterable[PodReview], search: ChangeSearch | None = None) 
         for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
         for explained in PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, each.path)
-        ._replace(search=search, takes_less=pod.status_takes_less, admits=admission(pod, snapshot))
+        ._replace(search=search, takes_less=pod.memory.status_takes_less, admits=admission(pod, snapshot))
         .explain(fleet.parts[family.id])
     ]
 

@@ -392,7 +392,7 @@ def _summary(
         case WaitVerdict.NOT_NOW:
             return "it fits an empty node, but no node takes it now"
         case WaitVerdict.NEVER:
-            nowhere = (one.pod.describe(never) for one in answers for never in one.pod.never)
+            nowhere = (one.pod.describe(refused) for one in answers for refused in one.pod.placement.never)
             found = [sentence for sentences in nowhere for _, sentence in sentences]
             refusals = {reason.message for one in answers for reason in one.reasons}
             if found or len(refusals) != 1:

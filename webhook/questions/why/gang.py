@@ -194,7 +194,7 @@ def _nearest(
         tried = [_changed(role, change) if role in changed else role for role in roles]
         search.spend(STEPS_OF_POD * waiting)
         requests = [(role.pod, asked) for role in tried if (asked := role.pod.slice_request) is not None]
-        admitted = all(pod.status_takes_less(asked, asked.constraints.nodes) for pod, asked in requests)
+        admitted = all(pod.memory.status_takes_less(asked, asked.constraints.nodes) for pod, asked in requests)
         starts = admitted and all(turn.starts for turn in _turns(found.missing, tried, subject, live))
         return Fits() if starts else Never(Reason.LEFT)
 

@@ -136,7 +136,7 @@ class PodAnswer:
             if pod.requests_family(family.id)
         ]
         parts = [reasons for answer in answers for reasons in answer.reasons()]
-        if len(parts) > 1 or any(never.reason is Reason.APART for _, _, never in pod.never):
+        if len(parts) > 1 or any(never.reason is Reason.APART for _, _, never in pod.placement.never):
             parts = _on_one_node(answers, parts, pod)
         self.reasons = [reason for reasons in parts for reason in reasons]
         # A part of the pod is as good as its best node, the pod as bad as its worst part.
@@ -155,7 +155,7 @@ def _on_one_node(
             return [reasons for answer in answers for reasons in answer.reasons(number)]
     known = len(common) <= MAX_COMMON and all(answer.computes for answer in answers)
     verdict = WaitVerdict.NOT_NOW if known else WaitVerdict.UNKNOWN
-    if any(never.reason is Reason.APART for _, _, never in pod.never):
+    if any(never.reason is Reason.APART for _, _, never in pod.placement.never):
         verdict = WaitVerdict.NEVER
     # What helps one part does not help the others.
     return [[replace(_apart(reason, verdict), change=None, ends="") for reason in reasons] for reasons in parts]
@@ -188,7 +188,7 @@ class _FamilyAnswer:
         self._family = family
         self._live = live
         self._request = PlacementRequest(
-            pod, family, pod.matches(family.id), pod.context.denies, path, None, pod.status_takes_less, admits
+            pod, family, pod.matches(family.id), pod.context.denies, path, None, pod.memory.status_takes_less, admits
         )
         self._verdicts = NodeVerdicts(live, family, pod)
 

@@ -148,12 +148,12 @@ class PlaceablePod:
                 yield Trial(Fate.NEVER, reason="the scheduler cannot use its quantities")
             elif not self.pod.matches(family.id):
                 yield Trial(Fate.NEVER, reason=f"no node with {family.devices} has the labels that it demands")
-        if self.pod.never:
+        if self.pod.placement.never:
             yield Trial(Fate.NEVER, reason="no node of this fleet can take it, even when it is empty")
         for reason in unoffered_resources([self.pod]):
             yield Trial(Fate.NEVER, reason=reason.message)
         for family in self.families:
-            if not family.judges_use or family.id in self.pod.served_elsewhere:
+            if not family.judges_use or family.id in self.pod.names.served_elsewhere:
                 yield Trial(Fate.UNKNOWN, reason=f"who gets {family.devices} is not computed for {family.title}")
 
     def place(self, raw: Mapping[str, Any], live: LiveCluster, *, emptiest: bool) -> tuple[LiveCluster, Trial]:

@@ -20,13 +20,13 @@ from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, 
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the memory to containers without memory or percentage, unless the status of the pod has no room for it."""
-    wanted = dict.fromkeys(pod.sizeless, pod.config.vgpu.default_memory)
+    wanted = dict.fromkeys(pod.memory.defaulted, pod.config.vgpu.default_memory)
     amounts: Mapping[DeviceRequest, int] = wanted
     if pod.cluster.knows_nodes and not pod.cluster.policy.fleet.autoscaled:
         amounts = {request: _amount(request, pod) for request in wanted}
-        if wanted and len(pod.slices) > 1 and not pod.may_fit(amounts):
-            amounts = pod.lowered(wanted) or amounts
-    for request, amount in amounts.items() if pod.status_takes(amounts) else ():
+        if wanted and len(pod.slices) > 1 and not pod.memory.may_fit(amounts):
+            amounts = pod.memory.lowered(wanted) or amounts
+    for request, amount in amounts.items() if pod.memory.status_takes(amounts) else ():
         yield from set_amount(request.container, request.config.memory_name, amount)
 
 

@@ -26,8 +26,8 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     ):
         return
     wanted = {request: request.memory for request in pod.slices if request.memory}
-    defaults = dict.fromkeys(pod.sizeless, pod.config.vgpu.default_memory)
-    lowered = pod.lowered(wanted) or (pod.lowered(wanted | defaults) if defaults else {})
+    defaults = dict.fromkeys(pod.memory.defaulted, pod.config.vgpu.default_memory)
+    lowered = pod.memory.lowered(wanted) or (pod.memory.lowered(wanted | defaults) if defaults else {})
     for request, amount in lowered.items():
         name, memory = request.config.memory_name, request.memory
         if memory and memory != amount:

@@ -8,7 +8,7 @@ from webhook.devices.requests import DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
 from webhook.rules.choices import MixedCards
 from webhook.rules.dialects import contradicted
-from webhook.rules.reviewed_pod import PERCENTAGES
+from webhook.rules.vgpu_memory import PERCENTAGES
 from webhook.rules.wording import remove_amount
 
 
@@ -28,12 +28,12 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
         return
     if beside := contradicted(pod, context):
         found = [each for each in found if each[0].container not in beside]
-    sizes, mixed_cards = pod.card_sizes, context.cluster.policy.percentage.mixed_cards
-    amounts = {request: pod.memory_of(percentage) for request, percentage in found}
-    whole = {request for request, percentage in found if pod.means_whole_card(percentage)}
-    if len(sizes) == 1 and pod.status_takes(amounts):
+    sizes, mixed_cards = pod.memory.card_sizes, context.cluster.policy.percentage.mixed_cards
+    amounts = {request: pod.memory.of(percentage) for request, percentage in found}
+    whole = {request for request, percentage in found if pod.memory.means_whole_card(percentage)}
+    if len(sizes) == 1 and pod.memory.status_takes(amounts):
         whole = set()
-    if pod.status_takes({request: 0 if request in whole else amount for request, amount in amounts.items()}):
+    if pod.memory.status_takes({request: 0 if request in whole else amount for request, amount in amounts.items()}):
         for request, percentage in found:
             if request in whole:
                 yield from _drop(request, context)

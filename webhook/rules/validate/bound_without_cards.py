@@ -8,17 +8,8 @@ bound there.
 """
 
 from webhook.devices.nodes import lowest
-from webhook.rules.api import (
-    VGPU_ONLY,
-    ClusterFact,
-    Context,
-    Finding,
-    Findings,
-    Level,
-    ReviewedPod,
-    Validation,
-    wording,
-)
+from webhook.rules import wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, Level, ReviewedPod, Validation
 
 
 @Validation(

@@ -48,7 +48,7 @@ def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Co
     """Whether the container has the count under a misspelt name, which unknown-resource already reports."""
     if not (context.denies("unknown-resource") and context.cluster.knows_nodes and context.cluster.knows_classes):
         return False
-    unknown = pod.unknown_names
+    unknown = pod.names.unknown
     return any(each.container is container and each.meant == count for each in unknown)
 
 

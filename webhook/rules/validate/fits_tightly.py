@@ -9,7 +9,8 @@ On a partly used node the walk may differ, so this is a warning.
 from dataclasses import replace
 from itertools import permutations
 
-from webhook.devices.verdict import FitsTightly
+from webhook.devices.verdict import Fits, SearchBudget
+from webhook.devices.vgpu.feasibility import judge, only_on
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
 from webhook.volcano.scheduler import POLICIES
 
@@ -25,27 +26,27 @@ MAX_ORDERED = 4  # containers, whose orders are tried
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node with such a placement."""
-    for _, _, verdict in pod.certain_verdicts:
-        if isinstance(verdict, FitsTightly):
-            conf = context.cluster.target.scheduler
-            policy = conf.schedule_policy if conf is not None else None
-            known = "" if policy is None else f" with its SchedulePolicy {wording.quoted(policy)}"
-            if policy == POLICIES[0]:
-                known = " without a SchedulePolicy"
-            advice = _order(pod) or "request less, or make several pods"
-            yield Finding(
-                "spec.containers",
-                f"the pod fits node {verdict.node}, but the scheduler may miss it{known}; {advice}",
-            )
+    for tight in pod.placement.tight:
+        conf = context.cluster.target.scheduler
+        policy = conf.schedule_policy if conf is not None else None
+        known = "" if policy is None else f" with its SchedulePolicy {wording.quoted(policy)}"
+        if policy == POLICIES[0]:
+            known = " without a SchedulePolicy"
+        advice = _order(pod, context) or "request less, or make several pods"
+        detail = f"the pod fits node {tight.node}, but the scheduler may miss it{known}; {advice}"
+        yield Finding("spec.containers", detail)
 
 
-def _order(pod: ReviewedPod) -> str:
-    """An order of the containers that the scheduler does not miss; empty if none is found."""
-    request = pod.slice_request
-    if request is None or not 1 < len(request.needs) <= MAX_ORDERED:
+def _order(pod: ReviewedPod, context: Context) -> str:
+    """An order of the containers with which the scheduler misses no place on a node that is not in doubt; else empty."""
+    request, fleet = pod.slice_request, context.cluster.known_fleet
+    if request is None or fleet is None or not 1 < len(request.needs) <= MAX_ORDERED:
         return ""
+    nodes, budget = request.constraints.nodes, context.budget or SearchBudget()
+    certain = only_on(request, ~fleet.vgpu.doubtful if nodes is None else nodes & ~fleet.vgpu.doubtful)
     for order in permutations(zip(request.needs, request.requests, strict=True)):
-        if pod.fits_safely(replace(request, needs=tuple([need for need, _ in order]))):
+        changed = replace(certain, needs=tuple([need for need, _ in order]))
+        if isinstance(judge(changed, fleet.vgpu, budget), Fits):
             return (
                 f"put the containers in the order {', '.join(wording.quoted(one.container.name) for _, one in order)}"
             )

@@ -19,6 +19,8 @@ What has no effect on the isolation, or tightens it, is allowed: an empty NVIDIA
 void, GPU_CORE_UTILIZATION_POLICY=force, and for NPUs the value of an annotation that only the scheduler writes.
 """
 
+from webhook.devices.model import CARD_CORES
+from webhook.devices.requests import DeviceRequest
 from webhook.pod.environment import preloads_allocators
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import DISABLING, ISOLATED, ISOLATING, has_no_effect, overriding
@@ -45,13 +47,15 @@ PRELOADS = (
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that loosen the isolation."""
     known, prefixes = overriding(frozenset(pod.requested))
+    whole = all(_takes_whole_cards(request, pod, context) for request in pod.slices)
+    alone = [request.container for request in pod.slices] if whole else []
     for container in pod.judged:
         for index, env in container.entries("env"):
             name = env.get("name")
             if not isinstance(name, str) or not (name in known or name.startswith(prefixes)) or has_no_effect(env):
                 continue
             template, ceiling = DETAIL, Level.DENY
-            if name in DISABLING and container in pod.whole_cards:
+            if name in DISABLING and container in alone:
                 template, ceiling = DISABLES, context.cluster.policy.isolation_env.whole_cards
             elif preloads_allocators(env):
                 template, ceiling = PRELOADS, context.cluster.policy.isolation_env.allocators
@@ -59,3 +63,13 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
                 path, shown = f"{container.where}.env[{index}]", wording.quoted(name)[1:-1]
                 detail = template.format(who=wording.container(container), name=shown)
                 yield Finding(path, detail, ceiling=ceiling)
+
+
+def _takes_whole_cards(request: DeviceRequest, pod: ReviewedPod, context: Context) -> bool:
+    if not request.usable or not request.number or request.cores != CARD_CORES or request.percentage is not None:
+        return False
+    if not request.memory:
+        return True  # the scheduler takes all memory of each card
+    if not context.cluster.knows_nodes or context.cluster.policy.fleet.autoscaled or not pod.eligible.complete:
+        return False  # a larger card may be there
+    return all(card.memory <= request.memory for card in pod.eligible.cards)

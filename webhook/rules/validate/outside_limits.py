@@ -18,18 +18,8 @@ from webhook import names
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
 from webhook.pod.view import Container
-from webhook.rules.api import (
-    ClusterFact,
-    Context,
-    Family,
-    Finding,
-    Findings,
-    Level,
-    ReviewedPod,
-    Role,
-    Validation,
-    wording,
-)
+from webhook.rules import wording
+from webhook.rules.api import ClusterFact, Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation
 from webhook.rules.settings import CardLimits
 from webhook.texts import and_more
 
@@ -128,7 +118,7 @@ def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
     if npu is None or npu.hami_core:
         factor = pod.config.vgpu.memory_factor
         sliced = [each for each in pod.slices if amount.family == Family.VGPU and each.container is amount.container]
-        full = amount.role is Role.MEMORY and not pod.status_takes(dict.fromkeys(sliced, most // factor))
+        full = amount.role is Role.MEMORY and not pod.memory.status_takes(dict.fromkeys(sliced, most // factor))
         return min(most, MAX_STATUS_UNITS * factor) if full else most
     parts = npu.chip.templates if npu.number == 1 else ()  # several NPUs are given whole only
     return max([size for size in (*parts, npu.chip.allocatable) if size <= most], default=0)
@@ -139,7 +129,7 @@ def _written(pod: ReviewedPod) -> Iterator[Amount]:
     shared = any(npu.hami_core for npu in pod.npus)
     for amount in pod.amounts:
         _, _, family, role, _, value = amount
-        if pod.is_replaced(amount):
+        if pod.memory.is_replaced(amount):
             continue
         comparable = role is Role.NUMBER or family == Family.VGPU
         if value and (comparable or (family == Family.ASCEND and (role is Role.MEMORY or shared))):

@@ -17,7 +17,7 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     for request in pod.slices:
         if request.percentage is not None and not 1 <= request.percentage <= 100:
             name, why = request.config.percentage_name, ABOVE if request.percentage else ZERO
-            unknown = pod.unresolved(1, request.number or 1).removeprefix("but ")
+            unknown = pod.memory.unresolved(1, request.number or 1).removeprefix("but ")
             advice = f"{request.config.memory_name} instead: {unknown}" if unknown else "1 to 100"
             written = {"percentage": request.percentage, "why": why, "advice": advice}
             yield wording.find_resource(DETAIL, request.container, name, **written)

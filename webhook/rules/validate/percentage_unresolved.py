@@ -7,7 +7,7 @@ Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: 
 from webhook.devices.requests import MAX_STATUS_UNITS, DeviceRequest
 from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
 from webhook.rules.dialects import contradicted
-from webhook.rules.reviewed_pod import NO_ROOM, PERCENTAGES
+from webhook.rules.vgpu_memory import NO_ROOM, PERCENTAGES
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write {advice}"
 NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
@@ -29,19 +29,19 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 def _unconverted(found: list[tuple[DeviceRequest, int]], pod: ReviewedPod, context: Context) -> Findings:
     beside = contradicted(pod, context)
-    fits = pod.status_takes({request: pod.memory_of(percentage) for request, percentage in found})
+    fits = pod.memory.status_takes({request: pod.memory.of(percentage) for request, percentage in found})
     others = sum([request.memory or 0 for request in pod.slices if request.percentage is None])
     for request, percentage in found:
         config, advice = request.config, f"{request.config.memory_name} instead"
-        why = pod.unresolved(percentage, request.number or 1) or ("" if fits else NO_ROOM)
+        why = pod.memory.unresolved(percentage, request.number or 1) or ("" if fits else NO_ROOM)
         if not why and request.container in beside:
             why, advice = BESIDE, "those of one system"
         if not why and Role.NUMBER not in request.written and context.denies("count-missing"):
             continue  # with the count that it demands, the percentage becomes memory
         if why is NO_ROOM:
             room = (MAX_STATUS_UNITS - others) // len(found)
-            most = ((room + 1) * 100 - 1) // pod.memory_of(100)
-            whole = pod.means_whole_card(100) and pod.takes_whole_card(request)
+            most = ((room + 1) * 100 - 1) // pod.memory.of(100)
+            whole = pod.memory.means_whole_card(100) and pod.memory.takes_whole_card(request)
             advice = f"{most} or less, or 100 for a whole card" if whole else f"{most} or less"
         yield wording.find_resource(
             DETAIL,

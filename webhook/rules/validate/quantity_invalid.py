@@ -37,7 +37,7 @@ _MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unusable quantities, each resource of a container once; not memory that a percentage replaces."""
     for amount in pod.amounts:
-        if amount.value is None and not pod.is_replaced(amount):
+        if amount.value is None and not pod.memory.is_replaced(amount):
             written, problem = wording.quoted(amount.raw), _problem(amount, context.cluster.config.vgpu)
             yield wording.find_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
 

@@ -7,7 +7,7 @@ Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.qu
 from webhook import names
 from webhook.pod.fields import annotations
 from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
-from webhook.rules.reviewed_pod import QUEUE
+from webhook.volcano.queues import QUEUE
 
 
 def _check_workload(workload: Workload, context: Context) -> Findings:

@@ -12,6 +12,7 @@ this is a warning.
 from collections.abc import Mapping
 
 from webhook.pod.gangs import Gang, cheapest
+from webhook.rules import wording
 from webhook.rules.api import (
     VGPU_ONLY,
     ClusterFact,
@@ -22,9 +23,8 @@ from webhook.rules.api import (
     ReviewedPod,
     Validation,
     Workload,
-    wording,
 )
-from webhook.rules.reviewed_pod import ChosenQueue
+from webhook.volcano.queues import ChosenQueue
 
 
 def _check_workload(workload: Workload, context: Context) -> Findings:

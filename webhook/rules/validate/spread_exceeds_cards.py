@@ -23,7 +23,7 @@ def check(workload: Workload, context: Context) -> Findings:
     ] = {}  # of the tasks that select the same cards: those they need, and have
     for role in workload.roles:
         pod = workload.pods[role.template]
-        if not pod.spreads or pod.slice_request is None or not pod.slice_request.needs or pod.never:
+        if not pod.spreads or pod.slice_request is None or not pod.slice_request.needs or pod.placement.never:
             continue
         room = room_apart(pod.slice_request, fleet.vgpu)
         if room is None:

@@ -29,8 +29,8 @@ WHOLE = " leave the memory out for a whole card,"
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""
-    if not pod.status_takes({}):
+    if not pod.memory.status_takes({}):
         largest = max(pod.slices, key=lambda request: request.memory or 0)
-        whole = WHOLE if pod.takes_whole_card(largest) else ""
+        whole = WHOLE if pod.memory.takes_whole_card(largest) else ""
         name = largest.config.memory_name
         yield wording.find_resource(DETAIL, largest.container, name, memory=largest.memory, whole=whole)

@@ -34,7 +34,7 @@ NO_SECTION = (
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that mean nothing."""
-    unknown = pod.unknown_names
+    unknown = pod.names.unknown
     found = [_finding(each, context) for each in unknown] if unknown else []
     if context.cluster.config.lacks_vgpus and pod.slices:
         first = pod.slices[0].container
