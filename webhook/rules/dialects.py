@@ -4,16 +4,13 @@ A dialect is translated as a whole or not at all: a slice without one of its lim
 config or a DeviceClass gives a meaning is of no dialect here.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
 from webhook.pod.fields import FieldGroup, annotations, labels, variables
 from webhook.pod.patch import REMOVE, Edit
@@ -21,18 +18,13 @@ from webhook.pod.view import Container, PodView
 from webhook.rules import wording
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
+from webhook.rules.dialect_amounts import CONTRADICTED, SIZES, Asked, DialectAmounts, Untranslatable, fraction_refused
 from webhook.rules.misspelt_dialect import Misspelt, misspelt_names
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.vgpu_memory import PERCENTAGES
 from webhook.texts import counted, visible
 
-_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18}", re.ASCII)  # in annotations and labels
-_ALL_CORES = 100
-_WHOLE = Fraction(100)
 _UNKNOWN = "nothing that says the same is known; remove it, or write this cluster's names"
-CONTRADICTED = "the container requests the same by this cluster's names, too; remove one of the two"
-_ROLES = (Role.NUMBER, Role.MEMORY, Role.PERCENTAGE, Role.CORES)
-_SIZES = (Role.MEMORY, Role.PERCENTAGE)
 
 
 def _keys() -> Iterator[str]:
@@ -53,8 +45,6 @@ DIALECT = FieldGroup(
     | variables(*(word.name for one in DIALECTS.values() for word in one.words if word.place is Place.VARIABLE))
     | {"containers[*].resources", "spec.schedulerName"},
 )
-
-Asked = dict[Word, Any]  # what a pod has under each name
 
 
 class Step(NamedTuple):
@@ -109,11 +99,10 @@ class Step(NamedTuple):
         return f" ({self.why})" if self.why else ""
 
 
-class _Untranslatable(Exception):
-    """Why an amount has no counterpart."""
+DialectSteps = list[tuple[Dialect, list[Step]]]
 
 
-def dialect_steps(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[Step]]]:
+def dialect_steps(pod: DevicePod, context: Context) -> DialectSteps:
     """The dialects that a pod uses, of those that are not off in its namespace, each with what says the same here."""
     if not _may_use_one(pod):
         return []
@@ -121,8 +110,8 @@ def dialect_steps(pod: DevicePod, context: Context) -> list[tuple[Dialect, list[
     on = [one for one in dialects_with(_names(pod.view)) if uses.get(one.id, DialectUse.OFF) is not DialectUse.OFF]
     readers = [_Reader(pod, dialect, context) for dialect in on]
     shares = pod.requests_family(Family.VGPU) or any(reader.asks for reader in readers)
-    found = [(dialect, reader.steps(shares=shares)) for dialect, reader in zip(on, readers, strict=True)]
-    return [(dialect, steps) for dialect, steps in found if steps]
+    read = [(dialect, reader.steps(shares=shares)) for dialect, reader in zip(on, readers, strict=True)]
+    return [(dialect, steps) for dialect, steps in read if steps]
 
 
 def dialect_names(pod: DevicePod, context: Context) -> set[str]:
@@ -130,18 +119,17 @@ def dialect_names(pod: DevicePod, context: Context) -> set[str]:
     return {word for _, steps in dialect_steps(pod, context) for step in steps for word in step.words}
 
 
-def resolved_steps(pod: ReviewedPod, context: Context) -> list[tuple[Dialect, list[Step]]]:
+def resolved_steps(pod: ReviewedPod, context: Context) -> DialectSteps:
     """The same for a pod of this cluster, where a percentage that no node resolves blocks: it would be refused."""
-    found = dialect_steps(pod, context)
-    if not found:
-        return found
-    share = sum([step.percentage is not None for _, steps in found for step in steps])
+    if not (unresolved := dialect_steps(pod, context)):
+        return []
+    share = sum([step.percentage is not None for _, steps in unresolved for step in steps])
     uses = context.effective.dialects if context.cluster.fleet is None else {}
     return [
         (dialect, [_resolved(step, pod, share) for step in steps])
         if uses.get(dialect.id, DialectUse.TRANSLATE) is DialectUse.TRANSLATE
         else (dialect, steps)
-        for dialect, steps in found
+        for dialect, steps in unresolved
     ]
 
 
@@ -156,11 +144,11 @@ def _resolved(step: Step, pod: ReviewedPod, share: int) -> Step:
     return step._replace(why=why, blocks=True)
 
 
-def translatable(found: list[tuple[Dialect, list[Step]]], context: Context) -> tuple[Dialect, list[Step]] | None:
+def translatable(used: DialectSteps, context: Context) -> tuple[Dialect, list[Step]] | None:
     """The one dialect of a pod, if the policy translates it and every name of it can be translated."""
-    if len(found) != 1 or any(step.blocks for step in found[0][1]):
+    if len(used) != 1 or any(step.blocks for step in used[0][1]):
         return None
-    return found[0] if context.effective.dialects[found[0][0].id] is DialectUse.TRANSLATE else None
+    return used[0] if context.effective.dialects[used[0][0].id] is DialectUse.TRANSLATE else None
 
 
 def contradicted(pod: DevicePod, context: Context) -> list[Container]:
@@ -168,31 +156,27 @@ def contradicted(pod: DevicePod, context: Context) -> list[Container]:
 
     A repair that removed the former would let the latter be translated when the webhook is called again.
     """
-    if not (found := dialect_steps(pod, context)):
-        return []
     uses = context.effective.dialects
     whose = {
         step.who
-        for one, steps in found
-        if uses[one.id] is DialectUse.TRANSLATE
+        for dialect, steps in dialect_steps(pod, context)
+        if uses[dialect.id] is DialectUse.TRANSLATE
         for step in steps
         if step.why == CONTRADICTED
     }
-    return [each for each in pod.view.containers if f"{wording.container(each)}: " in whose]
+    return [each for each in pod.view.containers if f"{wording.container(each)}: " in whose] if whose else []
 
 
 def _names(view: PodView) -> set[str]:
     """The names of a pod that may be a dialect's."""
-    found = {*view.annotations, *view.labels}
-    for container in view.containers + view.init_containers:
-        found.update(container.limits, container.requests)
-    return found
+    containers = view.containers + view.init_containers
+    return {*view.annotations, *view.labels}.union(*[{*each.limits, *each.requests} for each in containers])
 
 
 def _may_use_one(pod: DevicePod) -> bool:
     """A fast test, False for almost every pod."""
-    found = pod.view.annotations
-    if found and not (ANNOTATIONS.isdisjoint(found) and not any(key.startswith(PREFIXES) for key in found)):
+    notes = pod.view.annotations
+    if notes and not (ANNOTATIONS.isdisjoint(notes) and not any(key.startswith(PREFIXES) for key in notes)):
         return True
     return bool(pod.foreign)
 
@@ -211,7 +195,7 @@ class _Reader:
         self._annotations = _asked([*words, *noted], Place.ANNOTATION, view.annotations)
         self._labels = _asked(words, Place.LABEL, view.labels)
         self._of_pod = {word: raw for word, raw in (self._annotations | self._labels).items() if word.role is not None}
-        self._sizes = any(word.role in _SIZES for word in self._of_pod)
+        self._sizes = any(word.role in SIZES for word in self._of_pod)
         if dialect.id in PREFIXED and not (self._sizes or any(key.startswith(PREFIXES) for key in view.annotations)):
             words = [word for word in words if word.role is not None or word.sign]  # what contradicts a share only
         self._containers = {
@@ -227,40 +211,32 @@ class _Reader:
         if not self.asks and not (shares and any(map(_is_foreign, self._annotations))):
             return []
         near, unknown = self._misspelt()
-        if near:
-            return near
-        sizes = self._sizes
+        return near or [*self._of_containers(), *self._of_names(), *unknown, *self._scheduler()]
+
+    def _of_containers(self) -> Iterator[Step]:
         containers = self._containers
-        if not containers and sizes and (chosen := self._chosen()):
+        if not containers and self._sizes:
+            if (chosen := self._chosen()) is None:
+                words = tuple(word.name for word in self._of_pod)
+                why = f"no container has the name in {self._dialect.chooser}; write the name of a container there"
+                yield Step(wording.annotation_path(words[0]), words, why=why, blocks=True)
+                return
             containers = {chosen: {}}
-        found: list[Step] = []
         for number, (container, asked) in enumerate(containers.items()):
-            why = self._unserved(container, second=number > 0)
-            words = tuple(word.name for word in asked or self._of_pod)
-            who = f"{wording.container(container)}: "
-            found += (
-                [Step(container.where, words, who, why=why, blocks=True)]
-                if why
-                else self._of_container(container, asked)
-            )
-        if not containers and sizes:
-            found.append(
-                self._blocked(
-                    tuple(word.name for word in self._of_pod),
-                    f"no container has the name in {self._dialect.chooser}; write the name of a container there",
-                )
-            )
-        found += [
-            self._annotation(word, raw)
-            for word, raw in self._annotations.items()
-            if _is_foreign(word) or (self.asks and word.role is None and not word.here)
-        ]
-        found += [
-            Step(f"metadata.labels[{word.name}]", (f"label {word.name}",), why=word.note)
-            for word in self._labels
-            if word.role is None
-        ]
-        return [*found, *unknown, *self._scheduler()]
+            if why := self._unserved(container, second=number > 0):
+                words, who = tuple(word.name for word in asked or self._of_pod), f"{wording.container(container)}: "
+                yield Step(container.where, words, who, why=why, blocks=True)
+            else:
+                yield from self._of_container(container, asked)
+
+    def _of_names(self) -> Iterator[Step]:
+        """The annotations and labels that are no amounts."""
+        for word, raw in self._annotations.items():
+            if _is_foreign(word) or (self.asks and word.role is None and not word.here):
+                yield self._annotation(word, raw)
+        for word in self._labels:
+            if word.role is None:
+                yield Step(f"metadata.labels[{word.name}]", (f"label {word.name}",), why=word.note)
 
     def _unserved(self, container: Container, *, second: bool) -> str:
         """Why the device plugin gives a container no card, whatever its names, so that nothing says the same; else empty."""
@@ -274,10 +250,10 @@ class _Reader:
         """The names that are almost the dialect's, beside which nothing else can be said, and those that nobody understands."""
         fleet = self._context.cluster.fleet
         served = self._taken if fleet is None else {*self._taken, *fleet.offered}
-        found = list(misspelt_names(self._dialect, self._pod.view, served))
+        misspelt = list(misspelt_names(self._dialect, self._pod.view, served))
         words = tuple(word.name for word in self._dialect.words)
-        near = [Step(one.path, (one.name, *words), blocks=True, misspelt=one.advice) for one in found if one.advice]
-        return near, [_not_understood(one) for one in found if not one.advice]
+        near = [Step(one.path, (one.name, *words), blocks=True, misspelt=one.advice) for one in misspelt if one.advice]
+        return near, [_not_understood(one) for one in misspelt if not one.advice]
 
     def _is_certain(self) -> bool:
         """Whether a name shows the dialect, the pod's scheduler does, or the policy says so."""
@@ -306,8 +282,8 @@ class _Reader:
             yield Step(_path(word, container), (word.name,), who, why=word.note, edits=edits, blocks=word.blocks)
         variables = {word.name: word for word in self._dialect.words if word.place is Place.VARIABLE}
         for index, variable in container.entries("env") if variables else ():
-            if found := variables.get(str(variable.get("name"))):
-                yield Step(f"{container.where}.env[{index}]", (f"variable {found.name}",), who, why=found.note)
+            if known := variables.get(str(variable.get("name"))):
+                yield Step(f"{container.where}.env[{index}]", (f"variable {known.name}",), who, why=known.note)
 
     def _sized(self, container: Container, who: str, asked: Asked) -> Step:
         everything = asked | self._of_pod
@@ -316,9 +292,11 @@ class _Reader:
             tuple(word.name for word in everything),
             who,
         )
+        own = [each.role for each in self._pod.amounts if each.container is container and each.family == Family.VGPU]
+        translate = DialectAmounts(self._dialect, self._pod.config.vgpu).translated
         try:
-            amounts = self._amounts(container, everything)
-        except _Untranslatable as reason:
+            amounts = translate(everything, own, several=len(self._containers) > 1)
+        except Untranslatable as reason:
             return step._replace(why=visible(str(reason)), blocks=True)
         edits = [edit for word in asked for edit in _removed(word, container)]
         keys = [word.name for word in self._annotations if word.role is not None]
@@ -330,86 +308,10 @@ class _Reader:
         here = ", ".join(f"{called[role]}: {amount}" for role, amount in amounts.items())
         shared = (amounts[Role.PERCENTAGE], amounts.get(Role.NUMBER, 1)) if Role.PERCENTAGE in amounts else None
         remarks = [self._dialect.note, *(word.note for word in everything)]
-        remarks += [_fraction_refused(word, raw) for word, raw in asked.items()]
+        remarks += [fraction_refused(word, raw) for word, raw in asked.items()]
         remarks.append(_more_than_a_node(amounts.get(Role.NUMBER, 1), self._context))
         why = "; ".join(filter(None, remarks))
         return step._replace(here=here, why=why, edits=tuple(edits), percentage=shared)
-
-    def _amounts(self, container: Container, asked: Asked) -> dict[Role, int]:
-        """The amounts of each of this cluster's names that say the same.
-
-        A dialect's memory wins over its percentage, and all memory of a card without a word about cores is a card for oneself.
-        """
-        config = self._pod.config.vgpu
-        own = {
-            amount.role
-            for amount in self._pod.amounts
-            if amount.container is container and amount.family == Family.VGPU
-        }
-        given = {word.role: _exact(word, raw, self._dialect) for word, raw in asked.items() if word.role is not None}
-        counted = self._counted
-        if whole := counted in given and Role.NUMBER not in given and given[counted] >= _ALL_CORES:
-            given = _whole_cards(given[counted], next(word for word in asked if word.role is counted))
-        wanted: dict[Role, Fraction] = {} if Role.NUMBER in own else {Role.NUMBER: Fraction(1)}
-        wanted |= {role: amount for role, amount in given.items() if amount or role in (Role.NUMBER, Role.CORES)}
-        if own & wanted.keys() or (own.intersection(_SIZES) and wanted.keys() & {*_SIZES}):
-            raise _Untranslatable(CONTRADICTED)
-        if not whole:
-            self._divide(wanted)
-        if Role.MEMORY in wanted:
-            wanted.pop(Role.PERCENTAGE, None)
-            if wanted[Role.MEMORY] > MAX_MEMORY:
-                raise _Untranslatable(_unit_meant(asked, self._dialect, config))
-            wanted[Role.MEMORY] /= config.memory_factor
-        if 0 < wanted.get(Role.NUMBER, 1) < 1:
-            raise _Untranslatable(self._part_of_card(wanted))
-        if not own and Role.MEMORY not in wanted:
-            alone = Role.CORES not in given and Role.MEMORY not in given
-            if alone and (wanted if Role.PERCENTAGE in wanted else given).get(Role.PERCENTAGE, _WHOLE) == _WHOLE:
-                wanted[Role.CORES] = _WHOLE
-            if Role.PERCENTAGE not in wanted and config.default_memory:
-                wanted[Role.PERCENTAGE] = _WHOLE
-        return {role: self._whole(role, wanted[role]) for role in _ROLES if role in wanted}
-
-    @property
-    def _counted(self) -> Role | None:
-        """The amount of which 100 are a whole card, and more are several."""
-        if self._dialect.cores_are_cards:
-            return Role.CORES
-        return Role.PERCENTAGE if Role.PERCENTAGE in self._dialect.sums else None
-
-    def _divide(self, wanted: dict[Role, Fraction]) -> None:
-        """Make the amounts of all cards together those of each."""
-        config, cards = self._pod.config.vgpu, wanted.get(Role.NUMBER, Fraction(1))
-        shared = self._dialect.sums & wanted.keys()
-        for role in shared:
-            wanted[role] /= cards or 1
-        of_pod = any(word.role is Role.NUMBER for word in self._of_pod)
-        if shared and of_pod and cards > 1 and len(self._containers) > 1:
-            raise _Untranslatable(
-                "it is not known how several containers share several cards; "
-                f"write {config.number_name} and {config.memory_name} for each container"
-            )
-
-    def _part_of_card(self, wanted: dict[Role, Fraction]) -> str:
-        """What to write for a part of a card, where a fraction is written as the number of cards."""
-        share = wanted[Role.NUMBER] * 100
-        size = {} if wanted.keys() & {*_SIZES} else {Role.PERCENTAGE: share}
-        amounts = {Role.CORES: share} | size | wanted | {Role.NUMBER: Fraction(1)}
-        called = self._pod.config.vgpu.role_names
-        here = ", ".join(f"{called[role]}: {round(amounts[role])}" for role in _ROLES if role in amounts)
-        return (
-            f"cards are counted in whole numbers, and the API server refuses others; for a part of a card write {here}"
-        )
-
-    def _whole(self, role: Role, amount: Fraction) -> int:
-        name, below = self._pod.config.vgpu.role_names[role], int(amount)
-        if not 0 <= amount <= MAX_QUANTITY:
-            raise _Untranslatable(f"{name} would be {below}; write a number from 1 to {MAX_QUANTITY}")
-        if amount.denominator == 1:
-            return below
-        nearest = f"{below} or {below + 1}" if below else "1"
-        raise _Untranslatable(f"{name} would be {float(amount):.6g}, which is no whole number; write {nearest}")
 
     def _annotation(self, word: Word, raw: Any) -> Step:
         path, what = wording.annotation_path(word.name), f"annotation {word.name}"
@@ -434,13 +336,10 @@ class _Reader:
             here = f"schedulerName: {settings.scheduler_name}"
             yield Step("spec.schedulerName", (f"schedulerName {scheduler}",), here=here, edits=(edit,))
 
-    def _blocked(self, words: tuple[str, ...], why: str) -> Step:
-        return Step(wording.annotation_path(words[0]), words, why=why, blocks=True)
 
-
-def _asked(words: Iterable[Word], place: Place, found: Mapping[str, Any]) -> Asked:
+def _asked(words: Iterable[Word], place: Place, there: Mapping[str, Any]) -> Asked:
     """The words of a place that a pod has."""
-    return {word: found[word.name] for word in words if word.place is place and word.name in found} if found else {}
+    return {word: there[word.name] for word in words if word.place is place and word.name in there} if there else {}
 
 
 def _asked_by(container: Container, words: Iterable[Word], view: PodView) -> Asked:
@@ -463,10 +362,10 @@ def _noted(words: Iterable[Word], container: Container) -> Iterator[Word]:
             yield word._replace(name=word.name.format(container.name), place=Place.ANNOTATION)
 
 
-def _not_understood(found: Misspelt) -> Step:
-    kind = "" if found.place is Place.RESOURCE else f"{found.place} "
-    who = f"{found.who}: " if found.who else ""
-    return Step(found.path, (f"{kind}{found.name}",), who, why=_UNKNOWN, blocks=True)
+def _not_understood(name: Misspelt) -> Step:
+    kind = "" if name.place is Place.RESOURCE else f"{name.place} "
+    who = f"{name.who}: " if name.who else ""
+    return Step(name.path, (f"{kind}{name.name}",), who, why=_UNKNOWN, blocks=True)
 
 
 def _more_than_a_node(number: int, context: Context) -> str:
@@ -476,13 +375,6 @@ def _more_than_a_node(number: int, context: Context) -> str:
         return ""
     most = max(len(shape.devices) for shape in fleet.vgpu.shapes)
     return f"no node has more than {counted(most, 'card')}" if number > most else ""
-
-
-def _fraction_refused(word: Word, raw: Any) -> str:
-    """What is wrong with an amount that is no whole number, though it becomes one here; empty if nothing is."""
-    if word.place is not Place.RESOURCE or Fraction(quantity.parse(raw)).denominator == 1:
-        return ""
-    return f"{word.name} {wording.quoted(raw)} is no whole number, which the API server refuses"
 
 
 def _path(word: Word, container: Container) -> str:
@@ -497,47 +389,6 @@ def _removed(word: Word, container: Container) -> Iterable[Edit]:
     return (Edit(("metadata", "annotations", word.name), REMOVE),)
 
 
-def _whole_cards(cores: Fraction, word: Word) -> dict[Role, Fraction]:
-    """What a container requests whose cores are whole cards, with all their memory."""
-    cards = cores / _ALL_CORES
-    if cards.denominator != 1:
-        raise _Untranslatable(f"{word.name} is below {_ALL_CORES}, or a multiple of it")
-    return {Role.NUMBER: cards, Role.CORES: Fraction(_ALL_CORES)}
-
-
 def _is_foreign(word: Word) -> bool:
     """Whether it is an annotation without an amount that Volcano does not read."""
     return word.place is Place.ANNOTATION and word.role is None and word.here != word.name and word.sign
-
-
-def _exact(word: Word, raw: Any, dialect: Dialect) -> Fraction:
-    """What is written, in MiB, cards or per cent."""
-    quantities = (Place.RESOURCE, Place.CONTAINER_ANNOTATION)
-    written = word.place in quantities or (isinstance(raw, str) and _NUMBER.fullmatch(raw))
-    try:
-        amount = Fraction(quantity.parse(raw if written else None)) * word.unit
-    except ValueError:
-        number = f"a number of {_unit(word)}" if word.role is Role.MEMORY else "a number"
-        raise _Untranslatable(f"{word.name} {wording.quoted(raw)} is no number; write {number}") from None
-    if word.place not in quantities and not (amount > 0 and (word.role is not Role.PERCENTAGE or amount < 100)):
-        between = "between 0 and 1" if word.role is Role.PERCENTAGE else "above 0"
-        raise _Untranslatable(f"{word.name} is {wording.quoted(raw)}, but {dialect.title} takes only what is {between}")
-    return amount
-
-
-def _unit_meant(asked: Asked, dialect: Dialect, config: VgpuConfig) -> str:
-    """Why the memory of a card is more than any card has, such as `8Gi` where 8192 is meant, or MiB where GiB are counted."""
-    word, raw = next((word, raw) for word, raw in asked.items() if word.role is Role.MEMORY)
-    amount = int(quantity.parse(raw))
-    if word.note and amount <= MAX_MEMORY:
-        here = f"{config.memory_name}: {amount // config.memory_factor}"
-        return (
-            f"{word.name} is {wording.quoted(raw)}, which no card has in {_unit(word)}; if it is in MiB, write {here}"
-        )
-    meant = int(amount // 2**20 // word.unit)
-    advice = f"write {meant}" if 0 < meant * word.unit <= MAX_MEMORY else "write a smaller number"
-    return f"{word.name} is {wording.quoted(raw)}, but {dialect.title} counts {_unit(word)}, not bytes; {advice}"
-
-
-def _unit(word: Word) -> str:
-    return {1: "MiB", 1024: "GiB"}.get(int(word.unit), f"{word.unit} MiB" if word.unit > 1 else "bytes")
