@@ -18,6 +18,7 @@ mistakes  at the top: command lines that end with 2, each with a text in the onl
 import json
 import shlex
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from string import Template
@@ -27,6 +28,8 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, DATA, FLEETS, only_rules, pod, there, vgpus
+from tests.cluster.apiserver import ApiServer
+from tests.cluster.faults import status
 from webhook.settings.sources import SAMPLES
 
 PLACES = {"DATA": DATA, "FLEETS": FLEETS, "CONFIG": CONFIG, "SAMPLES": SAMPLES}
@@ -72,15 +75,29 @@ def rows(module: str, **files: str) -> Any:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         write("only.yaml", only_rules(*case.get("only", table.get("only", "")).split()))
-        for step in ({"files": files | table.get("files", {})}, case, *case.get("then", [])):
-            for name, content in step.get("files", {}).items():
-                (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-                write(name, written(content, name))
-            if "run" in step:
-                stdin = {"stdin": written(step["stdin"], "").encode()} if "stdin" in step else {}
-                check(run(*words(step["run"], table.get("words", {})), **stdin), step)
+        usual = {"files": files | table.get("files", {}), "cluster": table.get("cluster", {})}
+        with ApiServer() if "cluster" in case else nullcontext() as api:
+            for step in (usual, case, *case.get("then", [])):
+                for name, content in step.get("files", {}).items():
+                    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+                    write(name, written(content, name))
+                if api is not None:
+                    prepare(api, step)
+                    api.kubeconfig(tmp_path / "kubeconfig", "team")
+                if "run" in step:
+                    stdin = {"stdin": written(step["stdin"], "").encode()} if "stdin" in step else {}
+                    check(run(*words(step["run"], table.get("words", {})), **stdin), step)
 
     return test_command
+
+
+def prepare(api: ApiServer, step: dict[str, Any]) -> None:
+    """Give the API server what a step says."""
+    for path, objects in (step.get("cluster") or {}).items():
+        file = Template(objects).safe_substitute(PLACES) if isinstance(objects, str) else ""
+        api.put(path, *(yaml.safe_load(Path(file).read_text())["items"] if file else objects))
+    for path, code in step.get("refuses", {}).items():
+        api.fail(path, status(code))
 
 
 def written(content: Any, name: str) -> str:
@@ -92,7 +109,7 @@ def written(content: Any, name: str) -> str:
 
 def words(line: str, macros: dict[str, str]) -> Iterable[str]:
     """The words of a command line."""
-    texts = {**macros, "only": "--policy only.yaml"}
+    texts = {**macros, "only": "--policy only.yaml", "cluster": "--kubeconfig kubeconfig"}
     for word in shlex.split(line):
         if word[:1] == "$" and word[1:] in texts:
             yield from words(texts[word[1:]], macros)

@@ -6,11 +6,13 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG
+from tests.cli.rows import rows
 from tests.deploy.files import bound
 from webhook.manifests.configurations import STATIC_SUFFIX, configurations
-from webhook.names import NVIDIA_GPU
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import default_device_config
+
+test_command = rows(__file__)
 
 SERVICE = "        namespace: {}\n        name: {}\n"
 RENDERED = configurations(default_device_config(), default_policy(), all_pods=True)
@@ -36,10 +38,6 @@ def by_name(configurations):
 def annotations(text):
     maps = [document["metadata"]["annotations"] for document in yaml.safe_load_all(text)]
     return {key: value for each in maps for key, value in each.items()}
-
-
-def condition(entry, name):
-    return next(each["expression"] for each in entry["matchConditions"] if each["name"] == name)
 
 
 def test_deploy_contains_the_default_output(run):
@@ -77,63 +75,8 @@ def test_another_namespace_and_name(run):
     )
 
 
-def test_json_is_one_list_of_the_same_objects(run, printed):
-    (document,) = run("manifests", "-o", "json").lines
-    assert (document["apiVersion"], document["kind"]) == ("v1", "List")
-    assert by_name(document["items"]) == printed()
-
-
-def test_the_names_of_the_device_config(printed, write):
-    config = {"nvidia": {"resourceCountName": NVIDIA_GPU}, "vnpus": [{"resourceName": "example.org/npu"}]}
-    default, renamed = printed(), printed("--device-config", write("device-config.yaml", config))
-    for entry, name in (
-        ("repair", "names-a-device"),
-        ("pods", "claims-a-device"),
-        ("ephemeral-containers", "names-a-device"),
-        ("exposed", "exposes-a-device"),
-        ("workloads", "concerns-a-device"),
-    ):
-        before, after = condition(default[entry], name), condition(renamed[entry], name)
-        for prefix in (NVIDIA_GPU, "example.org/npu"):
-            assert (f'startsWith("{prefix}")' in before, f'startsWith("{prefix}")' in after) == (False, True)
-        assert 'startsWith("example.org/npu-core")' not in after
-        assert 'startsWith("volcano.sh/")' in after
-    assert "example.org/npu" in condition(renamed["assignments"], "changes-an-assignment")
-
-
 def test_the_default_npus_do_not_change_the_output(printed):
     assert printed("--device-config", CONFIG) == printed()
-
-
-def test_the_trusted_users_of_the_policy(printed, write):
-    found = printed("--policy", write("policy.yaml", {"trustedUsers": ["joe"]}))
-    for entry in ("assignments", "bindings"):
-        assert condition(found[entry], "is-not-trusted") == '!(request.userInfo.username in ["joe"])'
-
-
-@pytest.mark.parametrize(
-    ("policy", "failure_policy"),
-    [
-        ({}, "Ignore"),
-        ({"rules": {"visible-devices": "deny"}}, "Fail"),
-        ({"namespaces": [{"match": ["team-*"], "rules": {"visible-devices": "deny"}}]}, "Fail"),
-    ],
-)
-def test_pods_that_expose_a_device_wait_for_the_webhook_only_if_the_policy_refuses_them(
-    printed, write, policy, failure_policy
-):
-    assert printed("--policy", write("policy.yaml", policy))["exposed"]["failurePolicy"] == failure_policy
-
-
-@pytest.mark.parametrize(("workloads", "present"), [("off", False), ("warn", True), ("deny", True)])
-def test_the_workloads_of_the_policy(printed, write, workloads, present):
-    assert ("workloads" in printed("--policy", write("policy.yaml", {"workloads": workloads}))) is present
-
-
-def test_a_config_that_hides_devices_needs_all_pods(run, write):
-    config = write("device-config.yaml", {"nvidia": {"overwriteEnv": True}})
-    assert "--all-pods" in run("manifests", "--device-config", config).err
-    assert run("manifests", "--device-config", config, "--all-pods").err == ""
 
 
 def test_every_entry_fails_closed_except_those_that_could_block_other_pods(printed):
@@ -153,25 +96,6 @@ def test_every_entry_fails_closed_except_those_that_could_block_other_pods(print
 
 def test_the_fallback_component_contains_the_default_output(run):
     assert run("manifests", "--fallback").out == (DEPLOY / "components" / "fallback" / "policies.yaml").read_text()
-
-
-def test_the_fallback_policies_deny_where_the_policy_denies(run, tmp_path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("rules: {isolation-env: warn}\nnamespaces: [{match: [team-*], rules: {host-access: deny}}]\n")
-    result = run("manifests", "--fallback", "--failure-policy", "Ignore", "--policy", str(policy))
-    assert (result.code, result.err) == (0, "")
-    documents = list(yaml.safe_load_all(result.out))
-    assert [document["kind"] for document in documents] == [
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-    ] * 4
-    assert {document["spec"]["failurePolicy"] for document in documents[::2]} == {"Ignore"}
-    assert [document["spec"] for document in documents[1::2]] == [
-        {"policyName": document["metadata"]["name"], "validationActions": ["Deny"]} for document in documents[::2]
-    ]
-    variables = {document["name"]: document["expression"] for document in documents[0]["spec"]["variables"]}
-    assert variables["host_access"].startswith("!(variables.entry in [0] && ")
-    assert "isolation_env" not in variables
 
 
 @pytest.mark.parametrize(("enforcement", "action"), [("warn", "Warn"), ("audit", "Audit")])
@@ -194,17 +118,3 @@ def test_static_files_differ_in_their_names_only(run):
         assert (binding["metadata"]["name"], binding["spec"]["policyName"]) == (name, name)
         assert "paramKind" not in policy["spec"]
         assert "paramRef" not in binding["spec"]
-
-
-@pytest.mark.parametrize("options", [["--namespace", ""], ["--namespace", "a/b"], ["--name", "A"]])
-def test_invalid_object_names_are_refused(run, options):
-    result = run("manifests", *options)
-    assert (result.code, result.out) == (2, "")
-    assert f"{options[1]!r} is not a name" in result.err
-
-
-@pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--fallback", "--all-pods"], ["--static"]])
-def test_options_that_do_not_go_together(run, options):
-    result = run("manifests", *options)
-    assert result.code == 2
-    assert "--fallback" in result.err

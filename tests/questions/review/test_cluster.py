@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import pod, there, vgpus
+from tests.cli.conftest import there
 from tests.cluster.apiserver import ApiServer, config_map
 from webhook import names
 from webhook.settings.sources import SAMPLES
@@ -68,37 +68,3 @@ def test_cluster_and_files_give_the_same_result(command, run, cluster):
     offline, live = run(*command, *WITH_FILES), run(*command, *cluster)
     assert offline.out
     assert live == offline
-
-
-def test_a_file_takes_precedence_over_the_cluster(run, cluster, write):
-    policy = write("policy.yaml", "rules: {cores-range: warn, fits-no-node: warn}")
-    path = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
-    assert run("review", *cluster, path).code == 1
-    assert run("review", *cluster, "--policy", policy, path).code == 0
-
-
-def test_an_object_without_a_namespace_gets_the_one_of_the_context(run, cluster, write):
-    path = write("pod.yaml", pod("here"), pod("there", metadata={"namespace": "elsewhere"}))
-    for options, expected in (([], ["team-speech", "elsewhere"]), (["-n", "chosen"], ["chosen", "elsewhere"])):
-        assert [line["namespace"] for line in run("review", *cluster, *options, "-o", "json", path).lines] == expected
-
-
-def test_the_policy_is_read_from_the_namespace_of_the_webhook(run, api, tmp_path, write):
-    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig", "team-speech")
-    path = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
-    lenient = config_map(names.POLICY_MAP, {names.POLICY_KEY: "rules: {cores-range: warn, fits-no-node: warn}"})
-    api.put("/api/v1/namespaces/team-speech/configmaps", lenient)
-    assert run("review", "--kubeconfig", kubeconfig, path).code == 1, (
-        "the policy of the context's namespace is not used"
-    )
-    api.put("/api/v1/namespaces/vgpu-webhook/configmaps", lenient)
-    assert run("review", "--kubeconfig", kubeconfig, path).code == 0
-    assert run("review", "--kubeconfig", kubeconfig, "--policy-map", "gpu-system/vgpu-webhook-policy", path).code == 1
-
-
-def test_a_policy_that_is_named_must_exist(run, api, tmp_path, write):
-    kubeconfig, path = api.kubeconfig(tmp_path / "kubeconfig", "team"), write("pod.yaml", pod(limits=vgpus(1)))
-    assert run("review", "--kubeconfig", kubeconfig, path).code == 0
-    named = run("review", "--kubeconfig", kubeconfig, "--policy-map", "elsewhere/policy", path)
-    assert named.code == 2
-    assert "there is no ConfigMap elsewhere/policy, and --policy-map names it: create it" in named.err

@@ -11,7 +11,6 @@ from tests.cli.conftest import CONFIG
 from tests.cli.held import FLEET, ITEMS, PODS, pod_with_slice
 from tests.cli.rows import rows
 from tests.cluster.apiserver import NODES, ApiServer
-from tests.cluster.faults import status
 
 test_command = rows(__file__)
 
@@ -54,22 +53,6 @@ def test_a_cluster_is_read_in_pages(cluster, run):
     requests = api.requests_for(PODS)
     assert len(requests) == 3
     assert requests[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"
-
-
-@pytest.mark.parametrize(
-    ("code", "remedy"),
-    [
-        (401, "log in anew, or name another kubeconfig with --kubeconfig FILE"),
-        (403, "ask an administrator for this right"),
-    ],
-)
-@pytest.mark.parametrize("path", [PODS, NODES, ".*/configmaps"])
-def test_a_user_whom_the_api_server_refuses_is_told_what_to_do(cluster, run, path, code, remedy):
-    api, kubeconfig = cluster
-    api.fail(path, status(code, message="cannot list it"))
-    result = run("usage", "--kubeconfig", kubeconfig)
-    assert result.code == 2
-    assert f"{path.removeprefix('.*')}: {code} cannot list it; {remedy}" in result.err
 
 
 class Watched(StringIO):
