@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import ascend_node, gpushare_node, node_json, register
+from tests.strategies import ascend_node, node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.explanation import MAX_SHAPES
-from webhook.devices.ledger import LedgerRule
-from webhook.devices.nearest import LowerAmount
 from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
 from webhook.errors import ConfigError
@@ -21,7 +19,7 @@ from webhook.live.devices import LiveCluster
 from webhook.live.objects import LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.why.answer import explain_waiting
-from webhook.questions.why.node_reasons import WaitVerdict
+from webhook.questions.why.node_reasons import NodeHolder, WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.questions.why.text import change_words, holder_words
 from webhook.rules.context import Collections
@@ -32,7 +30,6 @@ from webhook.volcano.scheduler import parse_scheduler_conf
 CONFIG = parse_device_config({"nvidia": {}}, "test")
 A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
-RDMA = "rdma/hca"
 
 
 def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=None, **limits):
@@ -88,41 +85,6 @@ BOTH = "GPU-gpu-a-0,NVIDIA,60000,50:GPU-gpu-a-1,NVIDIA,60000,50:"
 HELD = pod("old", "team-a", "gpu-a", BOTH, number=2, memory=60000, cores=50)
 
 
-def test_a_reason_has_the_holders_and_a_change():
-    explanation = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
-    (reason,) = explanation.reasons
-    assert (reason.node, reason.reason, reason.nodes, reason.ends) == ("gpu-a", "memory", 1, "team-a/old")
-    assert "30000 MiB needed, 21920 free" in reason.message
-    (holder,) = reason.holders
-    assert (holder.namespace, holder.name, holder.devices, holder.memory) == ("team-a", "old", 2, 120000)
-    assert isinstance(explanation.change, LowerAmount)
-    assert (explanation.change.resource, explanation.change.most) == (MEMORY, 21920)
-
-
-@pytest.mark.parametrize(
-    ("owner", "terminating", "ends"),
-    [
-        ({"kind": "ReplicaSet", "controller": True}, False, ""),
-        ({"kind": "StatefulSet", "controller": True}, False, ""),
-        ({"kind": "DaemonSet", "controller": True}, False, ""),
-        ({"kind": "ReplicaSet", "controller": True}, True, "team-a/old"),
-        ({"kind": "ReplicaSet"}, False, "team-a/old"),  # owns it, but does not make it anew
-        ({"kind": "Job", "controller": True}, False, "team-a/old"),
-    ],
-)
-def test_the_end_of_a_pod_that_is_made_anew_makes_no_room(owner, terminating, ends):
-    metadata = HELD["metadata"] | {"ownerReferences": [owner]}
-    metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
-    policy = parse_policy({"target": {"volcano": "1.14.4"}}, "test")  # which counts pods that are being deleted
-    live, _ = state([gpu_node("gpu-a")], [HELD | {"metadata": metadata}], policy=policy)
-    (reason,) = explain_waiting(
-        WaitingObject(Document("a pod", pod(number=1, memory=30000)), exists=True), live
-    ).reasons
-    assert reason.ends == ends
-    anew = f"its {owner['kind']} makes it anew"
-    assert holder_words(reason.holders[0]).endswith(anew) == (not ends)
-
-
 @pytest.mark.parametrize(("kubelet", "most"), [("v1.35.0", 51920), ("v1.36.0", 23000)])
 def test_no_change_makes_the_status_of_the_pod_too_large(kubelet, most):
     nodes = [gpu_node("gpu-a", cards=1), gpu_node("gpu-b", cards=1)]
@@ -133,62 +95,6 @@ def test_no_change_makes_the_status_of_the_pod_too_large(kubelet, most):
     members = [pod(f"g-{at}", group="g", number=1, memory=60000) for at in range(2)]
     gang = why(members[0], nodes, held, waiting=members, group=PodGroup("default", "g", minimum=2))
     assert (gang.change.resource, gang.change.most) == (MEMORY, most)
-
-
-@pytest.mark.parametrize(
-    ("mine", "its", "terminating", "ends"),
-    [
-        ("g", "g", False, ""),
-        ("g", "g", True, "default/old"),
-        ("g", "h", False, "default/old"),
-        ("", "", False, "default/old"),
-    ],
-)
-def test_the_end_of_a_pod_of_the_same_group_is_never_advised(mine, its, terminating, ends):
-    held = pod("old", node="gpu-a", ids=BOTH, group=its, number=2, memory=60000)
-    held["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
-    live, _ = state([gpu_node("gpu-a")], [held], policy=parse_policy({"target": {"volcano": "1.14.4"}}, "test"))
-    known = {}
-    for group in ("", mine):
-        raw = pod(number=1, memory=30000, group=group)
-        (reason,) = explain_waiting(WaitingObject(Document("a pod", raw), exists=True), live, known).reasons
-    assert reason.ends == ends
-
-
-@pytest.mark.parametrize(
-    "limits, split, reason",
-    [
-        ({"number": 1, "memory": 1, "cores": 51}, 10, "cores"),
-        ({"number": 1, "memory": 1, "cores": 100}, 10, "cores"),
-        ({"number": 1}, 10, "memory"),  # a whole card
-        ({"number": 1, "memory": 1}, 1, "split"),
-    ],
-)
-def test_the_reason_is_the_first_check_that_fails(limits, split, reason):
-    (actual,) = why(pod(**limits), [gpu_node("gpu-a", split=split)], [HELD]).reasons
-    assert (actual.verdict, actual.reason) == (WaitVerdict.NOT_NOW, reason)
-
-
-def test_a_terminating_pod_holds_nothing():
-    leaving = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert why(pod(number=1), [gpu_node("gpu-a", cards=1)], [leaving]).verdict is WaitVerdict.FITS_NOW
-
-
-def test_cordoned_and_tainted_nodes_are_obstacles():
-    cordoned = gpu_node("gpu-a") | {"spec": {"unschedulable": True}}
-    tainted = gpu_node("gpu-b") | {"spec": {"taints": [{"key": "volcano.sh/vgpu", "effect": "NoSchedule"}]}}
-    (reason,) = why(pod(number=1, memory=1), [cordoned, tainted]).reasons
-    assert reason.obstacles == {"cordoned": 1, "taint volcano.sh/vgpu:NoSchedule is not tolerated": 1}
-    assert (reason.verdict, reason.reason) == (WaitVerdict.NOT_NOW, "out of service")
-    tolerant = pod(number=1, memory=1, spec={"tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]})
-    assert why(tolerant, [cordoned, tainted]).fits[0].node == "gpu-b"
-
-
-def test_a_node_that_is_not_ready_is_an_obstacle():
-    raw = gpu_node("gpu-a")
-    raw["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
-    assert why(pod(number=1, memory=1), [raw]).reasons[0].obstacles == {"not ready": 1}
 
 
 @pytest.mark.parametrize(
@@ -207,56 +113,9 @@ def test_a_locked_node_takes_no_pod_for_five_minutes(minutes, locks, verdict):
     assert ("locked for at most" in str(found.reasons)) is (verdict is WaitVerdict.NOT_NOW)
 
 
-@pytest.mark.parametrize(("node", "gone"), [("gpu-a", False), ("gpu-b", True)])
-def test_a_bound_pod_does_not_wait(node, gone):
-    explanation = why(HELD, [gpu_node(node)], [HELD])
-    assert (explanation.verdict, explanation.reasons) == (WaitVerdict.BOUND, ())
-    assert "bound to node gpu-a" in explanation.summary
-    assert ("which is not among the nodes: if it was deleted" in explanation.summary) is gone
-
-
-def test_a_manifest_that_the_webhook_refuses_never_fits():
-    explanation = why(pod(number=3), [gpu_node("gpu-a")], exists=False)
-    assert (explanation.verdict, [reason.reason for reason in explanation.reasons]) == (
-        WaitVerdict.NEVER,
-        ["card-count"],
-    )
-
-
-def test_a_mode_that_no_node_has_is_not_corrected():
-    raw = pod(number=1, memory=1)
-    raw["metadata"]["annotations"] = {names.VGPU_MODE: "Hami-Core"}
-    explanation = why(raw, [gpu_node("gpu-a")])
-    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NEVER, "mode")
-    assert "mode-invalid" in [finding.rule for finding in explanation.findings]
-
-
 def test_a_pod_without_devices_is_not_explained():
     with pytest.raises(ConfigError, match="request no devices"):
         why(pod(), [gpu_node("gpu-a")])
-
-
-def test_a_scheduling_gate_is_reported_first():
-    raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": "example.com/wait"}]})
-    explanation = why(raw, [gpu_node("gpu-a")])
-    assert explanation.verdict is WaitVerdict.NOT_NOW
-    assert "example.com/wait" in explanation.summary
-    odd = why(pod(number=1, memory=1, spec={"schedulingGates": [{}, {"name": None}, "x"]}), [gpu_node("gpu-a")])
-    assert odd.summary.endswith("removed: (no name), (no name)")
-
-
-@pytest.mark.parametrize(
-    ("annotations", "others", "message"),
-    [
-        ({names.QUEUE_GATE: "true"}, [], "if its feature gate SchedulingGatesQueueAdmission is on"),
-        ({}, [], "since the pod has no annotation of this name; remove it"),
-        ({names.QUEUE_GATE: "true"}, [{"name": "example.com/wait"}], f"removed: {names.QUEUE_GATE}, example.com/wait"),
-    ],
-)
-def test_the_gate_of_a_queue_is_explained(annotations, others, message):
-    raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": names.QUEUE_GATE}, *others]})
-    raw["metadata"]["annotations"] = annotations
-    assert why(raw, [gpu_node("gpu-a")]).summary.endswith(message)
 
 
 def test_a_gang_waits_until_all_its_pods_fit_together():
@@ -541,30 +400,6 @@ def test_every_suggestion_is_right(cluster, wanted):
 # --- the other families -----------------------------------------------------------------------------------------------
 
 
-def test_gpushare_memory_is_on_one_card():
-    node = gpushare_node("g", 2, 32000)
-    held = pod("old", node="g", gpu_memory=10000)
-    held["metadata"]["annotations"][names.GPU_INDEX] = "0"
-    assert why(pod(gpu_memory=16000), [node], [held]).verdict is WaitVerdict.FITS_NOW
-    other = pod("other", node="g", gpu_memory=4000)
-    other["metadata"]["annotations"][names.GPU_INDEX] = "1"
-    explanation = why(pod(gpu_memory=16000), [node], [held, other])
-    assert (explanation.verdict, explanation.change.most) == (WaitVerdict.NOT_NOW, 12000)
-    assert explanation.reasons[0].ends == "default/other"
-    assert holder_words(explanation.reasons[0].holders[0]) == "default/old: 10000 of memory on 1 card"
-    assert "the largest healthy card has 12000 left" in explanation.reasons[0].message
-    assert why(pod(gpu_memory=16001), [node], [held]).verdict is WaitVerdict.NEVER
-
-
-def test_gpushare_assigns_only_idle_cards_whole():
-    node = gpushare_node("g", 2, 32000)
-    held = pod("old", node="g", gpu_memory=10000)
-    held["metadata"]["annotations"][names.GPU_INDEX] = "0"
-    assert why(pod(gpus=1), [node], [held]).verdict is WaitVerdict.FITS_NOW
-    explanation = why(pod(gpus=2), [node], [held])
-    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "number of cards")
-
-
 CHIP = "huawei.com/Ascend910B3"
 CHIPS = parse_device_config(
     {
@@ -620,12 +455,6 @@ def test_ascend_verdicts_agree_with_a_plain_implementation(loads, number, memory
     assert explanation.verdict is expected
 
 
-def test_a_change_for_a_pod_that_never_fits_lets_it_fit_now():
-    full = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
-    explanation = why(pod(number=3, memory=40000), [gpu_node("gpu-a")], [full])
-    assert (explanation.verdict, explanation.change.resource, explanation.change.most) == (WaitVerdict.NEVER, NUMBER, 1)
-
-
 def with_families(name, cards, npus):
     found = gpu_node(name, cards)
     npu_node = ascend_node(name, [(2, 65536, 20)] * npus)
@@ -634,34 +463,7 @@ def with_families(name, cards, npus):
     return found
 
 
-NPU_NODE = ascend_node("npu", [(2, 65536, 20)])
-RDMA_NODE = {"metadata": {"name": "ib"}, "status": {"allocatable": {RDMA: "8"}}}
-WITH_RDMA = gpu_node("both", offers={RDMA: "8"})
 NOBODY_READS = ("nvidia.com/gpumem", "nvidia.com/gpu", "volcano.sh/vgpu-numbr", names.NPU_CORE)  # of a pod that exists
-
-
-@pytest.mark.parametrize(
-    "resource, others, held, verdict, fitting",
-    [
-        (CHIP, [NPU_NODE], 0, WaitVerdict.NEVER, set()),
-        (CHIP, [NPU_NODE, with_families("both", 1, 1)], 0, WaitVerdict.NEVER, set()),  # one card is too few
-        (CHIP, [NPU_NODE, with_families("both", 2, 1)], 0, WaitVerdict.FITS_NOW, {"both"}),
-        (CHIP, [NPU_NODE, with_families("both", 2, 1)], 1, WaitVerdict.NOT_NOW, set()),
-        (RDMA, [RDMA_NODE], 0, WaitVerdict.NEVER, set()),
-        (RDMA, [RDMA_NODE, WITH_RDMA], 0, WaitVerdict.FITS_NOW, {"both"}),
-        (RDMA, [RDMA_NODE, WITH_RDMA], 1, WaitVerdict.NOT_NOW, set()),
-        *[(name, [], 0, WaitVerdict.NEVER, {"gpu"}) for name in (RDMA, *NOBODY_READS)],
-    ],
-)
-def test_one_node_takes_all_that_a_pod_requests(resource, others, held, verdict, fitting):
-    """Devices of another family, and what another device plugin offers."""
-    waiting = pod(number=2)
-    waiting["spec"]["containers"].append({"name": "infer", "resources": {"limits": {resource: "1"}}})
-    holders = [pod("old", node="both", ids="GPU-both-0,NVIDIA,81920,0:", number=1)] * held
-    found = why(waiting, [gpu_node("gpu"), *others], holders, config=CHIPS)
-    assert found.verdict is verdict
-    assert {reason.node for reason in found.fits} == fitting
-    assert found.change is None or resource == RDMA
 
 
 def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
@@ -682,70 +484,6 @@ def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
 def blind_node(name):
     """A node that offers vGPUs but no memory: Volcano sees no card there, and binds pods without memory to it."""
     return node_json(name, register([A100], prefix=f"GPU-{name}"), offers={MEMORY: "0"})
-
-
-def test_a_node_that_takes_the_pod_without_cards_is_named():
-    found = why(pod(number=1), [gpu_node("gpu-a"), blind_node("gpu-b")])
-    assert found.verdict is WaitVerdict.FITS_NOW
-    (finding,) = [one for one in found.findings if one.rule == "bound-without-cards"]
-    assert 'to node "gpu-b" without giving it cards' in finding.message
-    alone = why(pod(number=1), [blind_node("gpu-b")])
-    assert alone.verdict is WaitVerdict.NEVER  # an administrator has to change the device config
-    assert f"{MEMORY} is 0 for ever: " in alone.summary
-    assert "bound-without-cards" in {one.rule for one in alone.findings}
-    small = why(pod(number=1, memory=1000), [gpu_node("gpu-a"), blind_node("gpu-b")])
-    assert "bound-without-cards" not in {one.rule for one in small.findings}
-
-
-def kubelet(node, version):
-    """The node with a kubelet of a version."""
-    return node | {"status": node["status"] | {"nodeInfo": {"kubeletVersion": version}}}
-
-
-@pytest.mark.parametrize(
-    "version, phase, verdict",
-    [("v1.37.2", "Pending", "never"), ("v1.35.4", "Pending", "bound"), ("v1.37.2", "Running", "bound")],
-)
-def test_a_bound_pod_whose_status_cannot_be_written_stays_pending(version, phase, verdict):
-    raw = pod("stuck", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,24000,0:", number=1, memory=24000)
-    raw["status"] = {"phase": phase}
-    found = why(raw, [kubelet(gpu_node("gpu-a"), version)])
-    assert found.verdict == verdict
-    assert ("its containers may run, but the kubelet cannot write its status" in found.summary) is (verdict == "never")
-    assert [reason.reason for reason in found.reasons] == ["status-too-large"] * (verdict == "never")
-
-
-def test_a_pod_that_got_no_cards_is_explained_by_the_findings():
-    raw = pod("failed", node="gpu-b", number=1)
-    raw["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
-    found = why(raw, [gpu_node("gpu-a"), blind_node("gpu-b")])
-    assert found.verdict is WaitVerdict.BOUND
-    assert "node-name-set" not in {one.rule for one in found.findings}  # Volcano has bound it
-    assert "bound-without-cards" in {one.rule for one in found.findings}
-
-
-def test_the_only_reason_of_all_nodes_is_the_answer():
-    assert why(pod(number=1, spec={"nodeSelector": {"gpu": "h100"}}), [gpu_node("gpu-a")]).summary == (
-        "no node with cards has the labels that the pod's nodeSelector demands"
-    )
-
-
-def test_a_card_has_as_many_slices_as_it_is_cut_into():
-    """More are taken where the administrator has lowered the number."""
-    held = [pod(f"p{at}", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,1000,0:", number=1, memory=1000) for at in range(3)]
-    (reason,) = why(pod(number=1, memory=1000), [gpu_node("gpu-a", cards=1, split=2)], held).reasons
-    assert "all 2 slices are taken" in reason.message
-
-
-@pytest.mark.parametrize(
-    "phase, found", [("Failed", ["assignment-left-behind"]), ("Running", ["assignment-not-taken"]), ("Pending", [])]
-)
-def test_a_pod_whose_assignment_another_one_gets(phase, found):
-    raw = pod("p", node="gpu-a", ids="GPU-gpu-a-0,NVIDIA,1000,0:", number=1, memory=1000)
-    raw["metadata"]["annotations"][names.BIND_PHASE] = "allocating"
-    raw["status"] = {"phase": phase}
-    rules = {one.rule for one in why(raw, [gpu_node("gpu-a")], [raw]).findings}
-    assert sorted(rules & set(LedgerRule)) == found
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -769,3 +507,18 @@ def test_a_pod_is_decided_however_many_kinds_of_nodes_there_are(memory, held, ve
     holder = pod("holder", "default", f"n{most}", f"GPU-{most}-0,NVIDIA,{held},0:", number=1, memory=held)
     found = why(pod(number=1, memory=most + memory), nodes, [holder] if held else ())
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "a/b: 10000 MiB on 1 card"),
+        ({"cores": 20, "terminating": True}, "a/b: 10000 MiB and 20 % of cores on 1 card, being deleted"),
+        ({"refilled_by": "ReplicaSet"}, "a/b: 10000 MiB on 1 card; its ReplicaSet makes it anew"),
+        ({"family": "gpushare"}, "a/b: 10000 of memory on 1 card"),
+        ({"family": "ascend", "devices": 2}, "a/b: 10000 MiB on 2 NPUs"),
+    ],
+)
+def test_what_a_pod_holds_in_words(more, words):
+    usual = {"devices": 1, "memory": 10000, "cores": 0, "since": "", "terminating": False}
+    assert holder_words(NodeHolder("a", "b", **usual | more)) == words

@@ -61,56 +61,6 @@ def why(raw, nodes, pods=(), *, exists=True, **more):
 
 
 @pytest.mark.parametrize(
-    "waits, holds, number, verdict",
-    [
-        (TRAIN, [(FIRST, TRAIN)], 1, FITS),  # the other card
-        (TRAIN, [(FIRST, TRAIN)], 2, WAITS),
-        (TRAIN, [(FIRST, TRAIN), (SECOND, TRAIN)], 1, WAITS),
-        (TRAIN, [(FIRST, TRAIN), (SECOND, GOLD)], 1, FITS),  # another rule
-        (TRAIN | GOLD, [(FIRST, TRAIN), (SECOND, GOLD)], 1, WAITS),  # of either rule
-        (TRAIN, [(FIRST, TRAIN | GOLD), (SECOND, TRAIN)], 1, WAITS),
-        (OTHER, [(FIRST, TRAIN), (SECOND, TRAIN)], 2, FITS),  # it matches none
-        (TRAIN, [(FIRST, OTHER), (SECOND, {})], 2, FITS),
-        ({"team": "a"}, [(FIRST, GOLD), (SECOND, GOLD)], 1, FITS),  # a part of a rule is none
-    ],
-)
-def test_a_pod_waits_for_a_card_that_no_pod_of_its_rules_has(waits, holds, number, verdict):
-    pods = [held(card, labels, f"old-{card}") for card, labels in holds]
-    assert why(labelled(waits, number=number), [gpu_node("gpu-a")], pods).verdict is verdict
-
-
-def test_the_reason_names_the_rules_and_who_must_end():
-    answer = why(labelled(TRAIN), [gpu_node("gpu-a", cards=1)], [held(FIRST, TRAIN), held(FIRST, OTHER, "beside")])
-    (reason,) = answer.reasons
-    assert (reason.verdict, reason.reason, reason.ends) == (WAITS, "reserved", "default/old")
-    assert (
-        "a pod that matches a rule of deviceshare.GPUExclusiveRules as this one does has a slice of it"
-        in reason.message
-    )
-
-
-def test_a_pod_that_is_being_deleted_keeps_its_card():
-    leaving = held(FIRST, TRAIN)
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert why(labelled(TRAIN), [gpu_node("gpu-a", cards=1)], [leaving]).verdict is WAITS
-    assert why(labelled(OTHER), [gpu_node("gpu-a", cards=1)], [leaving]).verdict is FITS
-
-
-@pytest.mark.parametrize(
-    "node, more",
-    [
-        (gpu_node("gpu-a", cards=1), {"volcano": "1.14.4"}),
-        (gpu_node("gpu-a", cards=1), {"rules": None}),
-        (gpu_node("gpu-a", cards=1), {"rules": "app=train"}),
-        (gpu_node("gpu-a", cards=1), {"rules": [["app", "train"], {"app": 1}]}),
-    ],
-)
-def test_without_rules_that_can_be_read_cards_are_shared(node, more):
-    assert why(labelled(TRAIN), [node], [held(FIRST, TRAIN)], **more).verdict is FITS
-    assert why(labelled(TRAIN), [node], [held(FIRST, TRAIN)]).verdict is WAITS
-
-
-@pytest.mark.parametrize(
     "labels, pods, holds, verdict",
     [
         (TRAIN, 4, [], FITS),
