@@ -9,7 +9,6 @@ import json
 import threading
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
 
 import jsonpatch
 
@@ -58,11 +57,6 @@ class CertsApiServer(ApiServer):
             annotations = {f"rules.vgpu-webhook/{hook['name']}": rules for hook in hooks if rules}
             metadata = {"name": "vgpu-webhook", "annotations": annotations}
             self.store(path, {"metadata": metadata, "webhooks": hooks}, "kubectl")
-
-    def put_secret(self, path: str, data: dict[str, bytes], **more: Any) -> None:
-        """Write a Secret as `kubectl create secret` or another client does."""
-        encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
-        self.store(path, {"metadata": {"name": path.rpartition("/")[2]}, "data": encoded, **more}, "kubectl")
 
     def data(self, path: str) -> dict[str, bytes]:
         """The decoded data of a Secret."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.apiserver import NODES, ApiServer, config_maps
+from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.conftest import Start
-from tests.server.live import OWN, POLICY, Live, gpu_node, lists, put_device_config, put_policy
+from tests.server.live import Live, gpu_node, lists, put_device_config
 from tests.server.program import Authority, until
 from webhook.settings.table import COLLECTIONS
 
@@ -53,26 +53,6 @@ def test_reviews_follow_added_changed_and_deleted_nodes(live: Live, api: ApiServ
     until(lambda: live.refused(7) == ["card-count"] and live.refused(6) == [])
     api.delete(NODES, "larger")
     until(lambda: live.refused(5) == ["card-count"])
-
-
-def test_reviews_follow_the_policy_and_a_bad_one_is_refused(live: Live, api: ApiServer):
-    put_policy(api, "rules: {card-count: off}")
-    until(lambda: live.refused(5) != ["card-count"])
-    assert "policy: ConfigMap vgpu-webhook/vgpu-webhook-policy" in live.page().splitlines()
-    assert live.program.metric("config_reloads_total", source="policy", result="success") == 1
-    put_policy(api, "rules: {card-cuont: warn}")
-    until(lambda: live.program.metric("config_reloads_total", source="policy", result="failure") == 1)
-    assert live.refused(5) != ["card-count"]
-    line = next(line for line in live.page().splitlines() if line.startswith("policy: "))
-    assert "did you mean 'card-count'?" in line
-    assert line.startswith("policy: ConfigMap vgpu-webhook/vgpu-webhook-policy; problem: ")
-    api.delete(config_maps(OWN), POLICY)
-    until(lambda: "was deleted" in live.page())
-    assert live.refused(5) != ["card-count"], "the last good policy stays in use"
-    put_policy(api, "{}")
-    until(lambda: live.refused(5) == ["card-count"])
-    errors = [line for line in live.program.log().splitlines() if " ERROR policy: " in line]
-    assert len(errors) == 2
 
 
 def test_a_new_device_config_that_reads_the_same_of_the_nodes_applies_without_another_list(live: Live, api: ApiServer):

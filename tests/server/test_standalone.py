@@ -46,21 +46,6 @@ def test_readyz_reports_the_fleet_and_the_certificate(standalone: Program):
     assert standalone.get("/healthz").body == b"ok\n"
 
 
-def test_metrics_count_reviews(standalone: Program):
-    def denied_dry_runs() -> float:
-        return standalone.metric("requests_total", endpoint="validate", outcome="refused", dry_run="true")
-
-    before = denied_dry_runs()
-    for _ in range(2):
-        admission_response(standalone.post("/validate", review(spec=DENIED, dryRun=True)))
-    assert denied_dry_runs() == before + 2
-    assert standalone.get("/metrics").headers["content-type"].startswith("text/plain")
-    assert standalone.metric("findings_total", rule="cores-range", level="deny") >= 1
-    assert standalone.metric("review_seconds_count", endpoint="validate") >= 2
-    assert standalone.metric("fleet_nodes") > 0
-    assert standalone.metric("certificate_expiry_timestamp_seconds") > 1e9
-
-
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_the_certificate_verifies(standalone: Program, host: str):
     with standalone.connect(host) as connection:

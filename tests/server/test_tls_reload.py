@@ -3,7 +3,6 @@
 import contextlib
 import os
 import resource
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -142,14 +141,6 @@ def test_a_bad_pair_is_reported_and_not_used(reloading: Program, authority: Auth
     wait_for_certificate(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
     assert "Traceback" not in reloading.log()
-
-
-def test_a_lasting_problem_is_logged_once(reloading: Program, authority: Authority):
-    logged = reloading.log().count("ERROR")
-    authority.key.unlink()
-    until(lambda: "last good" in reloading.readyz())
-    time.sleep(0.2)
-    assert reloading.log().count("ERROR") == logged + 1
 
 
 def test_a_pair_is_used_as_soon_as_it_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
