@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from certs.binding import bound
+from tests.deploy.files import bound
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object
 
