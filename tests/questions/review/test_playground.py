@@ -8,7 +8,7 @@ import pytest
 
 import webhook.console
 from tests.cases import each_case
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, judging, sample_parts
 from tests.console.pages import Page
 from tests.console.rows import page_rows
 from tests.questions import needs
@@ -160,9 +160,9 @@ def test_namespaces_of_the_policy_are_offered():
     assert offered[-2:] == ["kube-system", "team-a"]
 
 
-def test_long_stretches_are_folded(client):
+def test_long_stretches_are_folded():
     labels = "".join(f"    l{n}: x\n" for n in range(100))
-    page = post(client, POD.replace("  name: train\n", f"  name: train\n  labels:\n{labels}"))
+    page = post(judging(), POD.replace("  name: train\n", f"  name: train\n  labels:\n{labels}"))
     fold = page.one("details", "fold")
     assert fold["text"].startswith("… 107 unchanged lines")
     assert "l50: x" in fold["text"]

@@ -50,7 +50,7 @@ def test_each_rule_has_a_page_with_an_example_that_it_applies_to(client, row):
     if row.level == "repair":
         assert {line["mark"] for line in found["example"]["diff"]} & {"+", "-"}
     elif row.level == "audit":
-        assert found["example"]["messages"] == []
+        assert [each for each in found["example"]["messages"] if each["text"].startswith(row.id)] == []
     else:
         assert found["example"]["messages"]
         assert all(message["text"] in unescape(page.text) for message in found["example"]["messages"])
