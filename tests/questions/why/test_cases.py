@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from webhook.emit import as_value
 
 from tests.cli.rows import has
 from tests.questions.why.test_answer import CHIPS, blind_node, gpu_node, pod, state, with_families
 from tests.strategies import ascend_node, gpushare_node
 from webhook.inputs.documents import Document
+from webhook.output.json import as_value
 from webhook.policy.policy import parse_policy
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.subject import WaitingObject
