@@ -66,7 +66,7 @@ class PodReview(NamedTuple):  # made for every review, and cheaper to make than 
 
     Attributes:
         received: as it came in, or as its template describes it.
-        pod: as it was judged, after all repairs; in `mutate`, before them.
+        pod: as it was judged: after all repairs. In the outcome of `mutate` it is the pod before them.
         template: the template that it is made from, if the request is for a workload.
     """
 
@@ -93,7 +93,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         object: the pod after mutation; the object itself where nothing was mutated.
         pods: the pods that were reviewed.
         reviewed: False if the webhook does not review such requests.
-        lowered: the rules that let a workload pass although no pod of it runs.
+        lowered: the rules that only warn about a workload, although they refuse its pods or these never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
         help_url: the policy's link for refusals; None if it has none.
         exceptions: the rules with findings that an exception lowered to audit, each with the exception.
