@@ -9,8 +9,8 @@ from webhook.devices.explanation import PlacementRequest
 from webhook.devices.fleet import build_fleet
 from webhook.pod.view import PodView
 from webhook.rules.context import Context, KnownCluster
+from webhook.rules.policy_keys import EffectiveSettings, PolicyKeys
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import EffectiveSettings, Settings
 from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 from webhook.wire.codec import creation
@@ -18,7 +18,7 @@ from webhook.wire.codec import creation
 DATA = Path(__file__).parents[1] / "data"
 TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
 CONFIG = parse_device_config(TEXT, "test")
-SETTINGS, TARGET = Settings(), Target((1, 16, 0))
+SETTINGS, TARGET = PolicyKeys(), Target((1, 16, 0))
 
 
 def fleet_of(nodes, config=CONFIG):

@@ -22,8 +22,8 @@ from webhook.pod.quantity import whole
 from webhook.policy.policy import Policy, parse_policy
 from webhook.review.endpoints import mutate, validate
 from webhook.rules.choices import Level
+from webhook.rules.policy_keys import DEFAULT_TRUSTED_USERS
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
-from webhook.rules.settings import DEFAULT_TRUSTED_USERS
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.suites.rulebook import rows

@@ -14,7 +14,7 @@ from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import PolicyException
 from webhook.rules.choices import Level, MemoryAboveCard, MixedCards, WorkloadUse
-from webhook.rules.settings import DEFAULT_TRUSTED_USERS, Toleration
+from webhook.rules.policy_keys import DEFAULT_TRUSTED_USERS, Toleration
 from webhook.settings.snapshot import default_device_config
 
 # The contract: `{}` means these values.

@@ -19,9 +19,9 @@ from webhook.policy.schema import Excepted
 from webhook.rules.base import Validation, WorkloadCheck
 from webhook.rules.choices import Enforcement, Level
 from webhook.rules.context import ClusterFact
+from webhook.rules.policy_keys import EffectiveSettings
 from webhook.rules.registry import OPTIONAL_FIELDS
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.settings import EffectiveSettings
 
 Active = tuple[tuple[Validation, Level], ...]
 Value = TypeVar("Value")

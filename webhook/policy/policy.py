@@ -18,13 +18,13 @@ from webhook.mistakes import mistakes_in
 from webhook.policy.levels import REMEMBERED, Effective, Source, Sourced, layered
 from webhook.policy.schema import Excepted, Levels, NamespaceEntry, PolicyException, Switches
 from webhook.rules.choices import DialectUse, Enforcement, Level
+from webhook.rules.policy_keys import DEFAULT_DIALECTS, LimitsEntry, PolicyKeys
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import DEFAULT_DIALECTS, LimitsEntry, Settings
 from webhook.rules.validate import outside_limits
 from webhook.texts import is_wide
 
 
-class Policy(Settings):
+class Policy(PolicyKeys):
     """The policy of vgpu-webhook. All keys are optional: `{}` means the defaults."""
 
     model_config = ConfigDict(title="vgpu-webhook policy")

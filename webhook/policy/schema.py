@@ -1,4 +1,4 @@
-"""The parts of the policy file that name rules, and its exceptions; `webhook/rules/settings.py` has the others."""
+"""The parts of the policy file that name rules, and its exceptions; `webhook/rules/policy_keys.py` has the others."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, WithJso
 
 from webhook.mistakes import unknown_rule_error
 from webhook.rules.choices import Enforcement
+from webhook.rules.policy_keys import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.rules.settings import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection
 from webhook.texts import matches, shorten
 
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}

@@ -12,8 +12,8 @@ from webhook.pod.gangs import GANG
 from webhook.pod.patch import Edit
 from webhook.rules.choices import Level
 from webhook.rules.context import ANY_FAMILY, EVERY_POD, ClusterFact, Context, Finding, Notice
+from webhook.rules.policy_keys import PolicyKeys
 from webhook.rules.reviewed_pod import REQUEST, ReviewedPod
-from webhook.rules.settings import Settings
 from webhook.rules.workloads import Workload
 from webhook.volcano.queues import QUEUE
 
@@ -69,7 +69,7 @@ class Mutation:
 
     summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
-    enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
+    enabled: Callable[[DeviceConfig, PolicyKeys], bool] = lambda _config, _settings: True
     reads: Reads = ()
     on: AbstractSet[Event] = frozenset()
     independent: bool = False

@@ -11,7 +11,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families, bind
 from webhook.devices.verdict import SearchBudget
 from webhook.rules.choices import Level
-from webhook.rules.settings import EffectiveSettings, Settings
+from webhook.rules.policy_keys import EffectiveSettings, PolicyKeys
 from webhook.volcano.device_classes import DeviceClasses
 from webhook.volcano.queues import Queues
 from webhook.volcano.quotas import Quotas
@@ -63,7 +63,7 @@ class KnownCluster:
     """
 
     config: DeviceConfig
-    policy: Settings
+    policy: PolicyKeys
     target: Target
     fleet: Fleet | None
     collections: Collections = field(default_factory=Collections)

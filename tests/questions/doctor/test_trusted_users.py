@@ -9,7 +9,7 @@ from tests.questions.doctor.cluster import facts_of
 from webhook import names
 from webhook.questions.doctor.facts import ObjectKind
 from webhook.questions.doctor.volcano import account_of, assigning_workloads
-from webhook.rules.settings import DEFAULT_TRUSTED_USERS
+from webhook.rules.policy_keys import DEFAULT_TRUSTED_USERS
 
 RECORDED = yaml.safe_load((Path(__file__).parents[2] / "data" / "upstream-accounts.yaml").read_text())
 ASSIGNING = {names.SERVICE_ACCOUNT + recorded["account"] for recorded in RECORDED if recorded["assigns"]}

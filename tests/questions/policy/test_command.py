@@ -11,8 +11,8 @@ from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.policy.effective import effective_policy
 from webhook.questions.policy.text import effective_yaml
 from webhook.rules.choices import Level
+from webhook.rules.policy_keys import PolicyKeys
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import Settings
 
 test_command = rows(__file__)
 
@@ -25,7 +25,7 @@ def effective(run, write):
 
 def everywhere(policy):
     """The keys that hold in every namespace."""
-    return {key: getattr(policy, key) for key in Settings.model_fields if key != "dialects"}
+    return {key: getattr(policy, key) for key in PolicyKeys.model_fields if key != "dialects"}
 
 
 def test_the_effective_default_is_the_default_policy(effective):

@@ -32,7 +32,7 @@ from webhook.rules.isolation import (
     MAX_SLASHES,
     overriding,
 )
-from webhook.rules.settings import Settings
+from webhook.rules.policy_keys import PolicyKeys
 from webhook.rules.validate import (
     host_access,
     isolation_env,
@@ -70,7 +70,7 @@ class Scope(NamedTuple):
     """
 
     config: DeviceConfig
-    settings: Settings
+    settings: PolicyKeys
     creates: bool
     judges: bool
     binds: bool

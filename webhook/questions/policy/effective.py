@@ -7,8 +7,8 @@ import orjson
 
 from webhook.policy.levels import Source, Sourced
 from webhook.policy.policy import Policy, default_policy
+from webhook.rules.policy_keys import DEFAULT_DIALECTS
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.rules.settings import DEFAULT_DIALECTS
 from webhook.texts import shorten
 from webhook.volcano.target import FACTS
 

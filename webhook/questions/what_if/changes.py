@@ -15,7 +15,7 @@ from webhook.errors import ConfigError
 from webhook.live.devices import LiveCluster
 from webhook.live.objects import NodeStatus, is_passing
 from webhook.live.reader import LiveState
-from webhook.rules.settings import DeclaredNodes
+from webhook.rules.policy_keys import DeclaredNodes
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.trial import registered, try_out, with_handshake
 

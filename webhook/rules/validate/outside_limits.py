@@ -20,7 +20,7 @@ from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.api import ClusterFact, Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation
-from webhook.rules.settings import CardLimits
+from webhook.rules.policy_keys import CardLimits
 from webhook.texts import and_more
 
 DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"

@@ -20,7 +20,7 @@ from webhook.questions.doctor.facts import Object, ObjectKind, name_of
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.results import Results, broken, listed, warning
-from webhook.rules.settings import Toleration
+from webhook.rules.policy_keys import Toleration
 from webhook.settings.snapshot import read_nodes
 from webhook.texts import counted
 

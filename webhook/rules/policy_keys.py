@@ -408,7 +408,7 @@ class FleetSection(PolicySection):
     )
 
 
-class Settings(PolicySection):
+class PolicyKeys(PolicySection):
     """The keys of the policy file that name no rule; `webhook.policy.policy.Policy` has the others, too."""
 
     scheduler_name: Text = Field(
