@@ -164,7 +164,7 @@ def test_long_stretches_are_folded():
     labels = "".join(f"    l{n}: x\n" for n in range(100))
     page = post(judging(), POD.replace("  name: train\n", f"  name: train\n  labels:\n{labels}"))
     fold = page.one("details", "fold")
-    assert fold["text"].startswith("… 107 unchanged lines")
+    assert fold["text"].startswith("… 108 unchanged lines")
     assert "l50: x" in fold["text"]
 
 
