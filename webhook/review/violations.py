@@ -1,15 +1,12 @@
 """Runs the validations, collects what they find, and what follows from it, or from there being nothing to review."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
 
 from webhook import names
-from webhook.devices.nearest import Change
 from webhook.lenient import obj
 from webhook.outcome import MAX_FINDINGS, Outcome, PodReview, Violation
 from webhook.pod.templates import Template
-from webhook.pod.view import PodView
 from webhook.policy.levels import Active, Effective
 from webhook.policy.schema import NO_EXCEPTIONS, Exceptions, PolicyException, exception_name, exceptions_for
 from webhook.rules.base import Validation
@@ -45,20 +42,6 @@ def _is_unsure(rule: Validation, pod: ReviewedPod) -> bool:
         return True
     served = pod.names.served_elsewhere
     return bool(served) and rule.yields_to(served, pod.requested)
-
-
-def admission(pod: ReviewedPod, snapshot: Snapshot) -> Callable[[Change], bool]:
-    """Whether a pod with a change is refused by no rule that does not refuse it without."""
-    effective = snapshot.policy.of(pod.context.request.namespace)
-    context = pod.context._replace(effective=effective)
-
-    @cache
-    def refused(change: Change | None) -> set[str]:
-        raw = pod.view.raw if change is None else change.of(pod.view.raw)
-        changed = ReviewedPod(PodView(raw), context)
-        return {rule for rule, level, _ in findings(changed, effective.for_pod(changed)) if level is DENY}
-
-    return lambda change: effective.exempt or refused(change) <= refused(None)
 
 
 def workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:

@@ -14,7 +14,7 @@ from webhook.devices.vgpu.family import VgpuFamily
 from webhook.document_review import Reviewed
 from webhook.outcome import PodReview
 from webhook.output.json import as_value
-from webhook.review.violations import admission
+from webhook.review.changes import admission
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more

@@ -28,7 +28,7 @@ from webhook.questions.why.gang import MAX_MEMBERS, WaitingGang, gang_of, with_c
 from webhook.questions.why.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.questions.why.placing import obstacles, unoffered_resources
 from webhook.questions.why.subject import WaitingObject, pod_content, pods_of, unlike
-from webhook.review.violations import admission
+from webhook.review.changes import admission
 from webhook.rules.choices import DialectUse, Level
 from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod

@@ -28,7 +28,7 @@ from webhook.pod.view import Container, PodView
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, Turn, take_turn
 from webhook.questions.why.subject import WaitingObject, members, pods_of, scheduler_context
-from webhook.review.violations import admission
+from webhook.review.changes import admission
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 
