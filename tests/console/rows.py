@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
@@ -25,9 +26,10 @@ from tests.audit import sample
 from tests.cli.conftest import only_rules
 from tests.cli.rows import Loader, flat, has, texts_of
 from tests.console.audit_lines import LINES, write
-from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
+from tests.console.conftest import FORM, PAGE, Fixed, followed, sample_parts, sample_sources
 from tests.console.nodes import vgpu_node
 from tests.console.pages import Page
+from tests.questions import is_removed
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.policy.policy import parse_policy
@@ -37,9 +39,9 @@ def page_rows(module: str) -> Any:
     """The test of the rows beside a module."""
     table = yaml.load(Path(module).with_name("pages.yaml").read_text(), Loader)
 
-    @pytest.mark.parametrize(
-        "case", table["cases"], ids=lambda case: case.get("case") or case.get("get") or case["post"]
-    )
+    cases = [each for each in table["cases"] if not is_removed(each.get("needs", ""))]
+
+    @pytest.mark.parametrize("case", cases, ids=lambda case: case.get("case") or str(case)[:80])
     def test_page(case: dict[str, Any], tmp_path: Path) -> None:
         asked = console(tmp_path, **case.get("console", table.get("console", {})))
         for step in (case, *case.get("then", [])):
@@ -64,18 +66,22 @@ def console(home: Path, policy: Any = None, only: str = "", log: str = "", pods:
 
 def check(client: Any, step: dict[str, Any]) -> None:
     """Ask, and compare what is answered."""
-    if "get" in step:
-        response = client.get(step["get"])
-    elif "form" in step:
-        response = client.post(step["post"], data=step["form"])
-    else:
-        response = client.post(step["post"], json=step["json"])
+    method = next(each for each in ("get", "post", "head", "options", "delete") if each in step)
+    sent = {"data": step.get("form")} if method == "post" and "json" not in step else {"json": step.get("json")}
+    path, *values = [
+        Template(text).safe_substitute(PAGE=PAGE, FORM=FORM)
+        for text in (step[method], *step.get("headers", {}).values())
+    ]
+    headers = dict(zip(step.get("headers", {}), values, strict=True))
+    response = client.open(path, method=method.upper(), headers=headers, **(sent if method == "post" else {}))
     text = response.text
-    assert response.status_code == step.get("status", 200), text[:2000]
+    status = step.get("status", 200)
+    assert response.status_code in (status if isinstance(status, list) else [status]), text[:2000]
     shown = flat(Page(text).text) if response.mimetype == "text/html" else text
     assert [each for each in texts_of(step.get("shows")) if flat(each) not in shown] == [], shown[:3000]
     assert [each for each in texts_of(step.get("html")) if each not in unescape(text)] == []
     assert [each for each in texts_of(step.get("lacks")) if each in shown or each in text] == []
+    assert step.get("answered", {}).items() <= dict(response.headers).items()
     if "links" in step:
         assert set(step["links"]) <= set(hrefs(text)), sorted(set(hrefs(text)))
     if "answers" in step:
