@@ -2,10 +2,7 @@
 
 from selenium.webdriver import Keys
 
-from tests.browser.test_playground import VERDICT, editor
 from tests.browser.user import User
-
-RULES = "#result tbody tr"
 
 
 def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
@@ -63,33 +60,6 @@ def test_a_table_is_sorted_by_its_heads(user: User):
     user.write("input[name=search]", "gpu")
     user.until(lambda: not user.all("#family-ascend"))
     assert user.all(memory)  # also in the fresh result
-
-
-def test_rules_show_their_levels_by_namespace(policy_user: User):
-    policy_user.open("/rules")
-    assert len(policy_user.all(RULES)) > 20
-    policy_user.write("input[name=namespace]", "kube-system")
-    policy_user.sees("exempts this namespace")
-    policy_user.write("input[name=namespace]", "team-vision")
-    policy_user.until(lambda: "exempts" not in policy_user.text("#result"))
-    (row,) = [text for text in policy_user.texts(RULES) if "gputype-unknown" in text]
-    assert row.startswith("deny")
-    assert "instead of warn" in row
-    policy_user.follow("gputype-unknown")
-    assert policy_user.path.startswith("/rules/gputype-unknown?")
-    assert "deny" in policy_user.text("h1")
-
-
-def test_an_example_of_a_rule_opens_in_the_playground(user: User):
-    user.open("/rules")
-    user.follow("cores-range")
-    manifest = user.text("main pre.code")
-    user.driver.find_element("xpath", "//button[text()='Open it in the playground']").click()
-    user.until(lambda: user.text("h1") == "Playground")
-    assert editor(user).strip() == manifest.strip()
-    assert "Refused" in user.text(VERDICT)
-    user.follow("cores-range")
-    assert user.path.startswith("/rules/cores-range")
 
 
 def test_health_shows_the_results_of_the_doctor_and_refreshes(user: User):

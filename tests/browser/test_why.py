@@ -16,14 +16,3 @@ def test_a_pod_is_chosen_by_keyboard_and_drawn(user: User):
     drawn = user.driver.find_elements("css selector", "#result .drawing")
     assert len(drawn) == 4
     assert user.driver.execute_script("return document.querySelector('#result .shape .mono').textContent") == "gpu-b"
-
-
-def test_a_manifest_is_pasted(user: User):
-    user.open("/why")
-    user.click(".paste summary")
-    limits = "{volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 9000}"
-    container = f"{{name: c, resources: {{limits: {limits}}}}}"
-    pod = f"{{apiVersion: v1, kind: Pod, metadata: {{name: mine}}, spec: {{containers: [{container}]}}}}"
-    user.paste("#manifest", pod)
-    user.click(".paste button")
-    user.sees("Fits now", "#result .verdict h2")
