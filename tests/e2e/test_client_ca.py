@@ -8,24 +8,17 @@ import pytest
 
 from certs import pki
 from certs.pki import Pair
-from tests.e2e.api import Response
 from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve, install_prerequisites, start_cluster
+from tests.e2e.conftest import install_prerequisites, start_cluster
 from tests.e2e.objects import device_pod, namespace_objects, pods
 from tests.e2e.serving import HOST, Replica
-from tests.e2e.shipped import DEPLOY, is_configuration, render, with_port_and_ca
+from tests.e2e.shipped import DEPLOY
 from tests.server.client_certificates import client_pair
-from tests.server.program import Authority, free_port, until
+from tests.server.program import Authority, free_port
 
 EXAMPLE = DEPLOY / "components" / "client-ca" / "api-server"
 INSTALLED = "/etc/kubernetes/pki"  # the directory that the files of the example name
-
-REFUSAL = (
-    'Internal error occurred: failed calling webhook "repair.vgpu-webhook.svc": failed to call webhook: '
-    "vgpu-webhook: reviews are answered only for clients with a certificate of --client-ca, and this client presented "
-    "none; give the API server one in its AdmissionConfiguration (kubeConfigFile), or serve without --client-ca"
-)
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +75,3 @@ def test_an_api_server_with_the_certificate_is_answered(
     assert (created.status, created.body["spec"]["schedulerName"]) == (201, "volcano")
     assert (refused.status, refused.body["reason"]) == (403, "Forbidden")
     assert {json.loads(line)["clientVerified"] for line in lines.read_text().splitlines()} == {True}
-
-
-def test_an_api_server_without_a_certificate_is_refused_with_advice(
-    cluster: Cluster, serve: Serve, authority: Authority, client_ca_file: Path, namespace: str
-):
-    program = serve("--audit-log", "", "--client-ca", str(client_ca_file))
-    documents = [document for document in render(cluster) if is_configuration(document)]
-    cluster.apply(*(with_port_and_ca(program.port, authority.ca.certificate, document) for document in documents))
-    try:
-        with cluster.api() as api:
-
-            def failure() -> Response | None:
-                response = api.post(f"{pods(namespace)}?dryRun=All", device_pod("p"))
-                return None if response.status == 201 else response
-
-            response = until(failure)
-            assert (response.status, response.message) == (500, REFUSAL)
-    finally:
-        for document in documents:
-            cluster.kubectl("delete", document["kind"], document["metadata"]["name"])

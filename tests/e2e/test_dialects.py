@@ -9,7 +9,7 @@ from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
-from tests.e2e.objects import Object, namespace_objects, pod, pods
+from tests.e2e.objects import namespace_objects, pod, pods
 from tests.e2e.test_live import POLICY
 from tests.server.program import Authority, Program, until
 from webhook.devices.config_file import parse_device_config
@@ -20,13 +20,6 @@ TRANSLATED, TOLD = "dialects-translated", "dialects-told"
 MOVING = {"namespaces": [{"match": [TRANSLATED], "dialects": {"hami": "translate", "kai": "translate"}}]}
 HAMI = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}
 SLICE = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3k"}
-
-
-def fraction(name: str) -> Object:
-    made = pod(name)
-    made["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
-    made["spec"]["schedulerName"] = "kai-scheduler"
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +47,6 @@ def test_a_pod_is_translated_in_one_namespace_and_told_in_another(api: Api):
     spec = api.get(pods(TRANSLATED, "a")).body["spec"]
     assert spec["containers"][0]["resources"] == {"limits": SLICE, "requests": SLICE}
     assert spec["schedulerName"] == "volcano"
-    assert api.get(pods(TOLD, "a")).body["spec"]["containers"][0]["resources"]["limits"] == HAMI | {
-        "nvidia.com/gpumem": "3k"
-    }
-
-
-@pytest.mark.usefixtures("moving")
-def test_a_fraction_becomes_memory_of_a_card_under_volcano(api: Api):
-    assert api.post(pods(TRANSLATED), fraction("half")).status == 201
-    stored = api.get(pods(TRANSLATED, "half")).body
-    assert stored["spec"]["schedulerName"] == "volcano"
-    assert stored["spec"]["containers"][0]["resources"]["limits"]["volcano.sh/vgpu-memory"] == "7680"
-    assert "gpu-fraction" not in stored["metadata"].get("annotations", {})
 
 
 def test_only_pods_in_other_names_are_sent_and_they_start_without_the_webhook(moving: Program, api: Api):

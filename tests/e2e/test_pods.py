@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import device_pod, pod, pods
+from tests.e2e.objects import pods
 from tests.server.program import DATA
 
 pytestmark = pytest.mark.usefixtures("webhook")
@@ -49,30 +49,6 @@ def test_a_refusal_contains_every_message(cluster: Cluster, api: Api, namespace:
     assert stdout == ""
     assert re.fullmatch(REFUSAL.replace("FILE", str(SAMPLES / "pod-refused.yaml")), stderr), stderr
     assert api.get(pods(namespace)).body["items"] == []
-
-
-def test_a_refusal_has_machine_readable_causes(api: Api, namespace: str):
-    response = api.post(pods(namespace), device_pod("p", env=[{"name": "LD_PRELOAD", "value": "/x"}]))
-    assert (response.status, response.body["reason"]) == (403, "Forbidden")
-    causes = response.body["details"]["causes"]
-    assert [(cause["reason"], cause["field"]) for cause in causes] == [("isolation-env", "spec.containers[0].env[0]")]
-
-
-@pytest.mark.parametrize("limits", [{}, {"volcano.sh/gpu-memory": "1024"}])
-def test_a_new_pod_with_an_assignment_is_refused(api: Api, namespace: str, limits: dict[str, str]):
-    forged = pod("p", limits)
-    forged["metadata"]["annotations"] = {"volcano.sh/gpu-index": "0"}
-    response = api.post(pods(namespace), forged)
-    assert response.status == 403
-    assert 'reserved-annotation: the annotation "volcano.sh/gpu-index" is written by the scheduler' in response.message
-
-
-def test_a_warning_is_printed(cluster: Cluster, namespace: str):
-    warning = (
-        'percentage-to-memory: container "server": cards differ (15360, 16160, 24564, 81920 MiB); '
-        "25% taken of 15360: volcano.sh/vgpu-memory 3840"
-    )
-    assert apply(cluster, namespace, "pod-warned.yaml") == ("pod/inference created\n", f"Warning: {warning}\n")
 
 
 def test_a_dry_run_is_repaired_and_not_stored(cluster: Cluster, api: Api, namespace: str):

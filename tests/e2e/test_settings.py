@@ -7,7 +7,6 @@ import pytest
 from tests.e2e.api import Api
 from tests.e2e.objects import config_map
 from tests.e2e.test_live import DEVICE_CONFIG, POLICY
-from tests.server.program import Program
 from webhook import names
 
 pytestmark = pytest.mark.usefixtures("webhook")
@@ -57,17 +56,3 @@ def test_a_quota_is_reviewed_when_it_is_written(hard: dict[str, str], says: list
 
 def quota(hard: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "quota"}, "spec": {"hard": hard}}
-
-
-def test_others_are_not_sent(webhook: Program, api: Api, namespace: str):
-    before = webhook.metric("requests_total")
-    for path, document in (
-        ("configmaps", config_map(namespace, "settings", {"policy.yaml": "enforcemnt: warn"})),
-        ("configmaps", config_map(namespace, "vgpu-webhook-policy", {"policy.yaml": "enforcemnt: warn"})),
-        ("configmaps", config_map(namespace, "grafana-vgpu-webhook-policy", {"README.md": "our policy"})),
-        ("configmaps", config_map(namespace, names.SCHEDULER_CONF_MAP, {names.SCHEDULER_CONF_KEY: "tiers: 1"})),
-        ("configmaps", config_map(namespace, names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: "nvidia: ["})),
-        ("resourcequotas", quota({"requests.cpu": "4", "requests.example.org/fpga": "1"})),
-    ):
-        assert api.post(f"/api/v1/namespaces/{namespace}/{path}?dryRun=All", document).status == 201
-    assert webhook.metric("requests_total") == before

@@ -50,16 +50,6 @@ def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: C
     assert (labelled.returncode, labelled.stderr) == (0, "")
 
 
-def test_an_update_that_needs_room_is_stored_with_a_warning(cluster: Cluster, namespace: str):
-    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=deployment(8, "RollingUpdate"))
-    assert result.stdout == "deployment.apps/w created\n"
-    warning = (
-        'Warning: rollout-needs-room: an update of Deployment "w" starts a pod beside its 1 replica before it ends one'
-    )
-    assert result.stderr.startswith(warning)
-    assert len(result.stderr.splitlines()) == 1
-
-
 def test_a_device_at_the_level_of_the_pod_is_warned_of_where_the_api_server_stores_it(cluster: Cluster, namespace: str):
     job, refused = volcano_job(8), deployment(8)
     for each in (job["spec"]["tasks"][0], refused["spec"]):
@@ -70,14 +60,6 @@ def test_a_device_at_the_level_of_the_pod_is_warned_of_where_the_api_server_stor
     assert found in result.stderr
     result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=refused)
     assert "spec.template.spec.resources.limits[volcano.sh/vgpu-memory]: Unsupported value: " in result.stderr
-
-
-def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, namespace: str):
-    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=volcano_job(8, replicas=2))
-    assert result.returncode == 0
-    assert (
-        'gang-too-large: task "train" must start 2 pods at once, but the empty fleet holds 1 (gpu-a 1)' in result.stderr
-    )
 
 
 CUSTOM = [kind for kind in KINDS if "." in kind.group and kind.key != ("batch.volcano.sh", "Job")]
