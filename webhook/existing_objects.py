@@ -27,7 +27,7 @@ from webhook.document_review import (
 )
 from webhook.inputs.documents import Document
 from webhook.lenient import objs, text
-from webhook.outcome import Violation
+from webhook.outcome import Outcome, Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
 from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
@@ -171,8 +171,13 @@ def why_left_out(raw: dict[str, Any], snapshot: Snapshot, exempt: Collection[str
     return why_not_reviewed(_request(raw, subject_of(raw).namespace), snapshot, exempt=exempt)
 
 
-def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
+def judge(raw: dict[str, Any], snapshot: Snapshot, outcome: Outcome | None = None) -> Judged | None:
     """Review an object as a policy that enforces would; None if there is no pod in it.
+
+    Args:
+        raw: the object.
+        snapshot: the settings.
+        outcome: of the review of the object as it is, if it was reviewed.
 
     Raises:
         Malformed: it does not have the shape of its kind.
@@ -181,9 +186,10 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     request = _request(raw, subject.namespace)
     is_pod = (request.group, request.kind) == ("", "Pod")
     if is_pod:
-        written = as_written(raw, snapshot)
-        request = _request(written.raw, subject.namespace)
-    outcome = with_misplaced(review_any_kind(request, snapshot), request, snapshot)
+        written = as_written(raw, snapshot).raw
+        outcome = outcome if written is raw else None
+        request = _request(written, subject.namespace)
+    outcome = outcome or with_misplaced(review_any_kind(request, snapshot), request, snapshot)
     if not outcome.reviewed:
         return None
     refused = outcome.pods_refused

@@ -3,8 +3,9 @@
 The terminal, the JSON and the drawings read these values and add nothing to them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
@@ -12,39 +13,30 @@ from pydantic import Field, GetPydanticSchema
 from pydantic_core.core_schema import any_schema
 
 from webhook.devices import wording
-from webhook.devices.ascend.explain import AscendExplainer
-from webhook.devices.ascend.family import AscendFamily
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.explainer import AnyExplainer, EqualDevices, Taken
 from webhook.devices.family import AnyFamily, Refusal
-from webhook.devices.gpushare.explain import GpushareExplainer
-from webhook.devices.gpushare.family import GpushareFamily
-from webhook.devices.mindcluster.explain import MindclusterExplainer
-from webhook.devices.mindcluster.family import MindclusterFamily
 from webhook.devices.nearest import VERDICT_STEPS, Change, ChangeSearch, LowerAmount, Removal
 from webhook.devices.nodes import numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import SAMPLE, AnyPart, AnyShape
 from webhook.devices.verdict import WORK_LIMIT, Fits, FitsTightly, Never, Reason, SearchBudget, Unknown, Verdict
-from webhook.devices.vgpu.explain import VgpuExplainer
-from webhook.devices.vgpu.family import VgpuFamily
 from webhook.pod.selectors import NodeSelector
 from webhook.texts import shorten
 
-EXPLAINERS: Mapping[type[AnyFamily], type[AnyExplainer]] = {
-    VgpuFamily: VgpuExplainer,
-    GpushareFamily: GpushareExplainer,
-    AscendFamily: AscendExplainer,
-    MindclusterFamily: MindclusterExplainer,
-}
+EXPLAINERS: dict[type[AnyFamily], type[AnyExplainer]] = {}  # of the families that were explained so far
 MAX_SHAPES = 50  # explained of one pod, however many the fleet has
 MAX_SKIPPED = 50  # nodes
 MAX_NAME = 1000  # characters of a node's name
 
 
 def explainer(family: AnyFamily) -> AnyExplainer:
-    """What explains the pods of a family."""
-    return EXPLAINERS[type(family)](family)
+    """What explains the pods of a family: of `VgpuFamily`, `VgpuExplainer` in the module `explain` beside it."""
+    kind = type(family)
+    if kind not in EXPLAINERS:  # few fleets have devices of all families
+        module = import_module(f"{kind.__module__.rpartition('.')[0]}.explain")
+        EXPLAINERS[kind] = getattr(module, kind.__name__.replace("Family", "Explainer"))
+    return EXPLAINERS[kind](family)
 
 
 @dataclass(frozen=True, slots=True)

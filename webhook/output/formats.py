@@ -4,14 +4,15 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from webhook.output.json import as_value, to_json
-from webhook.output.yaml import to_yaml
-
 
 def for_programs(values: Iterable[Any], output: str) -> str:
     """A line of JSON for each value, or with the output `yaml` a YAML document."""
     if output == "yaml":
+        from webhook.output.yaml import to_yaml  # noqa: PLC0415  # most answers are texts
+
         return "---\n".join(map(to_yaml, values))
+    from webhook.output.json import to_json  # noqa: PLC0415
+
     return "".join(f"{to_json(value)}\n" for value in values)
 
 
@@ -24,6 +25,8 @@ def emit(values: Iterable[Any], output: str, text: Callable[[], object]) -> None
         text: writes them in any other format.
     """
     if output in ("json", "yaml"):
+        from webhook.output.json import as_value  # noqa: PLC0415
+
         found = (value if isinstance(value, dict) else as_value(type(value), value) for value in values)
         sys.stdout.write(for_programs(found, output))
         sys.stdout.flush()

@@ -7,6 +7,7 @@ from tests.questions.why.test_answer import A100, CONFIG, pod, state
 from tests.reviewing import calls_of
 from tests.strategies import node_json, register
 from webhook.devices.nodes import read_node
+from webhook.document_review import review_any_kind
 from webhook.live.objects import LiveObjects
 from webhook.live.reader import FileReader, LiveState, Reports, Wanted, read_statuses
 from webhook.policy.policy import default_policy
@@ -49,6 +50,7 @@ def test_nodes_answer_pods_of_all_namespaces_at_once():
     for count in (1, 5):
         waiting = LiveState(*state(NODES, [pod("a", f"team-{at}", **BIG) for at in range(count)]))
         assert calls_of(PodAnswer.__init__, list_waiting, waiting) == 1
+        assert calls_of(review_any_kind, list_waiting, replace(waiting, explained={})) == count, "each is reviewed once"
 
 
 def test_the_list_is_bounded_by_number_and_by_time():

@@ -125,7 +125,9 @@ class _Examined:
         self._listed, self._by_nodes = by_nodes is not None, {} if by_nodes is None else by_nodes
         exempt = () if subject.exists else names.EXEMPT_NAMESPACES
         try:
-            self._reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt)
+            self._reviewed = review_document(
+                subject.document, live.snapshot, subject.namespace, exempt, abridged=subject.exists
+            )
         except RequestError as error:
             raise RequestError(f"{subject.document.place}: {error}") from error
         self._outcome, request = self._reviewed.outcome, self._reviewed.request
@@ -286,7 +288,7 @@ class _Examined:
     def _findings(self, said: Collection[str] = ()) -> tuple[Violation, ...]:
         """What the rules find, without what some say already, findings about nodes and about what the scheduler wrote."""
         subject, outcome = self._subject, self._outcome
-        judged = judge_object(subject.document.value, self._live.snapshot) if subject.exists else None
+        judged = judge_object(subject.document.value, self._live.snapshot, outcome) if subject.exists else None
         found = judged.findings if judged is not None else outcome.violations
         reasons = _ABOUT_NODES.union(
             said, outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ()
