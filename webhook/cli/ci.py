@@ -119,8 +119,7 @@ def unread_texts(unread: int, texts: Sequence[str]) -> Iterator[str]:
     """Sentences about what could not be read: one for each that is named, and one for the others."""
     yield from texts
     if others := unread - len(texts):
-        documents = "1 file or document" if others == 1 else f"{others} files or documents"
-        yield f"{documents} could not be read; standard error has the reasons"
+        yield f"{counted(others, 'file or document', 'files or documents')} could not be read; standard error has the reasons"
 
 
 class Sarif:

@@ -50,7 +50,7 @@ _ALIKE_KEYS = (
 
 def nvidia_of(document: object) -> dict[str, Any]:
     """The section for vGPUs, as it is written."""
-    return obj(document, "nvidia") if isinstance(document, dict) else {}
+    return obj(document, "nvidia")
 
 
 def unreadable(error: str) -> Results:
@@ -122,8 +122,7 @@ def _misspelt(document: object) -> Iterator[tuple[str, str]]:
 
 def _chips(document: object) -> list[dict[str, Any]]:
     """The kinds of NPUs, in both forms of the section."""
-    section = document.get("vnpus") if isinstance(document, dict) else None
-    return objs(section, "configs") if isinstance(section, dict) else objs(document, "vnpus")
+    return objs(document, "vnpus", "configs") or objs(document, "vnpus")
 
 
 def plugin_prefixes(plugin: str, advertised: VgpuConfig, target: Target) -> Results:

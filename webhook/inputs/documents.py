@@ -13,7 +13,7 @@ from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, opened, read_input, source_name
 from webhook.inputs.parse import parse_stream, with_kind
 from webhook.inputs.positions import Position, SourceText, steps_of
-from webhook.lenient import obj
+from webhook.lenient import at, obj
 from webhook.mistakes import mistake_in_file
 from webhook.texts import matches
 from webhook.wire.codec import creation, to_request
@@ -149,8 +149,7 @@ def _flat(document: Document) -> Iterator[Document]:
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:
-    metadata = value.get("metadata")
-    found = metadata.get(key) if isinstance(metadata, dict) else None
+    found = at(value, "metadata", key)
     if found is None or isinstance(found, str):
         return found or ""
     raise Malformed(f"metadata.{key}", "a string", found)
@@ -242,7 +241,7 @@ def _manifests(path: str, *, positions: bool) -> Iterator[Document]:
         raise ConfigError(f"{name}: no document in it")
     text = SourceText(data) if positions else None
     for number, value in enumerate(documents, 1):
-        items = value.get("items") if isinstance(value, dict) else None
+        items = at(value, "items")
         if isinstance(items, list):
             for index, item in enumerate(items):
                 yield Document("", with_kind(item, value), name, number, ("items", str(index)), text)
@@ -320,7 +319,7 @@ def flattened(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 def _items(value: Any) -> list[Any] | None:
     """The items of a List; None if the value is not one."""
-    kind = value.get("kind") if isinstance(value, dict) else None
+    kind = at(value, "kind")
     if not isinstance(kind, str) or not kind.endswith("List"):
         return None
     items = value.get("items")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook import names
-from webhook.lenient import at, obj, objs, text
+from webhook.lenient import at, obj, objs, text, texts
 from webhook.pod.fields import FieldGroup, annotations
 from webhook.pod.templates import MAX_KEY
 from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD, POD_GROUP, VCJOB, WORKLOAD_KINDS
@@ -400,41 +400,30 @@ def _roles_of_tasks(tasks: list[Any]) -> Iterator[GangRole]:
         if not isinstance(task, dict):
             continue
         replicas = _count(task.get("replicas"), 0)
-        partition = task.get("partitionPolicy")
-        minimum = _count(task.get("minAvailable"), _of_partitions(partition) or replicas)
+        minimum = _count(task.get("minAvailable"), _of_partitions(obj(task, "partitionPolicy")) or replicas)
         if replicas is None or minimum is None:
             continue
-        name = task.get("name")
         yield GangRole(
-            name=name if isinstance(name, str) and name else f"default{index}",
+            name=text(task, "name") or f"default{index}",
             template=f"spec.tasks[{index}].template",
             replicas=replicas,
             minimum=minimum,
-            waits_for=_waits_for(task.get("dependsOn")),
-            partitioned=partition is not None,
+            waits_for=frozenset(texts(task, "dependsOn", "name")),
+            partitioned=task.get("partitionPolicy") is not None,
         )
 
 
-def _of_partitions(policy: Any) -> int:
+def _of_partitions(policy: Mapping[str, Any]) -> int:
     """The pods of a task's smallest number of partitions; 0 if it has no such policy."""
-    if not isinstance(policy, dict):
-        return 0
     return (_count(policy.get("minPartitions"), 0) or 0) * (_count(policy.get("partitionSize"), 0) or 0)
-
-
-def _waits_for(depends: Any) -> frozenset[str]:
-    found = depends.get("name") if isinstance(depends, dict) else None
-    return frozenset([name for name in found if isinstance(name, str)]) if isinstance(found, list) else frozenset()
 
 
 def group_min_member(raw: Mapping[str, Any]) -> int:
     """The number of the annotation, read as Volcano does: anything else counts as 1."""
-    metadata = raw.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(names.GROUP_MIN_MEMBER) if isinstance(annotations, dict) else None
-    if not isinstance(text, str) or not text.removeprefix("+").isascii() or not text.removeprefix("+").isdigit():
+    written = text(raw, "metadata", "annotations", names.GROUP_MIN_MEMBER)
+    if not written.removeprefix("+").isascii() or not written.removeprefix("+").isdigit():
         return 1
-    return found if len(text) < 12 and (found := int(text)) <= _MAX_INT32 else 1
+    return found if len(written) < 12 and (found := int(written)) <= _MAX_INT32 else 1
 
 
 def is_parallel(spec: Mapping[str, Any]) -> bool:

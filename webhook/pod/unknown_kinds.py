@@ -3,6 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from webhook.lenient import at, obj, objs
 from webhook.pod.templates import MAX_KEY, Template, pod_of, step_of
 
 MAX_FOUND = 500  # templates that are looked for by shape
@@ -69,18 +70,13 @@ def _walk(raw: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _has_containers(value: Any) -> bool:
-    found = value.get("containers") if isinstance(value, dict) else None
+    found = at(value, "containers")
     return isinstance(found, list) and bool(found) and all(isinstance(each, dict) for each in found)
 
 
 def _holds_container(raw: Mapping[str, Any]) -> bool:
-    several, one, resources = raw.get("containers"), raw.get("container"), raw.get("resources")
-    if isinstance(several, list) and any(isinstance(each, dict) for each in several):
-        return True
-    if isinstance(one, dict) and "image" in one:
-        return True
-    amounts = [resources.get(key) for key in ("limits", "requests")] if isinstance(resources, dict) else []
-    return any("/" in name for each in amounts if isinstance(each, dict) for name in each)
+    amounts = {**obj(raw, "resources", "limits"), **obj(raw, "resources", "requests")}
+    return bool(objs(raw, "containers")) or "image" in obj(raw, "container") or any("/" in name for name in amounts)
 
 
 def _joined(steps: Iterable[str]) -> str:

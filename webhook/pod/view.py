@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.errors import Malformed
+from webhook.lenient import text
 from webhook.pod.fields import OptionalFields
 from webhook.pod.patch import Path
 from webhook.pod.selectors import NodeSelector, read_selector
@@ -171,9 +172,7 @@ class PodView:
     @property
     def scheduling_group(self) -> str:
         """The PodGroup of Kubernetes that the pod names, which is not Volcano's; empty if absent."""
-        group = self.spec.get("schedulingGroup")
-        name = group.get("podGroupName") if isinstance(group, dict) else None
-        return name if isinstance(name, str) else ""
+        return text(self.spec, "schedulingGroup", "podGroupName")
 
     @property
     def selector(self) -> NodeSelector | None:

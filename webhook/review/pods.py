@@ -1,7 +1,7 @@
 """Reviews a pod, or a Binding as an update of its pod."""
 
 from webhook import names
-from webhook.lenient import at
+from webhook.lenient import at, obj
 from webhook.outcome import Outcome, PodReview
 from webhook.pod.view import PodView
 from webhook.policy.levels import Effective
@@ -114,6 +114,4 @@ def _mirrors_static_pod(request: Request) -> bool:
     """
     if request.operation != "CREATE" or names.KUBELETS not in request.groups:
         return False
-    metadata = request.object.get("metadata") if request.object is not None else None
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return isinstance(annotations, dict) and names.MIRROR in annotations
+    return names.MIRROR in obj(request.object, "metadata", "annotations")

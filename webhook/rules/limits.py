@@ -42,7 +42,7 @@ def of_quota(raw: Mapping[str, Any], cluster: KnownCluster, *, compared: bool) -
     plain: dict[str, Any] = {}
     memory = cluster.config.vgpu.memory_name
     for key, amount in islice(_of_devices(hard, cluster), MAX_LIMITS):
-        resource = _plain(key)
+        resource = plain_name(key)
         counted = key.startswith(COUNTED)
         if counted:
             plain[resource] = amount
@@ -71,7 +71,7 @@ def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
     named = False
     for part, amounts in parts.items():
         for key, amount in islice(_of_devices(amounts, cluster), MAX_LIMITS):
-            path, resource = f"spec.{part}[{key}]", _plain(key)
+            path, resource = f"spec.{part}[{key}]", plain_name(key)
             named |= part == "capability"
             if key != resource:
                 advice = f"write {resource}"
@@ -118,12 +118,13 @@ def names_devices(amounts: Mapping[str, Any], cluster: KnownCluster) -> bool:
 def _of_devices(amounts: Mapping[str, Any], cluster: KnownCluster) -> Iterator[tuple[str, Any]]:
     resources = cluster.config.resources
     for key, amount in amounts.items():
-        resource = _plain(key)
+        resource = plain_name(key)
         if resource in resources or resources.looks_like_device(resource):
             yield key, amount
 
 
-def _plain(key: str) -> str:
+def plain_name(key: str) -> str:
+    """The name of a resource in a key of a limit: without `requests.` or `limits.`."""
     return key.removeprefix(COUNTED).removeprefix(PREFIX)
 
 

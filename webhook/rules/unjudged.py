@@ -13,6 +13,7 @@ from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import is_extended
 from webhook.devices.unknown import offered_roles
+from webhook.lenient import at
 from webhook.pod import quantity
 from webhook.pod.view import Container
 from webhook.rules import wording
@@ -119,8 +120,7 @@ def _devices(
                 shown = wording.quoted(resource)[1:-1]
                 about = f"{_offered(resource, pod)}{_advice(resource, quantity.whole(amount), pod)}"
                 yield UnjudgedDevice(container, shown, about)
-        resources = container.raw.get("resources") if claims else None
-        if isinstance(resources, dict) and resources.get("claims"):
+        if claims and at(container.raw, "resources", "claims"):
             about = f"the devices of a ResourceClaim are not read{_advice(CLAIMS, None, pod)}"
             yield UnjudgedDevice(container, CLAIMS, about)
 

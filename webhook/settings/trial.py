@@ -10,6 +10,7 @@ from webhook.devices.config import VgpuConfig
 from webhook.devices.nodes import HANDSHAKE, Node
 from webhook.errors import ConfigError
 from webhook.inputs.files import parse_document
+from webhook.lenient import texts
 from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.texts import matches
@@ -117,8 +118,7 @@ def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any)
 
 
 def _covers(entry: Any, pattern: str) -> bool:
-    globs = entry.get("match") if isinstance(entry, dict) else None
-    return isinstance(globs, list) and matches(pattern, (glob for glob in globs if isinstance(glob, str)))
+    return matches(pattern, texts(entry, "match"))
 
 
 def _put(document: dict[str, Any], keys: Sequence[str], value: Any, setting: str) -> None:

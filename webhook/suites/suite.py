@@ -20,6 +20,7 @@ from webhook.inputs.documents import Document, manifest_files, read_documents
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_bytes, read_input, source_name
 from webhook.inputs.parse import parse_stream
 from webhook.inputs.positions import SourceText
+from webhook.lenient import text
 from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.outcome import WORDS, Outcome
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
@@ -197,9 +198,8 @@ class Suite:
         sentence = mistake_in_model(error, SuiteFile, path)
         place: list[str] = []
         if path[:1] == ["cases"] and len(path) > 1 and isinstance(path[1], int):
-            case = self._document["cases"][path[1]]
-            name = case.get("name") if isinstance(case, dict) else None
-            place.append(f"case {name!r}" if isinstance(name, str) and name else f"case {path[1] + 1}")
+            name = text(self._document["cases"][path[1]], "name")
+            place.append(f"case {name!r}" if name else f"case {path[1] + 1}")
             path = path[2:]
         place += [".".join(map(str, path))] if path else []
         return ": ".join([*(place or ["the suite"]), sentence])

@@ -16,7 +16,7 @@ from webhook.devices.families import Role
 from webhook.lenient import obj
 from webhook.pod import quantity
 from webhook.pod.patch import REMOVE, Edit, field_path
-from webhook.rules.limits import COUNTED
+from webhook.rules.limits import COUNTED, plain_name
 from webhook.volcano.quotas import PREFIX
 from webhook.wire.models import Request
 
@@ -63,9 +63,9 @@ def convert_amounts(
         for dialect in systems:
             words = {word.name: word for word in dialect.words if word.place is Place.RESOURCE}
             signs = {word.name for word in words.values() if word.sign}
-            sure = dialect.id in certain or any(_plain(key) in signs for key in amounts)
-            for key in [key for key in amounts if _plain(key) in (words if sure else signs)]:
-                found, why = _convert(key, amounts, dialect, words[_plain(key)], config)
+            sure = dialect.id in certain or any(plain_name(key) in signs for key in amounts)
+            for key in [key for key in amounts if plain_name(key) in (words if sure else signs)]:
+                found, why = _convert(key, amounts, dialect, words[plain_name(key)], config)
                 edits += [Edit((*path, each), value) for each, value in found.items()]
                 warnings += [f"{field_path((*path, key))}: {why}"] if why else []
     if not places and (request.group in _KUEUE or _configures_kueue(raw)):
@@ -92,10 +92,6 @@ def object_at(raw: Any, path: tuple[str | int, ...]) -> Mapping[str, Any]:
     for step in path:
         raw = raw[step] if isinstance(step, int) else raw.get(step) if isinstance(raw, dict) else None
     return raw if isinstance(raw, dict) else {}
-
-
-def _plain(key: str) -> str:
-    return key.removeprefix(COUNTED).removeprefix(PREFIX)
 
 
 def _convert(

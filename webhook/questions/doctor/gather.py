@@ -15,6 +15,7 @@ from webhook.devices.occupancy import BoundPodReader
 from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import file_size, flattened, manifest_files
 from webhook.inputs.files import parse_file, source_name
+from webhook.lenient import at
 from webhook.policy.policy import Policy
 from webhook.questions.doctor.facts import (
     EVERYWHERE,
@@ -124,7 +125,7 @@ def facts_from_files(
 
 def _cut(raw: Any) -> Any:
     """What checks read of an item of a list, with its kind; nothing of kinds that they do not read."""
-    kind = raw.get("kind") if isinstance(raw, dict) else None
+    kind = at(raw, "kind")
     if not isinstance(kind, str) or kind.endswith("List"):
         return raw  # the list says what it is, or it is a list itself
     return {"kind": kind, **kept(ObjectKind(kind), raw)} if kind in list(ObjectKind) else None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from webhook.audit.decision import Decision
 from webhook.audit.pairs import Repairs, made_again
 from webhook.errors import Malformed, WebhookError
+from webhook.lenient import at
 from webhook.outcome import Outcome, OutcomeWord, Violation
 from webhook.pod.templates import Template
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
@@ -79,7 +80,7 @@ def rebuild(decision: Decision) -> RebuiltRequest:
 
 def _templates(kept: Any) -> Iterator[Template]:
     for each in kept if isinstance(kept, list) else ():
-        path, pod, sources = [each.get(key) if isinstance(each, dict) else None for key in ("path", "pod", "sources")]
+        path, pod, sources = [at(each, key) for key in ("path", "pod", "sources")]
         if not isinstance(path, str) or not isinstance(pod, dict) or not _are_sources(sources):
             raise NotReplayable("the line does not hold a pod where it should")
         yield Template(path, pod, sources is None, tuple([(prefix, source) for prefix, source in sources or ()]))

@@ -29,7 +29,7 @@ from webhook.rules.choices import Enforcement, Level
 from webhook.rules.registry import FLEET_RULES
 from webhook.settings.review import BAD_POLICY
 from webhook.snapshot import Snapshot
-from webhook.texts import and_more, shorten, visible
+from webhook.texts import and_more, counted, shorten, visible
 
 MAX_LINE = 160  # characters of a line in a diff
 
@@ -113,7 +113,7 @@ class TextReport:
         if written:
             self.terminal.line()
         pieces = [piece for part in parts for piece in (part, ", ")][:-1]
-        self.terminal.line((Style.BOLD, f"{total} document{'s' if total > 1 else ''}: "), *pieces)
+        self.terminal.line((Style.BOLD, f"{counted(total, 'document')}: "), *pieces)
 
     def _headline(self, reviewed: Reviewed, word: str) -> None:
         request = reviewed.request
@@ -124,7 +124,7 @@ class TextReport:
         if request.sub_resource:
             how += f" of {shorten(request.sub_resource, MAX_NAME)}"
         warnings = len(reviewed.outcome.warnings)
-        count = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings and word != "warned" else ""
+        count = f", {counted(warnings, 'warning')}" if warnings and word != "warned" else ""
         self.terminal.line(
             (_VERDICTS[word], f"{word:<8}"),
             (Style.BOLD, f" {subject}{shorten(request.kind, MAX_NAME)} {name}"),

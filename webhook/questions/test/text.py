@@ -9,7 +9,7 @@ from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
 from webhook.output.difference import MarkedLine, difference
 from webhook.output.json import to_json
 from webhook.suites.suite import CaseResult
-from webhook.texts import visible
+from webhook.texts import counted, visible
 
 
 def result_difference(result: CaseResult) -> list[MarkedLine]:
@@ -47,9 +47,7 @@ class TextResults:
         total = self._passed + self._failed
         parts = [f"{self._passed} passed", f"{self._failed} failed" if self._failed else ""]
         parts.append(f"{unread} not readable" if unread else "")
-        self._terminal.line(
-            (Style.BOLD, f"{total} case{'s' if total != 1 else ''}: "), ", ".join(part for part in parts if part)
-        )
+        self._terminal.line((Style.BOLD, f"{counted(total, 'case')}: "), ", ".join(part for part in parts if part))
 
 
 class JsonResults:

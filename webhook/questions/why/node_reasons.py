@@ -22,7 +22,7 @@ from webhook.devices.shapes import SAMPLE
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
 from webhook.live.devices import JudgedState, LiveCluster, NodeVerdicts
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.texts import shorten
+from webhook.texts import counted, shorten
 
 MAX_EXPLAINED = 48  # nodes of a pod that are explained to find the nearest change
 MAX_HOLDERS = 5  # of a node that are listed
@@ -324,7 +324,7 @@ class _FamilyAnswer:
                 able.append(node)
         about = about | {"obstacles": dict(obstacles)}
         if not able:
-            listed = ", ".join(f"{what} ({_nodes(count)})" for what, count in obstacles.most_common(MAX_NAMED))
+            listed = ", ".join(f"{what} ({counted(count, 'node')})" for what, count in obstacles.most_common(MAX_NAMED))
             message = f"an empty node of this kind has room, but none takes the pod now: {listed}"
             first = nodes[0].name if nodes else ""
             return self._reason(WaitVerdict.NOT_NOW, "out of service", message, node=first, **about)
@@ -395,10 +395,6 @@ class _FamilyAnswer:
 
 
 _FREE = attrgetter("free")
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' if count != 1 else ''}"
 
 
 def _kind_of(shape: ShapeExplanation) -> dict[str, Any]:

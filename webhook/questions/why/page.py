@@ -16,6 +16,7 @@ from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_MANIFEST, MAX_NAME, SOURCE
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, parse_documents
+from webhook.lenient import at, obj
 from webhook.live.reader import Reader, Wanted
 from webhook.output.json import ResponseModel
 from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_waiting
@@ -179,7 +180,5 @@ def waiting(state: ConsoleState) -> WaitingResponse:
 
 def _exists(document: Document) -> bool:
     """Whether a document was printed by kubectl: the API server gave it a uid and a phase."""
-    value = document.value if isinstance(document.value, dict) else {}
-    metadata, status = value.get("metadata"), value.get("status")
-    known = isinstance(metadata, dict) and bool(metadata.get("uid"))
-    return known and isinstance(status, dict) and "phase" in status and value.get("kind") == "Pod"
+    value = document.value
+    return at(value, "kind") == "Pod" and bool(at(value, "metadata", "uid")) and "phase" in obj(value, "status")

@@ -4,6 +4,7 @@ Finds:    an entry that can set one of those variables, given its prefix, in a p
 Why:      its keys are read when the container starts, and override what the device plugin injects.
 """
 
+from webhook.lenient import text
 from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
 from webhook.rules.isolation import ISOLATED, first_behind
 
@@ -23,7 +24,6 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find sources of variables that may override the isolation."""
     for container in pod.judged:
         for index, source in container.entries("envFrom"):
-            prefix = source.get("prefix")
-            name = first_behind(prefix if isinstance(prefix, str) else "", pod.requested)
+            name = first_behind(text(source, "prefix"), pod.requested)
             if name is not None:
                 yield wording.find_in_container(DETAIL, container, f"envFrom[{index}]", name=name)

@@ -93,7 +93,7 @@ def _rules(facts: Facts, binding: Object, namespace: str) -> list[Object]:
     reference = obj(binding, "roleRef")
     kind = ObjectKind.ROLE if reference.get("kind") == ObjectKind.ROLE else ObjectKind.CLUSTER_ROLE
     found = facts.find(kind, namespace if kind.namespaced else "", text(reference, "name"))
-    return objs(found, "rules") if isinstance(found, dict) else []
+    return objs(found, "rules")
 
 
 def _grants(rule: Object, right: Right) -> bool:
