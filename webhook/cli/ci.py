@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
-from typing import Any, Protocol, TextIO
+from typing import Any, Generic, TextIO, TypeVar
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
@@ -26,6 +26,9 @@ _SARIF_LEVELS = {Level.DENY: "error", Level.WARN: "warning", Level.AUDIT: "note"
 _GITHUB_COMMANDS = {Level.DENY: "error", Level.WARN: "warning", Level.AUDIT: "notice"}
 _GITHUB_TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _GITHUB_VALUE = _GITHUB_TEXT | {":": "%3A", ",": "%2C"}
+
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,18 @@ def scanned(rows: Iterable[ScanRow]) -> Iterator[Reported]:
         yield Reported(subject, same, same[0].file, same[0].file or subject.namespace)
 
 
-class Writer(Protocol):
+class Writer(Generic[Item]):
     """Writes what was found in one format."""
 
-    def add(self, one: Reported) -> None:
-        """Write or keep the findings of one object."""
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def add(self, one: Item, /) -> None:
+        """Write or keep what was found of one object."""
+        raise NotImplementedError
 
     def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-        """End.
+        """End; a format without a place for what could not be read leaves that to standard error.
 
         Args:
             unread: how many files or documents could not be read.
@@ -122,11 +129,11 @@ def unread_texts(unread: int, texts: Sequence[str]) -> Iterator[str]:
         yield f"{counted(others, 'file or document', 'files or documents')} could not be read; standard error has the reasons"
 
 
-class Sarif:
+class Sarif(Writer[Reported]):
     """Writes all findings as one SARIF 2.1.0 log."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._rules: dict[str, int] = {}
         self._results: list[dict[str, Any]] = []
 
@@ -182,34 +189,16 @@ def _sarif_location(one: Reported, finding: LocatedFinding) -> dict[str, Any]:
     return location
 
 
-class JUnit:
-    """Writes a test case for each object: failed if it, or its pods, would be refused."""
+class JUnitSuites(Writer[Item]):
+    """Writes test cases, in a suite for each file."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._suites: dict[str, ET.Element] = {}
 
     def case(self, file: str, place: str, name: str) -> ET.Element:
         """Add a test case to the suite of a file."""
         return ET.SubElement(self._suite(file), "testcase", classname=visible(place), name=visible(name))
-
-    def add(self, one: Reported) -> None:
-        case = self.case(one.file or one.subject.namespace or TOOL, one.place or TOOL, one.name)
-        if one.skipped:
-            ET.SubElement(case, "skipped", message=visible(one.skipped))
-        warnings = []
-        for row, finding in one.findings:
-            where = f"line {finding.line}, column {finding.column}: " if finding.line else ""
-            where += f"{counted(row.pods, 'pod')}, such as {row.example}: " if row.pods else ""
-            shown = visible(
-                f"{where}{finding.path}: {finding.message}" if finding.path else f"{where}{finding.message}"
-            )
-            if finding.level is Level.DENY:
-                ET.SubElement(case, "failure", type=finding.rule, message=visible(finding.message)).text = shown
-            else:
-                warnings.append(f"{finding.level}  {finding.rule}: {shown}")
-        if warnings:
-            ET.SubElement(case, "system-out").text = "\n".join(warnings)
 
     def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
         """Write the test suites."""
@@ -229,20 +218,30 @@ class JUnit:
         return self._suites.setdefault(file, ET.Element("testsuite", name=visible(file)))
 
 
-class GitHub:
-    """Writes a workflow command for each finding, which GitHub shows beside the line."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+class JUnit(JUnitSuites[Reported]):
+    """Writes a test case for each object: failed if it, or its pods, would be refused."""
 
     def add(self, one: Reported) -> None:
-        """Write the findings of one object."""
-        for _, finding in one.findings:
-            values = {"file": finding.file} if finding.file else {}
-            if finding.line:
-                values |= {"line": str(finding.line), "col": str(finding.column)}
-            values["title"] = f"{finding.rule} in {one.name}"
-            self.command(_GITHUB_COMMANDS[finding.level], values, finding.message)
+        case = self.case(one.file or one.subject.namespace or TOOL, one.place or TOOL, one.name)
+        if one.skipped:
+            ET.SubElement(case, "skipped", message=visible(one.skipped))
+        warnings = []
+        for row, finding in one.findings:
+            where = f"line {finding.line}, column {finding.column}: " if finding.line else ""
+            where += f"{counted(row.pods, 'pod')}, such as {row.example}: " if row.pods else ""
+            shown = visible(
+                f"{where}{finding.path}: {finding.message}" if finding.path else f"{where}{finding.message}"
+            )
+            if finding.level is Level.DENY:
+                ET.SubElement(case, "failure", type=finding.rule, message=visible(finding.message)).text = shown
+            else:
+                warnings.append(f"{finding.level}  {finding.rule}: {shown}")
+        if warnings:
+            ET.SubElement(case, "system-out").text = "\n".join(warnings)
+
+
+class GitHubCommands(Writer[Item]):
+    """Writes workflow commands, which GitHub shows beside the lines that they are about."""
 
     def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
         """Write a command for everything that could not be read, and for each note."""
@@ -256,11 +255,21 @@ class GitHub:
         print(f"::{name} {spelled}::{_escape(message, _GITHUB_TEXT)}", file=self._stream)
 
 
-class Concise:
-    """Writes a line for each finding, which begins with file, line and column as compilers write it."""
+class GitHub(GitHubCommands[Reported]):
+    """Writes a workflow command for each finding."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def add(self, one: Reported) -> None:
+        """Write the findings of one object."""
+        for _, finding in one.findings:
+            values = {"file": finding.file} if finding.file else {}
+            if finding.line:
+                values |= {"line": str(finding.line), "col": str(finding.column)}
+            values["title"] = f"{finding.rule} in {one.name}"
+            self.command(_GITHUB_COMMANDS[finding.level], values, finding.message)
+
+
+class Concise(Writer[Reported]):
+    """Writes a line for each finding, which begins with file, line and column as compilers write it."""
 
     def add(self, one: Reported) -> None:
         """Write the findings of one object, or why it was not reviewed."""
@@ -269,9 +278,6 @@ class Concise:
         for row, finding in one.findings:
             pods = f"{counted(row.pods, 'pod')}, such as {row.example}: " if row.pods else ""
             self._write(finding.place or one.name, f"{finding.level} {finding.rule}: {pods}{finding.message}")
-
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-        """Write nothing: standard error has what could not be read."""
 
     def _write(self, place: str, text: str) -> None:
         print(visible(f"{place}: {text}"), file=self._stream)

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, TextIO
 
@@ -17,10 +17,11 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@")  # what a spreadsheet computes; control characters are escaped before
 
 
-class Csv:
+class Csv(Writer[Reported]):
     """Writes a line for each finding, and one for each object without findings."""
 
     def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
         self._writer = csv.writer(stream, lineterminator="\n")
         self._writer.writerow(COLUMNS)
 
@@ -34,9 +35,6 @@ class Csv:
         if not any(one.findings):
             level = "skipped" if one.skipped else "fine"
             self._write(*named, "", "", level, "", "", one.skipped, one.file, "", "")
-
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-        """Write nothing: standard error has what could not be read."""
 
     def _write(self, *cells: Any) -> None:
         self._writer.writerow([_plain("" if cell is None else str(cell)) for cell in cells])
@@ -85,11 +83,11 @@ _TABLE = """\
 """
 
 
-class Html:
+class Html(Writer[Reported]):
     """Writes one page, which loads nothing."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._lines: list[str] = []
         self._counts: Counter[str] = Counter()
 
@@ -128,7 +126,7 @@ def _text(text: str) -> str:
     return escape(visible(text))
 
 
-WRITERS: Mapping[str, Callable[[TextIO], Writer]] = {
+WRITERS: Mapping[str, type[Writer[Reported]]] = {
     "concise": Concise,
     "sarif": Sarif,
     "junit": JUnit,

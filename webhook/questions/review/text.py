@@ -1,10 +1,10 @@
 """The outcome of a review: for people with the verdict, the changes, the findings and what to do next; as JSON, YAML, patch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
 
-from webhook.cli.ci import Writer, reported
+from webhook.cli.ci import Reported, Writer, reported
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
@@ -211,29 +211,21 @@ _FIRST = {  # what to do before all else
 def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
     """What to do next."""
     outcome = reviewed.outcome
+    blamed = list(dict.fromkeys(violation.rule for violation in outcome.denials)) or outcome.never_runs
     if first := next((_FIRST[found.rule] for found in outcome.violations if found.rule in _FIRST), ""):
         yield first
+        blamed = ()
     elif not outcome.allowed:
-        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
-        about = "policy schema` lists the keys" if rules == [BAD_POLICY] else f"rules {rules[0]}` explains it"
+        about = "policy schema` lists the keys" if blamed == [BAD_POLICY] else f"rules {blamed[0]}` explains it"
         yield f"correct what is marked deny; `vgpu-webhook {about}"
-        yield from _explain_advice(rules, explained=explained)
-    elif refused := outcome.pods_refused:
-        yield (
-            f"the webhook admits the workload, but will refuse its pods: correct {', '.join(outcome.never_runs)}; "
-            f"`vgpu-webhook rules {refused[0]}` explains it"
-        )
-        yield from _explain_advice(outcome.never_runs, explained=explained)
-    elif never := outcome.never_starts:
-        yield (
-            f"the webhook admits the workload and its pods, but they can never start: correct {', '.join(never)}; "
-            f"`vgpu-webhook rules {never[0]}` explains it"
-        )
-        yield from _explain_advice(never, explained=explained)
     elif outcome.denials:
-        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
-        yield f"before the policy enforces, correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
-        yield from _explain_advice(rules, explained=explained)
+        yield f"before the policy enforces, correct what is marked deny; `vgpu-webhook rules {blamed[0]}` explains it"
+    elif blamed:
+        but = ", but will refuse its pods" if outcome.pods_refused else " and its pods, but they can never start"
+        yield (
+            f"the webhook admits the workload{but}: correct {', '.join(blamed)}; "
+            f"`vgpu-webhook rules {blamed[0]}` explains it"
+        )
     elif outcome.operations and not outcome.changes:
         yield "nothing has to be done before the policy enforces: the webhook then makes these changes"
     elif outcome.operations:
@@ -242,6 +234,8 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield "it is admitted; read the warnings before you apply it"
     elif reviewed.requests_devices and reviewed.request.operation == "CREATE":
         yield f"{_before(reviewed)}apply it unchanged"
+    if not explained and not FLEET_RULES.isdisjoint(blamed):
+        yield "add --explain to see why each kind of node can or cannot take it"
 
 
 def _before(reviewed: Reviewed) -> str:
@@ -251,11 +245,6 @@ def _before(reviewed: Reviewed) -> str:
     parts = ("warnings", outcome.warnings), ("notes", reviewed.not_judged), ("findings marked audit", audited)
     read = [name for name, some in parts if some]
     return f"read the {' and '.join(read)}; then " if read else ""
-
-
-def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
-    if not explained and not FLEET_RULES.isdisjoint(rules):
-        yield "add --explain to see why each kind of node can or cannot take it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,7 +331,7 @@ class Format:
 class Findings:
     """Writes the findings of outcomes in a format that scans have, too."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer[Reported]) -> None:
         """Take the writer of the format."""
         self._writer = writer
 
@@ -383,7 +372,7 @@ def _yaml(reviewed: Reviewed, _: object) -> str:
     return "\n".join(["---", *lines, body])
 
 
-def _of_findings(make: Callable[[TextIO], Writer]) -> Callable[[TextIO], Findings]:
+def _of_findings(make: type[Writer[Reported]]) -> Callable[[TextIO], Findings]:
     return lambda stream: Findings(make(stream))
 
 

@@ -1,10 +1,9 @@
 """Results of policy tests: for the terminal, as JSON, as JUnit XML and as commands of GitHub workflows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from webhook.cli.ci import GitHub, JUnit
+from webhook.cli.ci import GitHubCommands, JUnitSuites, Writer
 from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
 from webhook.output.difference import MarkedLine, difference
 from webhook.output.json import to_json
@@ -50,11 +49,8 @@ class TextResults:
         self._terminal.line((Style.BOLD, f"{counted(total, 'case')}: "), ", ".join(part for part in parts if part))
 
 
-class JsonResults:
+class JsonResults(Writer[CaseResult]):
     """Writes each result as a line of JSON."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
 
     def add(self, result: CaseResult) -> None:
         value = {
@@ -67,50 +63,33 @@ class JsonResults:
         }
         print(to_json(value), file=self._stream)
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
-        """Write nothing: standard error has what could not be read."""
 
-
-class JUnitResults:
-    """Writes a JUnit test suite for each file."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._junit = JUnit(stream)
+class JUnitResults(JUnitSuites[CaseResult]):
+    """Writes a JUnit test case for each case."""
 
     def add(self, result: CaseResult) -> None:
-        case = self._junit.case(result.file, f"{result.file}:{result.line}", result.case.name)
+        case = self.case(result.file, f"{result.file}:{result.line}", result.case.name)
         if not result.passed:
             failure = ET.SubElement(case, "failure", message=_problem(result))
             failure.text = "\n".join(visible(line.shown) for line in result_difference(result))
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
-        """Write the test suites."""
-        self._junit.finish(unread, texts)
 
-
-class GitHubResults:
-    """Writes a workflow command for each failed case, which GitHub shows beside the case."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._github = GitHub(stream)
+class GitHubResults(GitHubCommands[CaseResult]):
+    """Writes a workflow command for each failed case."""
 
     def add(self, result: CaseResult) -> None:
         """Write a result, if the case failed."""
         if not result.passed:
             place = {"file": result.file, "line": str(result.line), "title": f"policy test {result.case.name}"}
             lines = [line.shown for line in result_difference(result)]
-            self._github.command("error", place, "\n".join([_problem(result), *(lines if result.expected else ())]))
-
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
-        """Write a command for what could not be read."""
-        self._github.finish(unread, texts)
+            self.command("error", place, "\n".join([_problem(result), *(lines if result.expected else ())]))
 
 
 def _problem(result: CaseResult) -> str:
     return "the review differs from the expectation" if result.expected else "the case expects nothing"
 
 
-FORMATS: Mapping[str, Callable[[TextIO], JsonResults | JUnitResults | GitHubResults]] = {
+FORMATS: Mapping[str, type[Writer[CaseResult]]] = {
     "json": JsonResults,
     "junit": JUnitResults,
     "github": GitHubResults,
