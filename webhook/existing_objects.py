@@ -398,16 +398,8 @@ def _count(counter: Counter[str], reason: str, rest: str = OTHER_REASONS) -> Non
     counter[reason if reason in counter or len(counter) < MAX_REASONS else rest] += 1
 
 
-def _place(row: ScanRow) -> tuple[str, str, str, int, str, str, int]:
+def _place(row: ScanRow) -> tuple[object, ...]:
+    """By namespace, kind and name, the worst first."""
     subject, finding = row.subject, row.finding
-    if finding is None:
-        return subject.namespace, subject.kind, subject.name, 3, "", "", row.pods
-    return (
-        subject.namespace,
-        subject.kind,
-        subject.name,
-        _ORDER[finding.level],
-        finding.rule,
-        finding.path,
-        row.pods,
-    )
+    what = (3, "", "") if finding is None else (_ORDER[finding.level], finding.rule, finding.path)
+    return subject.namespace, subject.kind, subject.name, *what, row.pods
