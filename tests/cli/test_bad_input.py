@@ -1,6 +1,5 @@
 """Bad input of each command: one line that names the problem and what to do, and exit code 2."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +8,8 @@ import pytest
 
 from tests.cases import each_case
 from tests.cli.conftest import pod, there
+from tests.cli.rows import INTERNAL_WORDS
 from webhook.cli.main import COMMANDS
-from webhook.settings.sources import SAMPLES
-
-# Words of Python, its libraries and this code, which do not help the user.
-INTERNAL_WORDS = re.compile(
-    r"Traceback|Errno|byte string|codec|Expecting |Input should|Value error|while parsing|while scanning|constructor|"
-    r"dictionary|instance of|invalid choice|invalid \S+ value|the following arguments|unrecognized|usage:|pydantic|"
-    r"yaml\.|kube-config|MalformedFraming|https?://|NoneType"
-)
 
 
 @pytest.fixture(params=[b"a: [\n", None], ids=["not YAML", "a directory"])
@@ -97,38 +89,6 @@ def usage_error(run):
     return usage_error
 
 
-PORT = "99999 is not in the range 0<=x<=65535"
-FORMATS = "'text', 'json', 'yaml', 'patch', 'concise', 'sarif', 'junit', 'github', 'html', 'csv'"
-SEE = "; see `vgpu-webhook … --help`\n"  # with the command
-MISTAKES = [
-    ("certs", f"error: missing command{SEE}"),
-    ("completion", f"missing argument '{{bash|zsh|fish}}'; choose from bash, zsh, fish{SEE}"),
-    ("console --audit-log /", f"'--audit-log': File '/' is a directory{SEE}"),
-    ("certs show --kubeconfig /none", "error: /none: no credentials for the API server"),
-    ("why --sample job/train -n team-a", "check the name and the namespace; a Job of Volcano is vcjob/NAME"),
-    (
-        f"policy check {SAMPLES / 'pod-refused.yaml'}",
-        "this is a manifest of kind Pod, not a policy; `vgpu-webhook review` reads manifests",
-    ),
-    ("explain a.yaml", "error: no such command 'explain'; `vgpu-webhook review --explain FILE` shows where pods fit\n"),
-    ("policy chekc", "error: no such command 'chekc'. Did you mean 'check'?\n"),
-    ("review", f"error: name a file, a directory or - for standard input{SEE}"),
-    ("review --explian x", "error: no such option '--explian'. Did you mean '--explain'?\n"),
-    ("review --fleet", f"error: option '--fleet' requires an argument{SEE}"),
-    ("review x --fleet -", "error: standard input cannot be read here; name a file\n"),
-    ("review x -o yml", f"'-o' / '--output': 'yml' is not one of {FORMATS}{SEE}"),
-    ("rules a b", f"error: got unexpected extra argument (b){SEE}"),
-    ("demo --port 99999", f"error: invalid value for '--port': {PORT}{SEE}"),
-    ("demo --console-port 99999", f"error: invalid value for '--console-port': {PORT}{SEE}"),
-    ("serve --drain 2h", "'2h' is not between 0s and 1h"),
-]
-
-
-@pytest.mark.parametrize("arguments, message", there((words.split(), message) for words, message in MISTAKES))
-def test_mistakes_in_a_command_line(arguments, message, usage_error):
-    assert message.replace("…", arguments[0]) in usage_error(*arguments)
-
-
 @each_case("text", ["nan", "inf", "-5", "soon", "1h30", ""])
 def test_what_is_no_duration(text, usage_error):
     error = usage_error("serve", "--drain-seconds", text)
@@ -149,15 +109,6 @@ def test_a_mistake_is_one_line_in_every_command(command, argument, usage_error, 
     line = usage_error(command, argument, "--also")
     assert line.count("\n") == 1
     assert "\x1b" not in line
-
-
-def test_all_mistakes_of_a_device_config_are_reported_at_once(run, write):
-    bad = write("config.yaml", "nvidia: {defaultMemory: 1.5, overwriteEnv: maybe, knownMigGeometries: [{models: 5}]}\n")
-    assert error_line(run("manifests", "--device-config", bad)).endswith(
-        "config.yaml: nvidia.overwriteEnv: it must be true or false, not 'maybe'; nvidia.defaultMemory: it must be a whole "
-        "number, not 1.5; nvidia.knownMigGeometries.0.models: it must be a list, not 5; Volcano would fall back to its "
-        "built-in defaults"
-    )
 
 
 # --- streams --------------------------------------------------------------------------------------------------------

@@ -16,11 +16,14 @@ import pytest
 
 from tests.cases import each_case
 from tests.cli.conftest import python
+from tests.cli.rows import rows
 from tests.server.program import COMMAND as COMMAND_FILE
 from tests.server.program import until
 from webhook.cli.completion import kubectl_complete
 from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, MODULES, program
 from webhook.cli.program import ExitCode
+
+test_command = rows(__file__)
 
 ROOT = Path(__file__).parents[2]
 COMMAND = next(iter(COMMANDS))
@@ -72,18 +75,6 @@ def test_certs_imports_nothing_that_reviews_pods():
 @pytest.mark.parametrize("word", ["--version", "version"])
 def test_the_version(word: str, run):
     assert run(word).out == f"vgpu-webhook {version('volcano-vgpu-webhook')}\n"
-
-
-@pytest.mark.parametrize(
-    "argv", [["help"], ["help", "certs", "show"], []], ids=lambda argv: " ".join(argv) or "nothing"
-)
-def test_help_is_a_command_too(argv: list[str], run):
-    assert run(*argv) == run(*argv[1:], "--help")
-    assert run(*argv).out.startswith("Usage: vgpu-webhook ")
-
-
-def test_the_help_of_a_command_that_does_not_exist(run):
-    assert run("help", "revew").err == run("revew").err
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -140,10 +131,6 @@ def test_python_m_webhook():
         [sys.executable, "-m", "webhook", COMMAND, "-h"], capture_output=True, text=True, check=True
     )
     assert result.stdout.startswith(f"Usage: python -m webhook {COMMAND} ")
-
-
-def test_a_short_option_may_have_an_equals_sign(run):
-    assert run("manifests", "-o=json").out == run("manifests", "-o", "json").out
 
 
 def test_ctrl_c(monkeypatch, run):
@@ -226,13 +213,6 @@ def test_kubectl_completes_the_plugin(arguments, completions, directive, capsys)
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("\t")[0] for line in lines] == [*completions, directive]
     assert all("\t" in line for line in lines[:-1]), "each completion has its help"
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell(shell: str, run):
-    result = run("completion", shell)
-    assert (result.code, result.err) == (0, "")
-    assert f"{COMPLETION_VARIABLE}={shell}_complete" in result.out
 
 
 def test_bash_accepts_the_script(run, tmp_path: Path):

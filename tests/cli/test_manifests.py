@@ -6,13 +6,10 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG
-from tests.cli.rows import rows
 from tests.deploy.files import bound
 from webhook.manifests.configurations import STATIC_SUFFIX, configurations
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import default_device_config
-
-test_command = rows(__file__)
 
 SERVICE = "        namespace: {}\n        name: {}\n"
 RENDERED = configurations(default_device_config(), default_policy(), all_pods=True)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from tests import strategies
 from tests.reviewing import ALL_FAMILIES, CONFIG, DATA, nodes_in
@@ -19,43 +20,29 @@ FLEET = DATA / "fleets" / "every-family.yaml"
 NODES = nodes_in(*ALL_FAMILIES)
 
 
-@pytest.mark.parametrize(
-    "document, setting, found",
-    [
-        ({}, "rules.card-count=off", {"rules": {"card-count": False}}),
-        ({"rules": {"a": "deny"}}, "rules.b=warn", {"rules": {"a": "deny", "b": "warn"}}),
-        ({"rules": {"a": "deny"}}, "rules.a=warn", {"rules": {"a": "warn"}}),
-        ({}, "fleet.autoscaled=true", {"fleet": {"autoscaled": True}}),
-        ({}, "schedulerNames=[a, b]", {"schedulerNames": ["a", "b"]}),
-        ({}, "toleration=null", {"toleration": None}),
-        ({}, "enforcement=audit", {"enforcement": "audit"}),
-        ({}, "repairs.toleration=off", {"repairs": {"toleration": False}}),
-        ({}, "namespaces.a.b.enforcement=warn", {"namespaces": [{"match": ["a.b"], "enforcement": "warn"}]}),
-        ({}, "namespaces.a.repairs.b=on", {"namespaces": [{"match": ["a"], "repairs": {"b": True}}]}),
-        ({}, "namespaces.team-*.rules.a=deny", {"namespaces": [{"match": ["team-*"], "rules": {"a": "deny"}}]}),
-        (
-            {"namespaces": [{"match": ["a", "x*"], "rules": {"a": "deny"}}, {"match": ["y"]}]},
-            "namespaces.x1.exempt=true",
-            {
-                "namespaces": [
-                    {"match": ["a", "x*"], "rules": {"a": "deny"}},
-                    {"match": ["y"]},
-                    {"match": ["x1"], "rules": {"a": "deny"}, "exempt": True},
-                ]
-            },
-        ),
-        (
-            {"namespaces": [{"match": ["x"], "rules": {"a": "deny"}}]},
-            "namespaces.x.rules.b=warn",
-            {
-                "namespaces": [
-                    {"match": ["x"], "rules": {"a": "deny"}},
-                    {"match": ["x"], "rules": {"a": "deny", "b": "warn"}},
-                ]
-            },
-        ),
-    ],
-)
+# A policy, a setting, and what it becomes.
+TRIED = """
+- [{}, rules.card-count=off, {rules: {card-count: false}}]
+- [{rules: {a: deny}}, rules.b=warn, {rules: {a: deny, b: warn}}]
+- [{rules: {a: deny}}, rules.a=warn, {rules: {a: warn}}]
+- [{}, fleet.autoscaled=true, {fleet: {autoscaled: true}}]
+- [{}, "schedulerNames=[a, b]", {schedulerNames: [a, b]}]
+- [{}, toleration=null, {toleration: null}]
+- [{}, enforcement=audit, {enforcement: audit}]
+- [{}, repairs.toleration=off, {repairs: {toleration: false}}]
+- [{}, namespaces.a.b.enforcement=warn, {namespaces: [{match: [a.b], enforcement: warn}]}]
+- [{}, namespaces.a.repairs.b=on, {namespaces: [{match: [a], repairs: {b: true}}]}]
+- [{}, namespaces.team-*.rules.a=deny, {namespaces: [{match: [team-*], rules: {a: deny}}]}]
+- - {namespaces: [{match: [a, x*], rules: {a: deny}}, {match: ["y"]}]}
+  - namespaces.x1.exempt=true
+  - {namespaces: [{match: [a, x*], rules: {a: deny}}, {match: ["y"]}, {match: [x1], rules: {a: deny}, exempt: true}]}
+- - {namespaces: [{match: [x], rules: {a: deny}}]}
+  - namespaces.x.rules.b=warn
+  - {namespaces: [{match: [x], rules: {a: deny}}, {match: [x], rules: {a: deny, b: warn}}]}
+"""
+
+
+@pytest.mark.parametrize("document, setting, found", yaml.safe_load(TRIED))
 def test_a_setting_changes_a_key_of_the_policy(document: Any, setting: str, found: Any):
     before = repr(document)
     assert with_setting(document, setting) == found
