@@ -1,11 +1,14 @@
 """`why`, `what-if` and `usage` of one cluster agree with one another, and with a small model of the scheduler."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
+import yaml
 
 from tests import reviewing
 from tests.questions.why.test_answer import A100, CHIP, CHIPS, gpu_node, pod
+from tests.questions.why.test_cases import node, written
 from tests.strategies import ascend_node, gpushare_node, node_json, register
 from webhook import names
 from webhook.devices.nodes import read_node
@@ -57,20 +60,22 @@ class Cluster:
         return {found.name: found.verdict for found in list_waiting(self.state).pods}
 
 
-def group(name, minimum, tasks=None):
-    spec = {"minMember": minimum, "queue": "default"} | ({"minTaskMember": tasks} if tasks else {})
+def group(name, **spec):
     metadata = {"namespace": "default", "name": name}
-    return {"apiVersion": names.QUEUE_API, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": names.QUEUE_API,
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": {"queue": "default", **spec},
+    }
 
 
-def member(name, *, task="", terminating=False, tolerates=None, npus=None, scheduler="volcano", **more):
+def member(name, *, task="", terminating=False, tolerates=None, scheduler="volcano", **more):
     """A pod of PodGroup g."""
     spec = {"schedulerName": scheduler} | ({"tolerations": [tolerates]} if tolerates else {})
     made = pod(name, group="g", spec=spec, **more)
     made["metadata"]["annotations"] |= {names.TASK: task} if task else {}
     made["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
-    if npus is not None:
-        made["spec"]["containers"][0]["resources"]["limits"] = {CHIP: str(npus)}
     return made
 
 
@@ -82,144 +87,10 @@ def marked(node, *, taints=(), cordoned=False, ready=True):
 
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 ALL = {"operator": "Exists"}
-ONE, TWO = gpu_node("n0", cards=1), gpu_node("n0")
-HALF, MOST, ALMOST = MEMORY // 2, MEMORY * 3 // 5, MEMORY * 9 // 10
+ONE = gpu_node("n0", cards=1)
 
 
-def task(name, count, memory, **more):
-    return [member(f"{name}-{at}", task=name, number=1, memory=memory, **more) for at in range(count)]
-
-
-def with_another(raw, part="containers"):
-    """A pod with the same container once more."""
-    spec = raw["spec"]
-    return raw | {"spec": spec | {part: [*spec.get(part, ()), spec["containers"][0] | {"name": "b"}]}}
-
-
-def with_native(raw):
-    """A pod that requests a card of NVIDIA's own device plugin, too."""
-    raw["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] = "1"
-    return raw
-
-
-CASES = {
-    "a resource that no node offers": ([TWO], [with_native(pod("a", number=1, memory=100))], "never"),
-    "a member with a resource that no node offers": (
-        [TWO],
-        [group("g", 2), member("a", number=1, memory=1), with_native(member("b", number=1, memory=1))],
-        "never",
-    ),
-    "gpushare in two containers": ([gpushare_node("s", 2, 32000)], [with_another(pod("a", gpu_memory=100))], "never"),
-    "vGPUs in two containers": ([TWO], [with_another(pod("a", number=1, memory=100))], "never"),
-    "vGPUs in an init container": ([TWO], [with_another(pod("a", number=1), "initContainers")], "never"),
-    "a role of the gang that never fits": (
-        [ONE],
-        [group("g", 3), member("master", number=1, memory=1000), *task("w", 2, ALMOST)],
-        "never",
-    ),
-    "a member that no node takes": (
-        [ONE],
-        [group("g", 2), member("small", number=1, memory=1), member("large", number=2)],
-        "never",
-    ),
-    "an elastic gang starts without it": (
-        [ONE],
-        [group("g", 2), *task("a", 2, 1), member("large", number=2)],
-        {"a-0": "fits-now", "a-1": "fits-now", "large": "never"},
-    ),
-    "a task with too few that fit": (
-        [ONE],
-        [group("g", 3, {"a": 2, "b": 1}), *task("a", 2, MOST), *task("b", 2, 1000)],
-        "never",
-    ),
-    "a task with too few pods": (
-        [ONE],
-        [group("g", 3, {"a": 2, "b": 1}), *task("a", 1, 1), *task("b", 2, 1)],
-        "not-now",
-    ),
-    "minimums of tasks above that of the gang do not count": (
-        [ONE],
-        [group("g", 2, {"a": 2, "b": 1}), *task("a", 1, 1), *task("b", 1, 1)],
-        "fits-now",
-    ),
-    "NPUs": (
-        [ascend_node("npu", [(1, 65536, 20)])],
-        [group("g", 2), member("a", npus=1), member("b", npus=1)],
-        "never",
-    ),
-    "gpushare": (
-        [gpushare_node("s", 1, 16000)],
-        [group("g", 2), member("a", gpu_memory=16000), member("b", gpu_memory=16000)],
-        "never",
-    ),
-    "NPUs and cards": (
-        [ONE, ascend_node("npu", [(1, 65536, 20)])],
-        [group("g", 3), member("a", npus=1), *task("b", 2, MOST)],
-        "never",
-    ),
-    "NPUs and cards that fit": (
-        [TWO, ascend_node("npu", [(1, 65536, 20)])],
-        [group("g", 3), member("a", npus=1), *task("b", 2, MOST)],
-        "fits-now",
-    ),
-    "tolerations of each role": (
-        [marked(TWO, taints=[TAINT]), gpu_node("n1", cards=1)],
-        [group("g", 3), *task("a", 1, ALMOST), *task("b", 2, MOST, tolerates=ALL)],
-        "fits-now",
-    ),
-    "the first role tolerates more than the others": (
-        [marked(TWO, taints=[TAINT]), gpu_node("n1", cards=1)],
-        [group("g", 3), *task("a", 1, ALMOST, tolerates=ALL), *task("b", 2, MOST)],
-        "not-now",
-    ),
-    "a member that is being deleted": (
-        [TWO],
-        [
-            group("g", 2),
-            member("r", node="n0", ids="GPU-n0-0,NVIDIA,1000,0:", number=1, memory=1000, terminating=True),
-            member("w", number=1, memory=1000),
-        ],
-        {"w": "not-now"},
-    ),
-    "a gated member": (
-        [TWO],
-        [
-            group("g", 2),
-            member("a", number=1),
-            member("b", number=1) | {"spec": pod(number=1, spec={"schedulingGates": [{"name": "x"}]})["spec"]},
-        ],
-        "not-now",
-    ),
-    "another scheduler": (
-        [ONE],
-        [
-            pod("foreign", spec={"schedulerName": "kueue"}, number=1, memory=ALMOST),
-            pod("ours", number=1, memory=ALMOST),
-        ],
-        {"foreign": "never", "ours": "fits-now"},
-    ),
-    "a member of another scheduler": (
-        [TWO],
-        [group("g", 2), member("a", number=1, memory=1), member("b", scheduler="kueue", number=1, memory=1)],
-        "never",
-    ),
-    "no such PodGroup": ([ONE], [group("other", 1), member("a", number=1, memory=1)], "not-now"),
-    "cordoned, and tolerated": (
-        [marked(ONE, cordoned=True)],
-        [pod("a", spec={"tolerations": [ALL]}, number=1), pod("b", number=1)],
-        {"a": "fits-now", "b": "not-now"},
-    ),
-    "not ready, and tolerated": (
-        [marked(ONE, ready=False)],
-        [
-            pod("a", spec={"tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]}, number=1),
-            pod(
-                "b", spec={"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}, number=1
-            ),
-        ],
-        {"a": "fits-now", "b": "not-now"},
-    ),
-}
+CASES = {case["case"]: case for case in yaml.safe_load(Path(__file__).with_name("agreement.yaml").read_text())}
 
 
 @pytest.mark.parametrize(("on", "verdict"), [(True, "fits-now"), (False, "never"), (None, "never")])
@@ -248,9 +119,11 @@ def test_a_node_that_is_added_has_only_the_taints_that_last(mark, fate):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_pod_and_its_gang_have_one_fate(case):
-    nodes, objects, expected = CASES[case]
-    cluster = Cluster(nodes, objects)
-    verdicts = cluster.listed
+    given = CASES[case]
+    groups = [group("other" if "other" in given else "g", **given["group"])] if "group" in given else []
+    nodes = [node(name, **fields) for name, fields in given["nodes"].items()]
+    cluster = Cluster(nodes, [*groups, *(written(**each) for each in given["pods"])])
+    verdicts, expected = cluster.listed, given["verdict"]
     assert verdicts == (expected if isinstance(expected, dict) else dict.fromkeys(verdicts, expected))
     fates = {found.name: found.before for found in cluster.what_if().waiting}
     assert fates.keys() == verdicts.keys()
@@ -459,7 +332,7 @@ def test_random_clusters(family):
         wanted = amounts(random, family)
         minimum = random.randint(1, 4) if wanted.get("number", 1) == 1 else 1  # else the order of the cards counts
         waiting = [pod_of(family, f"w-{at}", wanted) for at in range(minimum)]
-        objects = [*running, *waiting, group("g", minimum + len(running_members(running)))]
+        objects = [*running, *waiting, group("g", minMember=minimum + len(running_members(running)))]
         cluster = Cluster(manifests, objects, CONFIGS.get(family, CHIPS))
         verdict = expected(nodes.values(), wanted, minimum)
         where = f"{family} {seed}: {minimum} x {wanted}"
@@ -496,7 +369,9 @@ def test_random_gangs_of_two_tasks(mode):
             ]
         least = {name: random.randint(0, 2) for name in "ab"} if random.random() < 0.5 else None
         minimum = random.randint(2, len(waiting)) + len(running_members(running))
-        cluster = Cluster(manifests, [*running, *waiting, group("g", minimum, least)], reviewing.CONFIG)
+        cluster = Cluster(
+            manifests, [*running, *waiting, group("g", minMember=minimum, minTaskMember=least or {})], reviewing.CONFIG
+        )
         fates = {found.name: found.before for found in cluster.what_if().waiting}
         verdicts = cluster.listed
         where = f"{mode} {seed}: {fates}, {verdicts}"

@@ -9,6 +9,7 @@ import yaml
 from tests.cli.rows import has
 from tests.questions.why.test_answer import CHIPS, blind_node, gpu_node, pod, state, with_families
 from tests.strategies import ascend_node, gpushare_node
+from webhook import names
 from webhook.inputs.documents import Document
 from webhook.output.json import as_value
 from webhook.policy.policy import parse_policy
@@ -22,12 +23,23 @@ AMOUNTS = ("number", "memory", "cores", "gpu_memory", "gpus")
 
 
 def node(
-    name, *, cards=0, npus=0, gpushare=None, blind=False, restarting=False, offers=None, spec=None, status=None, **more
+    name,
+    *,
+    cards=0,
+    npus=0,
+    parts=2,
+    gpushare=None,
+    blind=False,
+    restarting=False,
+    offers=None,
+    spec=None,
+    status=None,
+    **more,
 ):
     if gpushare or blind:
         return gpushare_node(name, *gpushare) if gpushare else blind_node(name)
     if npus:
-        made = with_families(name, cards, npus) if cards else ascend_node(name, [(2, 65536, 20)] * npus)
+        made = with_families(name, cards, npus) if cards else ascend_node(name, [(parts, 65536, 20)] * npus)
     elif cards:
         made = gpu_node(name, cards, offers=offers or {}, **more)
     else:
@@ -37,7 +49,18 @@ def node(
     return made | {"spec": spec or {}, "status": made["status"] | (status or {})}
 
 
-def written(*, slices=None, owner=None, labels=None, annotations=None, terminating=False, also=None, **fields):
+def written(
+    *,
+    slices=None,
+    owner=None,
+    labels=None,
+    annotations=None,
+    terminating=False,
+    also=None,
+    limits=None,
+    task="",
+    **fields,
+):
     """A pod of a case."""
     amounts = {key: fields.pop(key) for key in AMOUNTS if key in fields}
     status = {key: fields.pop(key) for key in ("phase", "reason") if key in fields}
@@ -47,7 +70,8 @@ def written(*, slices=None, owner=None, labels=None, annotations=None, terminati
         amounts = {"number": len(slices), "memory": memory} | ({"cores": cores} if cores else {})
         place["ids"] = "".join(f"GPU-{place['node']}-{at},NVIDIA,{own[0]},{own[1]}:" for at, own in slices.items())
     made = pod(**place, spec=fields, **amounts)
-    made["metadata"]["annotations"] |= annotations or {}
+    made["metadata"]["annotations"] |= (annotations or {}) | ({names.TASK: task} if task else {})
+    made["spec"]["containers"][0]["resources"]["limits"] |= limits or {}
     made["metadata"] |= {"labels": labels or {}, "ownerReferences": [owner] if owner else []}
     made["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
     made["status"] |= status
