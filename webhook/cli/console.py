@@ -4,7 +4,6 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -102,13 +101,7 @@ def command(
     for section in sections().values():
         section.check(given, cluster is not None and not pod_files)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    states: list[ConsoleState] = []
-
-    def changed(_: object) -> None:
-        for state, section in product(states, sections().values()):
-            section.changed(state)
-
-    watcher = SettingsWatcher(files, cluster, changed, pace=pace)
+    watcher = SettingsWatcher(files, cluster, pace=pace)
 
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
@@ -122,11 +115,10 @@ def command(
             settings.client if cluster else None,
             tls_cert,
             given,
+            decisions,
         )
         followed = {question: section.follow(sources) for question, section in sections().items()}
         found = ConsoleState(watcher, decisions, followed)
-        states.append(found)
-        changed(None)
         if metrics_bind:
             start_metrics_server(metrics_bind, partial(exposition, found))
         return found

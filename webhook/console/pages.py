@@ -192,7 +192,6 @@ class Section:
         options: add options to the command `console`.
         check: refuses values of them; gets them, and whether the pods of a cluster are followed.
         follow: starts what its pages read, in the process that serves.
-        changed: called when the console begins to serve, and when a setting has changed.
         metrics: for Prometheus.
         pages: its pages.
     """
@@ -202,7 +201,6 @@ class Section:
     options: Sequence[Callable[[Callable[..., Any]], Callable[..., Any]]] = ()
     check: Callable[[Mapping[str, Any], bool], None] = lambda *_: None
     follow: Callable[[Sources], Any] = lambda _: None
-    changed: Callable[[ConsoleState], None] = lambda _: None
     metrics: Callable[[ConsoleState], bytes] | None = None
     pages: list[ConsolePage] = field(default_factory=list)
 

@@ -38,6 +38,7 @@ class Sources:
         connect: makes a client of it.
         certificate: the serving certificate of the webhook, a PEM file; None if the console does not see it.
         given: the values of the options that the questions add to the command.
+        decisions: those of an audit log, or of a database; None if there are none to read.
     """
 
     settings: SettingsWatcher
@@ -47,6 +48,7 @@ class Sources:
     connect: "Callable[[], Client] | None" = None
     certificate: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
+    decisions: DecisionSource | None = None
 
     @property
     def is_sample(self) -> bool:

@@ -58,11 +58,12 @@ def test_a_decision_leads_to_its_policy_and_to_when_it_changed(store: DecisionSt
 
 
 def test_the_content_is_kept_when_another_policy_comes_into_use(store: DecisionStore):
-    keeper = PolicyKeeper()
-    for policy in (NEW, parse_policy({}, "test")):
-        state = ConsoleState(Fixed(sample_parts(policy)), DecisionSource(store))
-        keeper(state)
-        keeper.thread.join()
+    settings = Fixed(sample_parts(NEW))
+    keeper = PolicyKeeper(settings, store)
+    keeper.keep()
+    settings.inputs = sample_parts(parse_policy({}, "test"))
+    keeper.keep()
+    state = ConsoleState(settings, DecisionSource(store))
     page = get_page(create_app(state).test_client(), f"/policies/{NEW.digest}")
     assert "card-count: warn" in page.text
     assert ", in use now" not in page.text

@@ -1,6 +1,5 @@
 """A policy by its digest, which decisions and Health show: its content, and when it and the others came into use."""
 
-import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
@@ -9,41 +8,42 @@ from pydantic import Field
 from werkzeug.exceptions import NotFound
 
 from webhook.audit.store import DecisionStore, PolicyUse
+from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.pages import Section
-from webhook.console.state import ConsoleState
+from webhook.console.state import ConsoleState, Sources
 from webhook.errors import StoreError
 from webhook.output.json import ResponseModel
 from webhook.output.yaml import to_yaml
 from webhook.policy.policy import Policy
+from webhook.worker import Worker
 
+LOOK_SECONDS = 3.0
 DEFAULT = "{}  # every key has its default; `vgpu-webhook policy default` prints them\n"
 
 
 class PolicyKeeper:
-    """Keeps each policy that comes into use in the store of decisions, unless the console may only read that.
+    """Keeps each policy that comes into use in the store of decisions, unless the console may only read that."""
 
-    Attributes:
-        thread: that keeps the latest one, as a database may take long; None before the first.
-    """
+    def __init__(self, settings: SettingsWatcher, store: DecisionStore) -> None:
+        self._settings, self._store, self._digest = settings, store, ""
 
-    thread: threading.Thread | None = None
-    _digest = ""
-
-    def __call__(self, state: ConsoleState) -> None:
-        """Keep the policy in use, once."""
-        used = state.settings.inputs.policy
-        if state.decisions is not None and used.digest != self._digest:
+    def keep(self) -> float:
+        """Keep the policy in use, once; returns the seconds until the next look."""
+        used = self._settings.inputs.policy
+        if used.digest != self._digest:
             self._digest = used.digest
-            self.thread = threading.Thread(target=_keep, args=(state.decisions.store, used), daemon=True)
-            self.thread.start()
+            with suppress(StoreError):
+                self._store.keep_policy(used.digest, datetime.now(UTC), _text(used))
+        return LOOK_SECONDS
 
 
-def _keep(store: DecisionStore, used: Policy) -> None:
-    with suppress(StoreError):
-        store.keep_policy(used.digest, datetime.now(UTC), _text(used))
+def follow(sources: Sources) -> None:
+    """Keep the policies in a thread, as a database may take long."""
+    if sources.decisions is not None:
+        Worker("policies", PolicyKeeper(sources.settings, sources.decisions.store).keep).start()
 
 
-SECTION = Section(changed=PolicyKeeper())
+SECTION = Section(follow=follow)
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{12}$", description="its digest, as decisions have it")]
 
