@@ -25,13 +25,8 @@ from webhook.snapshot import Snapshot
 from webhook.texts import shorten
 from webhook.wire.models import SETTINGS, Request
 
-_WITHOUT_PODS = (
-    "",
-    POD_GROUP[0],
-    "node.k8s.io",
-    "resource.k8s.io",
-    "kueue.x-k8s.io",
-)  # groups of kinds that name devices
+# Groups of kinds that name devices.
+_WITHOUT_PODS = ("", POD_GROUP[0], "node.k8s.io", "resource.k8s.io", "kueue.x-k8s.io")
 MAX_FOUND = 20  # of a kind
 MAX_FIELDS = 20_000  # of one object that are looked at
 MAX_DEPTH = 50
