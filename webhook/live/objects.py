@@ -232,6 +232,10 @@ class LiveObjects:
     started: defaultdict[Key, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     started_by: Counter[ObjectKey] = field(default_factory=Counter)
     arrays: set[ObjectKey] = field(default_factory=set)
+    _reader: BoundPodReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reader = BoundPodReader.under(self.snapshot.config, self.snapshot.target)
 
     def add(self, raw: Any) -> None:
         """Take an object; those of other kinds are passed over."""
@@ -241,9 +245,9 @@ class LiveObjects:
         if whole in self.wanted:
             self.wanted[whole] = raw
         if kind == "PodGroup":
-            self.groups[key_of(raw)] = read_pod_group(raw)
+            self.groups[whole[2:]] = read_pod_group(raw)
         elif kind == "Pod" and not group:
-            self._add_pod(raw, key_of(raw))
+            self._add_pod(raw, whole[2:])
         elif (owner := controller_key(raw)) is not None:
             self.owners[whole] = owner
         if (group, kind) == JOB and not is_parallel(obj(raw, "spec")):
@@ -260,13 +264,13 @@ class LiveObjects:
         finished = status.get("phase") in ("Succeeded", "Failed")
         leaves = bool(at(raw, "metadata", "deletionTimestamp"))
         stays = not (finished or leaves or status.get("phase") == "Unknown")
-        owner = self._owner(raw)
+        owner = self._owner(raw, key)
         if spec.get("nodeName"):
             if own and stays:
                 self.started[key[0], own][task_of(raw)] += 1
             if owner is not None and stays:
                 self.started_by[owner] += 1
-            pod = BoundPodReader.under(self.snapshot.config, self.snapshot.target).read(raw)
+            pod = self._reader.read(raw)
             if pod is not None:
                 self.bound.append(pod)
                 if self.keeps_running and pod.live and pod.requested and len(self.running) < MAX_WAITING:
@@ -299,18 +303,15 @@ class LiveObjects:
         ]
         return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
 
-    def _owner(self, pod: dict[str, Any]) -> ObjectKey | None:
+    def _owner(self, pod: dict[str, Any], key: Key) -> ObjectKey | None:
         """The controller of a pod; that of a Deployment's ReplicaSet follows from its name."""
-        owner, key = controller_key(pod), key_of(pod)
+        owner = controller_key(pod)
         if owner is None:
             return (VCJOB_GROUP, "Job", key[0], job_of(pod)) if job_of(pod) else None
-        try:
+        if owner[1] == "ReplicaSet" and owner not in self.owners:
             subject = subject_of(pod)
-        except Malformed:
-            return owner
-        above = _group(subject.api_version), subject.kind, *key[:1], subject.name
-        if above != owner:
-            self.owners.setdefault(owner, above)
+            if subject.kind != owner[1]:
+                self.owners[owner] = _group(subject.api_version), subject.kind, key[0], subject.name
         return owner
 
     def chain(self, owner: ObjectKey | None) -> Iterator[ObjectKey]:
@@ -323,7 +324,7 @@ class LiveObjects:
 
     def pods_of(self, owner: ObjectKey) -> list[dict[str, Any]]:
         """The waiting pods of a workload, by name."""
-        found = [(at, raw) for at, raw in self.waiting.items() if owner in self.chain(self._owner(raw))]
+        found = [(at, raw) for at, raw in self.waiting.items() if owner in self.chain(self._owner(raw, at))]
         return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
 
     def started_of(self, owner: ObjectKey) -> int:

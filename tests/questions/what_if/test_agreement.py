@@ -23,7 +23,7 @@ from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.listing import list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.placing import Fate
-from webhook.questions.why.subject import subject_of
+from webhook.questions.why.subject import wanted_object
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.scheduler import parse_scheduler_conf
 
@@ -50,7 +50,7 @@ class Cluster:
         self.state = LiveState(LiveCluster(self.inputs, snapshot, found.bound).with_statuses(statuses), found)
 
     def why(self, name):
-        return explain_waiting(subject_of(self.state, Wanted(("default", name))), self.state.live)
+        return explain_waiting(wanted_object(self.state, Wanted(("default", name))), self.state.live)
 
     def what_if(self, **change) -> WhatIf:
         return what_if(self.state, self.inputs, FleetChange(**change))

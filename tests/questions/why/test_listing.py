@@ -14,7 +14,7 @@ from webhook.policy.policy import default_policy
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.listing import MAX_LISTED, NOT_EXAMINED, list_waiting
 from webhook.questions.why.node_reasons import PodAnswer, WaitVerdict, rank
-from webhook.questions.why.subject import subject_of
+from webhook.questions.why.subject import wanted_object
 from webhook.settings.snapshot import SnapshotInputs
 
 BIG, SMALL = {"number": 1, "memory": 90000}, {"number": 1, "memory": 1000}
@@ -36,7 +36,8 @@ def test_each_pod_has_the_verdict_that_it_has_by_itself():
     waiting = LiveState(*state(NODES, PODS))
     found = list_waiting(waiting).pods
     by_itself = {
-        key: explain_waiting(subject_of(waiting, Wanted(key)), waiting.live) for key in waiting.objects.wait_for_devices
+        key: explain_waiting(wanted_object(waiting, Wanted(key)), waiting.live)
+        for key in waiting.objects.wait_for_devices
     }
     assert {(each.namespace, each.name): (each.verdict, each.summary) for each in found} == {
         key: (answer.verdict, answer.summary) for key, answer in by_itself.items()

@@ -20,7 +20,7 @@ from webhook.pod.workload_kinds import POD, VCJOB, WorkloadKind, WorkloadKinds
 from webhook.questions.why.answer import WaitAnswer, explain_objects
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict, rank
-from webhook.questions.why.subject import WaitingObject, subject_of, subjects_of
+from webhook.questions.why.subject import WaitingObject, subjects_of, wanted_object
 from webhook.questions.why.text import show_answers, show_waiting
 
 MAX_ANSWERS = 100  # documents of a manifest
@@ -107,7 +107,7 @@ def command(
         state = reader.waiting() if listed else reader.read(wanted)
     if listed:
         return _list(state, namespace, output)
-    subjects = [subject_of(state, wanted)] if wanted is not None else _manifests(str(filename), place)
+    subjects = [wanted_object(state, wanted)] if wanted is not None else _manifests(str(filename), place)
     answers, problems = explain_objects(subjects, state.live)
     for problem in problems:
         report_warning(problem)

@@ -13,7 +13,7 @@ from webhook.live.objects import Key, group_of
 from webhook.live.reader import LiveState, Wanted
 from webhook.questions.why.answer import WaitAnswer, explain_waiting
 from webhook.questions.why.node_reasons import NodeHolder, PodAnswer, WaitReason, WaitVerdict, rank
-from webhook.questions.why.subject import pod_content, subject_of
+from webhook.questions.why.subject import pod_content, wanted_object
 
 MAX_LISTED = 2_000  # waiting pods that are explained, the oldest
 
@@ -103,7 +103,7 @@ def _read(key: Key, raw: dict[str, Any]) -> WaitingPod:
 
 def _explained(pod: WaitingPod, state: LiveState, by_nodes: dict[Hashable, PodAnswer]) -> WaitingPod:
     try:
-        answer = explain_waiting(subject_of(state, Wanted((pod.namespace, pod.name))), state.live, by_nodes)
+        answer = explain_waiting(wanted_object(state, Wanted((pod.namespace, pod.name))), state.live, by_nodes)
     except (ConfigError, RequestError) as error:  # a pod that no review can read
         return replace(pod, summary=str(error))
     pod = replace(pod, verdict=answer.verdict, summary=answer.summary, change=answer.change)

@@ -23,7 +23,7 @@ from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_wa
 from webhook.questions.why.events import PACE, WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.subject import WaitingObject, existing, subject_of
+from webhook.questions.why.subject import WaitingObject, existing, wanted_object
 from webhook.questions.why.text import age, hints, holder_words, nearest_words, waiting_words
 
 MAX_LISTED = 500  # waiting pods
@@ -148,7 +148,7 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
     if pod:
         wanted = Wanted((namespace or "default", pod))
         cluster = reader.read(wanted)
-        return WhyResponse(answers=(explain_waiting(subject_of(cluster, wanted), cluster.live),))
+        return WhyResponse(answers=(explain_waiting(wanted_object(cluster, wanted), cluster.live),))
     data = manifest.encode(errors="surrogatepass")
     if len(data) > MAX_MANIFEST:
         raise RequestEntityTooLarge(

@@ -54,7 +54,7 @@ class WaitingObject:
         return sum(self.started.values()) + (self.group.succeeded if self.group is not None else 0)
 
 
-def subject_of(state: LiveState, wanted: Wanted) -> WaitingObject:
+def wanted_object(state: LiveState, wanted: Wanted) -> WaitingObject:
     """An object that was read, with the pods that start together with it.
 
     Raises:
