@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, Result, pod, vgpus
-from tests.golden.explanations import NPU, NPU_MEMORY, SHARED, SHARING, ascend_node, gpushare_nodes, job, selecting
+from tests.golden.explanations import NPU, NPU_MEMORY, ascend_node, gpushare_nodes, job, selecting
 from tests.timing import within
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
@@ -74,19 +74,6 @@ def test_every_family_has_the_same_json_keys(run, write):
     ]
 
 
-def test_refusals_and_changes_have_the_same_json_keys(run, write):
-    (shape,) = explain_json(run, write, limits={NPU: "9"})["shapes"]
-    message = f'number of NPUs: container "main" requests {NPU} 9, but the node has 8 NPUs'
-    expected = {"reason": "number of NPUs", "container": "main", "device": None, "message": message}
-    assert shape["refusal"] == expected
-    assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
-    shared = pod(limits={NPU: "1"}, metadata={"annotations": SHARED})
-    options = ["-o", "json", "--policy", write("policy.yaml", SHARING)]
-    (line,) = explain_manifest(run, write, shared, FLEETS / "every-family.yaml", *options).lines
-    (shape,) = line["explain"][0]["shapes"]
-    assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
-
-
 def test_each_node_of_a_gang_has_a_name_of_its_own(run, write):
     (node,) = yaml.safe_load((FLEETS / "rtx4090.yaml").read_text())["items"]
     fleet = fleet_of(write, [{**node, "metadata": {**node["metadata"], "name": f"gpu-{n}"}} for n in "abc"])
@@ -129,26 +116,3 @@ def test_the_time_for_explanations_of_other_families_is_bounded(limits, run, wri
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
     for fleet in ("every-family.yaml", "npu-core.yaml"):
         within(10, lambda fleet=fleet: explain(run, write, fleet=fleet, containers=containers, metadata=metadata))
-
-
-# --- gangs ----------------------------------------------------------------------------------------------------------
-
-SERVER, WORKER = ("server", 2, vgpus(1, 1000)), ("worker", 3, vgpus(8, 20000))
-
-
-@pytest.mark.parametrize("minimum,placement,left", [(5, "never", [0, 2]), (3, "fits", [0, 2])])
-def test_a_gang_as_json(minimum, placement, left, run, write):
-    path = write("job.yaml", job(SERVER, WORKER, minimum=minimum))
-    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
-    gang = line["gang"]
-    assert (gang["placement"], [task["left"] for task in gang["tasks"]]) == (placement, left)
-    assert gang["nodes"] == [{"names": ["gpu-a"], "nodes": 1, "pods": [2, 1]}]
-
-
-@pytest.mark.parametrize("pods", [100, 2**31 - 1])
-def test_a_gang_of_any_size_is_explained(pods, run, write):
-    path = write("job.yaml", job(("worker", pods, vgpus(1, 1000)), minimum=1))
-    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
-    (task,) = line["gang"]["tasks"]
-    assert (task["pods"], task["placed"], line["gang"]["placement"]) == (pods, 80, "fits")
-    assert task["left"] <= pods - 80
