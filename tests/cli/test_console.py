@@ -13,6 +13,7 @@ import pytest
 
 from tests import fork_server
 from tests.console.conftest import PAGE
+from tests.console.running import responds
 from tests.questions import needs
 from tests.server.program import COMMAND, free_port, until
 from webhook.cli.main import main
@@ -34,10 +35,7 @@ class Running:
             return body
 
     def is_ready(self) -> bool:
-        try:
-            return self.get("/static/icon.svg") != b""
-        except OSError:
-            return False
+        return responds(self.port)
 
     def count(self) -> int:
         found: int = orjson.loads(self.get("/api/v1/decisions"))["log"]["count"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.server.client import Connection, context
 from tests.server.program import Program, until
 from tests.server.reviews import DENIED, admission_response, review
@@ -16,7 +17,8 @@ from tests.server.reviews import DENIED, admission_response, review
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     directory = tmp_path_factory.mktemp("standalone")
     state = directory / "state"
-    program = Program(["--standalone", "--state-dir", str(state)], directory / "stderr", state / "ca.crt")
+    options = ["--standalone", "--state-dir", str(state)]
+    program = Program(options, directory / "stderr", state / "ca.crt", starts=fork_server.Popen)
     try:
         program.wait_ready()
         yield program

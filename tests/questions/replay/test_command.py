@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests import fork_server
 from tests.audit import sample
 from tests.audit.recording import record
 from tests.cli.conftest import Result
@@ -76,7 +77,7 @@ def test_hostile_lines_are_shown_escaped(run, tmp_path: Path):
 def test_the_log_of_a_running_webhook_is_reproduced(run, tmp_path: Path):
     log, state = tmp_path / "audit.jsonl", tmp_path / "state"
     options = ["--standalone", "--state-dir", str(state), "--audit-log", str(log), "--audit-max-bytes", "100Ki"]
-    program = Program(options, tmp_path / "stderr", state / "ca.crt")
+    program = Program(options, tmp_path / "stderr", state / "ca.crt", starts=fork_server.Popen)
     try:
         program.wait_ready()
         sent = 0
