@@ -156,15 +156,17 @@ def contradicted(pod: DevicePod, context: Context) -> list[Container]:
 
     A repair that removed the former would let the latter be translated when the webhook is called again.
     """
+    if not (used := dialect_steps(pod, context)):
+        return []
     uses = context.effective.dialects
     whose = {
         step.who
-        for dialect, steps in dialect_steps(pod, context)
+        for dialect, steps in used
         if uses[dialect.id] is DialectUse.TRANSLATE
         for step in steps
         if step.why == CONTRADICTED
     }
-    return [each for each in pod.view.containers if f"{wording.container(each)}: " in whose] if whose else []
+    return [each for each in pod.view.containers if f"{wording.container(each)}: " in whose]
 
 
 def _names(view: PodView) -> set[str]:

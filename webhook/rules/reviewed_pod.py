@@ -248,6 +248,9 @@ class ReviewedPod(DevicePod):
     @computed_once
     def constraints(self) -> Constraints:
         """What the annotations demand of the cards, beside what the selector demands of the nodes."""
+        requests: Sequence[SliceRequest] = self._requests.get(Family.VGPU, ())
+        if requests:
+            return requests[0].constraints  # read already
         family = cast("VgpuFamily", self.cluster.families[Family.VGPU])
         return family.constraints(self, self.members_for(Family.VGPU), self.context.denies)
 
