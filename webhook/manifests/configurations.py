@@ -37,8 +37,8 @@ _FALLBACK_HEADER = """\
 _HEADER = """\
 # Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads, workloadKinds,
 # dialects, target or the level of visible-devices in the policy. Two fields of each entry are left out: the CA bundle, which
-# `python -m certs` or cert-manager writes, and the rules, which `python -m certs` copies from the annotations once the webhook
-# answers. Without rules an entry is not called.
+# `vgpu-webhook certs` or cert-manager writes, and the rules, which `vgpu-webhook certs` copies from the annotations once the
+# webhook answers. Without rules an entry is not called.
 """
 
 _GROUP, _, _VERSION = names.QUEUE_API.partition("/")  # of queues and PodGroups
