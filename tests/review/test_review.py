@@ -16,7 +16,6 @@ from tests.cli.conftest import only_rules
 from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
 from tests.timing import within
 from webhook import names
-from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, review, validate
@@ -29,9 +28,6 @@ USUAL = snapshot("mixed")
 AMOUNTS = snapshot("mixed", **only_rules(*(rule.id for rule in VALIDATIONS if rule.needs or rule.fleet)))
 FOUND = ("number-zero", "foreign-scheduler", "node-name-set", "privileged-device", "gputype-unknown")
 EVERY_FAMILY = snapshot(*ALL_FAMILIES)
-FLEET_RULES = {
-    "card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node", "ascend-core-invalid",
-}  # fmt: skip
 SNAPSHOTS = [
     USUAL,
     EVERY_FAMILY,
@@ -151,26 +147,6 @@ def test_a_valid_request_is_admitted_after_mutation(limits: dict[str, str], part
     outcome = review(request(pod), AMOUNTS)
     assert outcome.allowed, outcome.message()
     assert {violation.rule for violation in outcome.violations} <= {memory_whole.check.id}
-
-
-@given(strategies.pods(), strategies.fleets() | strategies.mixed_fleets())
-def test_one_more_node_never_makes_a_placeable_pod_impossible(pod: dict[str, Any], raw: list[dict[str, Any]]):
-    """Both fleets review the same mutated pod, because the memory of a percentage depends on the fleet.
-
-    The pod has no node selector, because a selector that matches no node is ignored until a node matches it.
-    """
-    for field in ("nodeSelector", "affinity"):
-        pod["spec"].pop(field, None)
-    nodes = read_nodes(raw, CONFIG)
-    policy = parse_policy({"memoryAboveCard": "deny"}, "the test's policy")
-    fewer, more = (SnapshotInputs(CONFIG, policy, some).snapshot() for some in (nodes[:-1], nodes))
-    mutated = request(dict(mutate(request(pod), more).object))
-    if _fleet_denies(validate(mutated, more)):
-        assert _fleet_denies(validate(mutated, fewer))
-
-
-def _fleet_denies(outcome: Outcome) -> bool:
-    return not FLEET_RULES.isdisjoint(violation.rule for violation in outcome.denials)
 
 
 IMPOSSIBLE = {
