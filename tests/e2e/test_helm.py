@@ -13,13 +13,11 @@ from tests.e2e.installation import (
     Installation,
     assert_binding,
     assert_not_called,
-    assert_refused,
     start_and_bind,
 )
 from tests.e2e.load import Load
 from tests.e2e.serving import ServiceAuthority
 from tests.e2e.shipped import is_configuration, render
-from tests.server.program import until
 
 helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")
 
@@ -117,29 +115,6 @@ def test_install_upgrade_rollback_and_uninstall_while_pods_are_created(release: 
     assert release.configurations() == []
     assert load.failed.keys() == {"created unrepaired"}, load
     assert load.created > 400
-
-
-def test_the_failure_policy_can_be_changed_later(release: HelmInstallation, tmp_path: Path):
-    with start_and_bind(release, tmp_path):
-        release.upgrade(failurePolicy="Ignore")
-        assert_binding(release)
-        release.stop()
-        assert_not_called(release)
-        release.rollback(1)
-        assert_refused(release)
-
-
-def test_the_fallback_policies_warn_record_or_refuse_with_the_enforcement(release: HelmInstallation):
-    """The webhook is away, and the pod breaks a rule of the fallback policies."""
-    found = "ValidatingAdmissionPolicy 'vgpu-webhook-pods'"
-    release.upgrade(fallback=True, enforcement="warn")
-    until(lambda: found in "".join(release.create_pod(privileged=True).warnings), 20.0)
-    release.upgrade(fallback=True, enforcement="audit")
-    until(lambda: not release.create_pod(privileged=True).warnings, 20.0)
-    response = release.create_pod(privileged=True)
-    assert response.status == 201, response.message
-    release.upgrade(fallback=True, enforcement="enforce")
-    until(lambda: found in release.create_pod(privileged=True).message, 20.0)
 
 
 def test_a_failed_upgrade_changes_nothing(release: HelmInstallation, tmp_path: Path):

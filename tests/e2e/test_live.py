@@ -5,10 +5,10 @@ from http import HTTPStatus
 import pytest
 
 from tests.e2e.api import Api, Response
-from tests.e2e.changes import NODES, changed_config_map, extra_node
+from tests.e2e.changes import NODES, extra_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
-from tests.e2e.objects import Object, load_nodes, pod, pods
+from tests.e2e.objects import Object, pod, pods
 from tests.server.program import Program, until
 
 DEVICE_CONFIG = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
@@ -44,47 +44,6 @@ def test_a_node_is_added_and_removed(webhook: Program, api: Api, namespace: str)
     until(lambda: TOO_MANY in create_pod(api, namespace).message)
 
 
-def test_a_node_is_in_doubt_while_its_device_plugin_restarts(webhook: Program, api: Api, namespace: str):
-    node = "/api/v1/nodes/gpu-a"
-    before = api.get(node).body["status"]["allocatable"]
-    offered = [name for name in before if name.startswith("volcano.sh/")]
-    api.merge(f"{node}/status", {"status": {"allocatable": dict.fromkeys(offered, "0")}})
-    try:
-        in_doubt = 'only node "gpu-a" can take the pod, but its allocatable volcano.sh/vgpu-number is 0'
-        until(lambda: in_doubt in "".join(create_pod(api, namespace, 8).warnings))
-        assert create_pod(api, namespace, 8).status == 201
-        assert TOO_MANY in create_pod(api, namespace).message
-    finally:
-        api.merge(f"{node}/status", {"status": {"allocatable": {name: before[name] for name in offered}}})
-    until(lambda: not create_pod(api, namespace, 8).warnings)
-
-
-def test_cards_of_nvidias_own_plugin_are_told_of_while_no_node_offers_them(webhook: Program, api: Api, namespace: str):
-    def warnings() -> str:
-        response = api.post(f"{pods(namespace)}?dryRun=All", pod("p", {"nvidia.com/gpu": "1"}))
-        assert response.status == 201, response.message
-        return "".join(response.warnings)
-
-    not_offered = 'resource-not-offered: container "main" requests nvidia.com/gpu, but no node offers it; '
-    assert warnings().startswith(not_offered)
-    (node,) = load_nodes("compatible")
-    with extra_node(api, node):
-        until(lambda: warnings() == "")
-    until(lambda: warnings().startswith(not_offered))
-
-
-def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):
-    node = "/api/v1/nodes/gpu-a"
-    before = api.get(node).body["metadata"]["annotations"][REGISTER]
-    assert create_pod(api, namespace, 8).status == 201
-    api.merge(node, {"metadata": {"annotations": {REGISTER: before.partition(":")[2]}}})
-    try:
-        until(lambda: "has 7 cards" in create_pod(api, namespace, 8).message)
-    finally:
-        api.merge(node, {"metadata": {"annotations": {REGISTER: before}}})
-    until(lambda: create_pod(api, namespace, 8).status == 201)
-
-
 def test_a_device_class_serves_a_name(webhook: Program, api: Api, namespace: str):
     served = pod("p", {"volcano.sh/vgpu-num": "1"})
 
@@ -99,33 +58,6 @@ def test_a_device_class_serves_a_name(webhook: Program, api: Api, namespace: str
     until(lambda: message() == "")
     api.delete(f"{CLASSES}/whole")
     until(lambda: "did you mean volcano.sh/vgpu-number?" in message())
-
-
-def test_the_device_config_changes_a_default(webhook: Program, api: Api, namespace: str):
-    key = "device-config.yaml"
-    text = api.get(DEVICE_CONFIG).body["data"][key]
-
-    def memory() -> str | None:
-        limits = create_pod(api, namespace, 1).body["spec"]["containers"][0]["resources"]["limits"]
-        return limits.get("volcano.sh/vgpu-memory")
-
-    assert memory() is None
-    with changed_config_map(api, DEVICE_CONFIG, key, text.replace("defaultMemory: 0", "defaultMemory: 1234")):
-        until(lambda: memory() == "1234")
-        with changed_config_map(api, DEVICE_CONFIG, key, "nvidia: [this is not it"):
-            until(lambda: "device-config.yaml: not YAML or JSON" in webhook.readyz())
-            assert memory() == "1234"
-    until(lambda: memory() is None)
-
-
-def test_the_policy_lowers_a_level(webhook: Program, api: Api, namespace: str):
-    with changed_config_map(
-        api, POLICY, "policy.yaml", f"namespaces: [{{match: [{namespace}], rules: {{card-count: warn}}}}]"
-    ):
-        until(lambda: create_pod(api, namespace).status == 201)
-        (warning,) = create_pod(api, namespace).warnings
-        assert TOO_MANY in warning
-    until(lambda: create_pod(api, namespace).status == 403)
 
 
 def test_the_api_server_restarts(webhook: Program, cluster: Cluster, namespace: str):

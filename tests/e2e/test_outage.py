@@ -89,23 +89,3 @@ def test_an_unresponsive_worker(program: Program, cluster: Cluster, api: Api, na
     finally:
         os.kill(program.worker, signal.SIGCONT)
     assert api.post(pods(namespace), device_pod("device")).status == 201
-
-
-def test_large_pods_without_devices_start_without_the_webhook(program: Program, api: Api, namespace: str):
-    program.close()
-    plain, variables = pod("p")["spec"]["containers"][0], [{"name": f"V{index}", "value": "x"} for index in range(60)]
-    for annotations, containers in (
-        ({f"a{index}": "" for index in range(300)}, [plain]),
-        ({}, [plain | {"name": f"c{index}"} for index in range(70)]),
-        ({}, [plain | {"name": f"c{index}", "env": variables} for index in range(10)]),
-    ):
-        large = pod("large") | {
-            "metadata": {"name": "large", "annotations": annotations},
-            "spec": {"containers": containers},
-        }
-        path = f"{pods(namespace)}?dryRun=All"
-        assert api.post(path, large).status == 201
-        with_device = {"containers": [device_pod("p")["spec"]["containers"][0], *containers[1:]]}
-        assert (
-            'failed calling webhook "repair.vgpu-webhook.svc"' in api.post(path, large | {"spec": with_device}).message
-        )

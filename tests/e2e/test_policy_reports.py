@@ -58,22 +58,3 @@ def test_it_writes_a_report_and_deletes_it_when_nothing_is_found(bare_cluster: C
         assert (result.returncode, result.stderr) == (0, "")
         assert "0 created, 0 replaced, 1 deleted, 0 unchanged" in result.stdout
         assert report_names(api) == ["from-another-tool"]
-
-
-@pytest.mark.usefixtures("scan")
-@pytest.mark.parametrize(
-    ("verb", "what", "allowed"),
-    [
-        ("update", f"policyreports.wgpolicyk8s.io/{reports.NAME}", "yes"),
-        ("update", "policyreports.wgpolicyk8s.io/from-another-tool", "no"),
-        ("delete", "policyreports.wgpolicyk8s.io/from-another-tool", "no"),
-        ("list", "pods", "yes"),
-        ("create", "pods", "no"),
-        ("list", "secrets", "no"),
-        ("list", "services", "no"),
-    ],
-)
-def test_its_account_may_write_its_own_reports_alone(bare_cluster: Cluster, verb: str, what: str, allowed: str):
-    account = f"system:serviceaccount:vgpu-webhook:{ACCOUNT}"
-    asked = bare_cluster.kubectl("auth", "can-i", verb, what, "-n", "users", "--as", account)
-    assert asked.stdout.strip() == allowed
