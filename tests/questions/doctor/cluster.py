@@ -126,7 +126,7 @@ def facts_of(objects, **changes):
     facts = Facts(
         now=NOW,
         objects={kind: tuple(listed) for kind, listed in by_kind.items()},
-        complete=frozenset((kind, EVERYWHERE) for kind in ObjectKind),
+        gaps={(kind, EVERYWHERE): None for kind in ObjectKind},
         bound_pods=(),
         readiness=HttpResponse(200, READY),
         metrics=HttpResponse(200, METRICS),
@@ -145,8 +145,7 @@ def without(facts, *kinds):
     return replace(
         facts,
         objects={kind: listed for kind, listed in facts.objects.items() if (kind, EVERYWHERE) not in refused},
-        complete=frozenset(facts.complete - refused.keys()),
-        gaps=refused,
+        gaps={**facts.gaps, **refused},
         bound_pods=refused.get((ObjectKind.POD, EVERYWHERE), facts.bound_pods),
     )
 

@@ -102,6 +102,9 @@ class Unread:
     needs: str
 
 
+Gaps = Mapping[tuple[ObjectKind, str], Unread | None]
+
+
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
     """The response of an HTTP server."""
@@ -117,8 +120,7 @@ class Facts:
     Attributes:
         now: the time for which certificates are checked.
         objects: by kind.
-        complete: kinds with a namespace of which all objects are known, so an absent one does not exist.
-        gaps: kinds with a namespace of which not all objects are known, and why.
+        gaps: by kind and namespace, why not all objects are known; None if they are, so that an absent one does not exist.
         namespace, name: of the webhook's Service, as the operator gave them; empty: what its configurations call.
         policy: given by the operator; None: the one in the cluster.
         bound_pods: those with devices that are bound to a node.
@@ -128,8 +130,7 @@ class Facts:
 
     now: datetime
     objects: Mapping[ObjectKind, tuple[Object, ...]]
-    complete: frozenset[tuple[ObjectKind, str]] = frozenset()
-    gaps: Mapping[tuple[ObjectKind, str], Unread] = field(default_factory=lambda: MappingProxyType({}))
+    gaps: Gaps = field(default_factory=lambda: MappingProxyType({}))
     namespace: str = ""
     name: str = ""
     policy: Policy | None = None
@@ -143,11 +144,11 @@ class Facts:
 
     def gap(self, kind: ObjectKind, namespace: str = EVERYWHERE) -> Unread | None:
         """Why not all objects of a kind are known; None if they are."""
-        if not self.complete.isdisjoint({(kind, namespace), (kind, EVERYWHERE)}):
+        found = [self.gaps[kind, where] for where in (namespace, EVERYWHERE) if (kind, where) in self.gaps]
+        if None in found:
             return None
-        found = self.gaps.get((kind, namespace)) or self.gaps.get((kind, EVERYWHERE))
         where = f" in {namespace}" if namespace else ""
-        return found or Unread(f"{kind.plural}{where}", "not looked at", f"list on {kind.plural}{where}")
+        return next(iter(found), Unread(f"{kind.plural}{where}", "not looked at", f"list on {kind.plural}{where}"))
 
     def find(self, kind: ObjectKind, namespace: str, name: str) -> Object | Unread | None:
         """One object; None if it does not exist."""

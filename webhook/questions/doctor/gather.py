@@ -164,8 +164,7 @@ class _Collection:
         facts = Facts(
             now=now,
             objects={kind: tuple(found.values()) for kind, found in self.objects.items()},
-            complete=frozenset(self.complete),
-            gaps=gaps,
+            gaps={**gaps, **dict.fromkeys(self.complete)},
             policy=policy,
             bound_pods=gaps[ObjectKind.POD, EVERYWHERE],
             readiness=Unread("/readyz of the webhook", "files do not show it", needs),
@@ -224,8 +223,7 @@ class _Gathering:
     def __init__(self, client: "Client", start: Facts) -> None:
         self._client = client
         self._objects: dict[ObjectKind, tuple[Object, ...]] = {}
-        self._complete: set[tuple[ObjectKind, str]] = set()
-        self._gaps: dict[tuple[ObjectKind, str], Unread] = {}
+        self._gaps: dict[tuple[ObjectKind, str], Unread | None] = {}
         self._start = start
 
     def gather(self) -> Facts:
@@ -252,7 +250,7 @@ class _Gathering:
 
     @property
     def _facts(self) -> Facts:
-        return replace(self._start, objects=self._objects, complete=frozenset(self._complete), gaps=self._gaps)
+        return replace(self._start, objects=self._objects, gaps=self._gaps)
 
     def _list(self, kind: ObjectKind, namespace: str = EVERYWHERE, query: Mapping[str, str] = _ALL) -> None:
         where = f" in {namespace}" if namespace else ""
@@ -262,12 +260,12 @@ class _Gathering:
             if (
                 error.status == HTTPStatus.NOT_FOUND and kind is ObjectKind.DEVICE_CLASS
             ):  # the API server is older than 1.34
-                self._complete.add((kind, namespace))
+                self._gaps[kind, namespace] = None
                 return
             self._miss(kind, namespace, error, Unread(f"{kind.plural}{where}", "", f"list on {kind.plural}{where}"))
         else:
             self._objects[kind] = (*self._objects.get(kind, ()), *found)
-            self._complete.add((kind, namespace))
+            self._gaps[kind, namespace] = None
 
     def _get(self, kind: ObjectKind, namespace: str, name: str) -> None:
         try:
@@ -277,12 +275,12 @@ class _Gathering:
                 needs = f"get on {kind.plural}/{name} in {namespace}"
                 self._miss(kind, namespace, error, Unread(f"{kind} {namespace}/{name}", "", needs))
                 return
-        self._complete.add((kind, namespace))
+        self._gaps[kind, namespace] = None
 
     def _miss(self, kind: ObjectKind, namespace: str, error: ClusterError, unread: Unread) -> None:
         """Continue with the rest, unless nothing has been read and nothing will be."""
         refused = error.status == HTTPStatus.UNAUTHORIZED
-        if refused or (error.status in (0, HTTPStatus.OK) and not self._complete):
+        if refused or (error.status in (0, HTTPStatus.OK) and None not in self._gaps.values()):
             raise error
         self._gaps[kind, namespace] = replace(unread, why=_why(error))
 
