@@ -121,9 +121,9 @@ def test_nodes_get_stale_without_news(api: ApiServer, nodes: FollowedNodes, cloc
     nodes.follow(CONFIG, 600)
     until(lambda: states(nodes))
     clock.now += 600
-    assert (nodes.age(), states(nodes)) == (600, [("a", False)])
+    assert (nodes.age(), nodes.state(600), states(nodes)) == (600, State.KNOWN, [("a", False)])
     clock.now += 1
-    assert states(nodes) == []
+    assert (nodes.state(600), states(nodes)) == (State.UNKNOWN, [])
     assert nodes.status(600).problem == "last news 601 s ago, more than the 600 s after which they count as unknown"
     api.put(NODES, gpu_node("b", 1))
     until(lambda: len(states(nodes)) == 2)

@@ -404,6 +404,9 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
             len(watcher.snapshot.collections.quotas.of(namespace)) for namespace in ("team-a", "team-b", "team-c")
         ] == [1, 1, 0]
         assert source(watcher, "list of quotas").digest == watcher.snapshot.digests["quotas"]
+        put_policy(api, "rules: {quota-memory: off}")
+        until(lambda: watcher.snapshot.collections.quotas is None)
+        assert "list of quotas" not in {each.name for each in watcher.statuses()}, "no rule reads them any more"
 
 
 def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: ClusterOptions):
