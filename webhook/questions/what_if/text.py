@@ -33,10 +33,10 @@ def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
         terminal: where to write.
         wide: list also what does not change.
     """
-    starting = [pod for pod in found.waiting if pod.after is Fate.STARTS is not pod.before]
+    changed = [pod for pod in found.waiting if pod.before is not pod.after]
     lost = [pod for pod in (*found.moved, *found.displaced) if not pod.after.placed]
-    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(starting)} because of the change")
-    _table([pod for pod in found.waiting if wide or pod.before is not pod.after], terminal)
+    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(changed)} because of the change")
+    _table(found.waiting if wide else changed, terminal)
     if found.moved:
         terminal.line((Style.BOLD, "pods of drained nodes"), f": {_summary(found.moved)}")
         _table(sorted(found.moved, key=lambda pod: pod.after is Fate.STARTS), terminal)
