@@ -28,6 +28,8 @@ from tests.certs.simulated_cluster import HOSTS, KINDS, World, run
 
 FOREIGN_CA = pki.make_ca("another CA", World().time)
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
+NEXT_MONTH = World().time + 30 * DAY
+EARLY = pki.make_leaf(FOREIGN_CA, HOSTS, NEXT_MONTH)
 
 
 def test_a_rotation_of_the_ca_takes_three_steps(world: World):
@@ -83,9 +85,17 @@ def test_a_leaf_that_expires_with_its_ca_is_not_renewed(world: World):
     assert run_actions(world, desired) == []
 
 
-def test_other_hosts_need_another_leaf(world: World):
-    desired = Desired((*HOSTS, "vgpu-webhook"))
-    assert run_actions(world, desired) == [SIGNED]
+@pytest.mark.parametrize(
+    "hosts, why",
+    [
+        ((*HOSTS, "vgpu-webhook"), "it is for other hosts"),
+        (("elsewhere.svc", *HOSTS), "a client would refuse the leaf: "),
+    ],
+)
+def test_other_hosts_need_another_leaf(world: World, hosts: tuple[str, ...], why: str):
+    desired = Desired(hosts)
+    (action,) = run(world, desired)
+    assert (action.kind, action.target, action.why[: len(why)]) == (*SIGNED, why)
     assert verify.hosts(observed(world).leaf.certificate) == frozenset(desired.hosts)
     assert run_actions(world, desired) == []
 
@@ -125,6 +135,10 @@ def test_apply_changes_one_object_and_keeps_its_version(world: World):
         ({"tls_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
         ({"tls_key": None}, "its key cannot be read"),
         ({"tls_crt": None}, "it cannot be read"),
+        (
+            {"tls_crt": EARLY.certificate, "tls_key": EARLY.key},
+            f"it is not valid before {NEXT_MONTH - pki.CLOCK_SKEW:%Y-%m-%d %H:%M}",
+        ),
         ({"tls_crt": b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, "it cannot be read"),
     ],
 )

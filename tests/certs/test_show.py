@@ -112,6 +112,15 @@ def test_a_rotation_of_the_ca_as_documented_and_without_keys(api: CertsApiServer
     assert not any(line in printed for line in keys)
 
 
+def test_a_ca_that_was_replaced_without_a_rotation_is_shown(api: CertsApiServer, certs: Certs):
+    certs("ensure")
+    certs("ensure", "--rotate-ca")
+    replaced = fingerprint(api.data(AUTHORITY)["next.crt"])
+    api.objects[AUTHORITY]["data"]["next.key"] = ""
+    certs("ensure")
+    assert f"  former   {replaced}\n" in certs("show").out
+
+
 def without_fingerprints_and_dates(text: str) -> str:
     """Replace fingerprints and dates by constants."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "FINGERPRINT", text)
