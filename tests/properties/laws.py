@@ -86,8 +86,8 @@ CURED = {
 def what_is_repaired_is_not_refused(scenario: Scenario, _chance: random.Random) -> None:
     """A repair cures what it is for, and makes nothing that is refused: with it switched off, the pod is refused, too.
 
-    A translation is left out where the nodes have no room for what the author asks for in the other names. What the device
-    config gives, or a template, may be more than the policy allows: `outside-limits` of containers that such a repair changes.
+    A translation is left out where the nodes have no room for what the author asks for in the other names. An NPU gives the
+    memory of a template, which may be more than the policy allows: `outside-limits` of containers that the repair changes.
     """
     outcome = scenario.review()
     for rule in outcome.mutations:
@@ -100,7 +100,7 @@ def what_is_repaired_is_not_refused(scenario: Scenario, _chance: random.Random) 
             made = {each: made[each] for each in made if alone and each == "percentage-unresolved"}
         elif "translate-dialect" in outcome.mutations and "translate-dialect" not in without.mutations:
             continue
-        if rule.startswith("default-") or rule == "ascend-memory-template":
+        if rule == "ascend-memory-template":
             both = zip(outcome.object["spec"]["containers"], without.object["spec"]["containers"], strict=True)
             changed = {at for at, (one, other) in enumerate(both) if one != other}
             made = refused(outcome, but=partial(_is_limit_of, changed))
@@ -354,9 +354,7 @@ def an_exception_is_the_level_audit(scenario: Scenario, chance: random.Random) -
 
 
 def a_doubt_refuses_no_more(scenario: Scenario, chance: random.Random) -> None:
-    """Unknown nodes, and nodes that may come; but a percentage of cards that are not known, as the rule says, and the default
-    memory where the policy allows less: it is not lowered to cards that are not known.
-    """
+    """Unknown nodes, and nodes that may come; but a percentage of cards that are not known, as the rule says."""
     if scenario.nodes is None:
         return
     scenario = scenario.with_policy(memoryAboveCard="deny", fleet={})
@@ -364,7 +362,7 @@ def a_doubt_refuses_no_more(scenario: Scenario, chance: random.Random) -> None:
     doubtful = scenario.but(nodes=None) if chance.random() < 0.5 else autoscaled
     if scenario.review().allowed:
         outcome = doubtful.review()
-        left = _left_by(outcome, scenario.pod) if "default-memory" in outcome.mutations else refused(outcome)
+        left = refused(outcome)
         if "translate-dialect" not in outcome.mutations:
             left.pop("percentage-unresolved", None)
         assert not left, left
@@ -459,7 +457,7 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
 
     Nothing else is judged while an amount cannot be read, so what comes after `quantity-invalid` is left out. So are pods
     in which several containers share what is advised, whether one node has room for all families, which is judged when each has
-    a node, and whether cards and the status have room for the memory, which is judged when a node has as many cards.
+    a node, and a percentage beside another system's amount, of which `foreign-dialect` says that one of them has to go.
     """
     scenario = repaired(scenario)
     before = scenario.validate()
@@ -475,7 +473,7 @@ def advice_works(scenario: Scenario, _chance: random.Random) -> None:
     again = {(each.rule, each.path): each.message for each in after.violations if TOGETHER not in each.message}
     assert told.isdisjoint(again), (said, again)
     paths = {path for _, path in told} - {path for rule, path in told if rule == "quantity-invalid"}
-    later = {"memory-above-card", "status-too-large"} if "card-count" in refused(before) else set()
+    later = {"percentage-unresolved"} if any(each.rule == "foreign-dialect" for each in before.violations) else set()
     denials = [each for each in after.denials if each.rule not in later]
     new = {(each.rule, each.path): each.message for each in denials if (each.rule, each.path) not in said}
     assert not {place for place in new if place[1] in paths}, (said, new)

@@ -113,12 +113,7 @@ def policy(chance: random.Random) -> dict[str, Any]:
     if chance.random() < 0.2:
         found["dialects"] = {chance.choice(["hami", "kai", "aliyun"]): "translate"}
     if chance.random() < 0.2:
-        found["limits"] = {"memory": {"max": chance.choice([500, 3000, 5000, 30000])}}
-        if chance.random() < 0.4:
-            found["limits"]["cards"] = chance.choice(
-                [{"deny": [{"type": "T4"}]}, {"allow": [{"type": "A100", "count": 2}]}]
-            )
-        found["namespaces"] = [{"match": ["team-*"], "limits": found.pop("limits")}]
+        found["namespaces"] = [{"match": ["team-*"], "limits": _limits_of_policy(chance)}]
     fleet: dict[str, Any] = {}
     if chance.random() < 0.1:
         fleet["autoscaled"] = True
@@ -132,6 +127,13 @@ def policy(chance: random.Random) -> dict[str, Any]:
     if chance.random() < 0.2:
         found["target"] = {"volcano": chance.choice(["1.13.0", "1.15.0"]), "devicePlugin": "1.11.0"}
     return found
+
+
+def _limits_of_policy(chance: random.Random) -> dict[str, Any]:
+    found = {"memory": chance.choice([{"max": 500}, {"max": 3000}, {"max": 30000}, {"min": 3000, "max": 5000}])}
+    others = [{"cores": {"max": 10}}, {"cores": {"min": 30, "max": 50}}, {"number": {"max": 2}}, {}, {}]
+    cards = [{"deny": [{"type": "T4"}]}, {"allow": [{"type": "A100", "count": 2}]}]
+    return found | chance.choice(others) | ({"cards": chance.choice(cards)} if chance.random() < 0.4 else {})
 
 
 _OTHERS = {

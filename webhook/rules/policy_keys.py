@@ -512,3 +512,8 @@ class EffectiveSettings:
     dialects: Mapping[str, DialectUse] = field(default_factory=dict)
     limits: Limits = field(default_factory=dict)
     cards: CardLimits | None = None
+
+    def within_limits(self, role: Role, amount: int, factor: int = 1) -> int:
+        """The amount nearest to a default that a container may request of a role, in units of a factor; else the default."""
+        least, most = self.limits.get(role, (0, amount * factor))
+        return min(max(amount, -(-least // factor)), most // factor) or amount

@@ -86,16 +86,18 @@ class VgpuMemory:
             return f"but the cards differ ({shown}) and the policy has percentage.mixedCards: deny"
         memory = self.of(percentage)
         full = memory * containers > MAX_STATUS_UNITS
-        return NO_ROOM if full and any([(one.slice_memory(number) or 0) >= memory for one in self._writing]) else ""
+        return NO_ROOM if full and any([(one.slice_memory(number) or 0) >= memory for one in self.writing]) else ""
 
     # --- other amounts -----------------------------------------------------------------------------------------------
 
     @property
-    def defaulted(self) -> list[DeviceRequest]:
-        """The vGPUs without memory and percentage, which get the default memory; none if there is no default."""
-        if not self.cluster.config.vgpu.default_memory or "default-memory" in self.context.effective.repairs_off:
-            return []
-        return [one for one in self.slices if one.number and _SIZES.isdisjoint(one.written)]
+    def default(self) -> Mapping[DeviceRequest, int]:
+        """The default memory of the vGPUs without memory and percentage, within the policy's limits; empty if there is none."""
+        vgpu, effective = self.cluster.config.vgpu, self.context.effective
+        if not vgpu.default_memory or "default-memory" in effective.repairs_off:
+            return {}
+        default = effective.within_limits(Role.MEMORY, vgpu.default_memory, vgpu.memory_factor)
+        return {one: default for one in self.slices if one.number and _SIZES.isdisjoint(one.written)}
 
     def _with(self, memory: Mapping[DeviceRequest, int]) -> SliceRequest | None:
         """What the pod would need of the vGPU nodes with other amounts; None if a rule refuses one of its quantities."""
@@ -150,7 +152,7 @@ class VgpuMemory:
             return not self.cluster.target.lists_units
         changed = self._with(memory)
         # Another rule refuses what cannot be read.
-        return changed is None or not may_take(changed, self._writing, self._trials)
+        return changed is None or not may_take(changed, self.writing, self._trials)
 
     def status_takes_less(self, request: Any, nodes: int | None) -> bool:
         """Whether the status has room for the units of a changed request on some nodes, and of one for less memory.
@@ -172,7 +174,7 @@ class VgpuMemory:
         return not may_take(replace(request, needs=needs), writing, self._trials)
 
     @cached_property
-    def _writing(self) -> list[Candidate]:
+    def writing(self) -> list[Candidate]:
         """The nodes whose kubelets write each unit into the status of a pod, with the cards that it may use."""
         return self._writing_on(self.constraints)
 

@@ -1,20 +1,21 @@
-"""A count without cores: the cores become the config's `defaultCores`.
+"""A count without cores: the cores become the config's `defaultCores`, or the nearest that the policy's `limits` allow.
 
 Writes:   the cores, in limits and requests
 Why:      no other component of Volcano applies this default.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, ReviewedPod, Role, set_amount
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, ReviewedPod, Role, set_amount
 
 
 @Mutation(
     "a count without cores: the cores become `defaultCores`, when that is set",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_cores > 0,
-    reads=("deviceConfig.defaultCores",),
+    reads=("deviceConfig.defaultCores", ClusterFact.LIMITS),
 )
-def propose(pod: ReviewedPod, _context: Context) -> Edits:
+def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Add the cores to containers without any."""
+    default = context.effective.within_limits(Role.CORES, pod.config.vgpu.default_cores)
     for request in pod.slices:
         if request.number and Role.CORES not in request.written:
-            yield from set_amount(request.container, request.config.cores_name, request.config.default_cores)
+            yield from set_amount(request.container, request.config.cores_name, default)

@@ -10,7 +10,18 @@ A LimitRange with a default memory makes a vGPU pod of each pod in its namespace
 from webhook import names
 from webhook.pod.fields import annotations
 from webhook.pod.size import MAX_CONTAINERS
-from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
+from webhook.rules.api import (
+    VGPU_ONLY,
+    ClusterFact,
+    Context,
+    Edits,
+    Mutation,
+    Notice,
+    ReviewedPod,
+    Role,
+    set_amount,
+    wording,
+)
 
 _NOTE = "LimitRanger plugin set: "  # Kubernetes, plugin/pkg/admission/limitranger/admission.go
 MAX_NOTES = 2 * MAX_CONTAINERS  # that are read: limits and requests of each container
@@ -26,14 +37,15 @@ ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card
     "memory, cores or percentage without a count: the count becomes `defaultGPUNum`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_number > 0,
-    reads=(*annotations(names.LIMIT_RANGER), "deviceConfig.defaultGPUNum"),
+    reads=(*annotations(names.LIMIT_RANGER), "deviceConfig.defaultGPUNum", ClusterFact.LIMITS),
 )
-def propose(pod: ReviewedPod, _context: Context) -> Edits:
+def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Add the count where it is missing."""
+    default = context.effective.within_limits(Role.NUMBER, pod.config.vgpu.default_number)
     by_default: dict[str, set[str]] | None = None
     for request in pod.slices:
         if Role.NUMBER not in request.written:
-            yield from set_amount(request.container, request.config.number_name, request.config.default_number)
+            yield from set_amount(request.container, request.config.number_name, default)
             if not any([request.memory, request.cores, request.percentage]) and request.usable:
                 yield Notice(ZERO.format(who=wording.container(request.container), resource=request.config.memory_name))
             first, *others = request.written.values()

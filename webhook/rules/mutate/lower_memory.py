@@ -7,7 +7,18 @@ Not in an autoscaled fleet, which may get a larger card.
 """
 
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, set_amount, wording
+from webhook.rules.api import (
+    VGPU_ONLY,
+    ClusterFact,
+    Context,
+    Edits,
+    Mutation,
+    Notice,
+    ReviewedPod,
+    Role,
+    set_amount,
+    wording,
+)
 from webhook.rules.choices import MemoryAboveCard
 
 INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses it instead"
@@ -17,7 +28,7 @@ INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses 
     "memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
     families=VGPU_ONLY,
     enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
-    reads=("policy.memoryAboveCard", "deviceConfig.defaultMemory"),
+    reads=("policy.memoryAboveCard", "deviceConfig.defaultMemory", ClusterFact.LIMITS),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no node's cards have, to what the cards of one node have."""
@@ -26,8 +37,8 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     ):
         return
     wanted = {request: request.memory for request in pod.slices if request.memory}
-    defaults = dict.fromkeys(pod.memory.defaulted, pod.config.vgpu.default_memory)
-    lowered = pod.memory.lowered(wanted) or (pod.memory.lowered(wanted | defaults) if defaults else {})
+    defaults = pod.memory.default
+    lowered = pod.memory.lowered(wanted) or (pod.memory.lowered({**wanted, **defaults}) if defaults else {})
     for request, amount in lowered.items():
         name, memory = request.config.memory_name, request.memory
         if memory and memory != amount:

@@ -116,10 +116,16 @@ def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
         (npu for npu in pod.npus if npu.container is amount.container and npu.chip.memory_name == amount.resource), None
     )
     if npu is None or npu.hami_core:
-        factor = pod.config.vgpu.memory_factor
         sliced = [each for each in pod.slices if amount.family == Family.VGPU and each.container is amount.container]
-        full = amount.role is Role.MEMORY and not pod.memory.status_takes(dict.fromkeys(sliced, most // factor))
-        return min(most, MAX_STATUS_UNITS * factor) if full else most
+        if amount.role is not Role.MEMORY or not sliced:
+            return most
+        factor, largest = pod.config.vgpu.memory_factor, pod.eligible.capacity
+        # Cards and status are judged with fewer cards if the number is refused, too.
+        number, allowed = sliced[0].number or 1, pod.context.effective.limits.get(Role.NUMBER, (0, MAX_QUANTITY))[1]
+        few = number > allowed or pod.eligible.largest(number) is None
+        units = min(most // factor, largest) if few and largest else most // factor
+        full = (few and pod.memory.writing) or not pod.memory.status_takes(dict.fromkeys(sliced, units))
+        return min(units, MAX_STATUS_UNITS if full else units) * factor
     parts = npu.chip.templates if npu.number == 1 else ()  # several NPUs are given whole only
     return max([size for size in (*parts, npu.chip.allocatable) if size <= most], default=0)
 
