@@ -15,6 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.clock import Clock
 from tests.console.conftest import Fixed, sample_parts
+from tests.console.rows import page_rows
 from tests.questions import needs
 from webhook.audit.follower import LogFollower
 from webhook.cluster.watcher import SettingsWatcher
@@ -28,6 +29,8 @@ from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.operation import WORST_FIRST, Examined
 from webhook.questions.doctor.registry import examine
 from webhook.settings.sources import SAMPLES, SettingStatus, SourceStatus, or_samples
+
+test_page = page_rows(__file__)
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -128,13 +131,6 @@ def test_the_check_does_not_wait_for_a_certificate_that_is_not_a_regular_file(tm
     assert "not a regular file" in part(found, "certificate")["message"]
 
 
-def test_the_certificate_is_not_checked_without_its_file(client):
-    found = health(client)
-    assert found["certificate"] is None
-    assert part(found, "certificate")["status"] == "not checked"
-    assert "--tls-cert FILE" in client.get("/health").text
-
-
 # --- settings, audit log, all parts -------------------------------------------------------------------------------
 
 
@@ -164,14 +160,6 @@ def test_sources_show_their_age_and_their_problem():
     assert "\u202e" not in page
 
 
-def test_an_unknown_fleet_is_a_warning():
-    parts = sample_parts()
-    settings = Fixed(type(parts)(parts.config, parts.policy, None))
-    found = health(console(settings))
-    assert part(found, "fleet")["status"] == "warning"
-    assert "--fleet FILE" in part(found, "fleet")["remedy"]
-
-
 def test_parts_are_listed_worst_first(tmp_path):
     expired = write_certificate(tmp_path / "tls.crt", NOW - timedelta(days=400), NOW - timedelta(days=300))
     client = console(WithProblems(sample_parts()), certificate=expired)
@@ -181,11 +169,6 @@ def test_parts_are_listed_worst_first(tmp_path):
     page = client.get("/health").text
     assert "Something is broken" in page
     assert page.index("✕") < page.index("▲") < page.index("✓")
-
-
-def test_a_page_without_problems_mentions_that_parts_are_not_checked(client):
-    page = client.get("/health").text
-    assert "No problem found, but not everything could be checked" in page
 
 
 def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
@@ -247,16 +230,6 @@ class Gatherer:
         if self.error is not None:
             raise self.error
         return gather_samples()
-
-
-def test_without_a_cluster_the_page_explains_how_to_connect_one(client):
-    found = doctor_results(client)
-    assert found["available"] is False
-    assert "--cluster" in found["problem"]
-    assert "--doctor-from DIR" in found["problem"]
-    page = client.get("/health").text
-    assert "--doctor-from DIR" in page
-    assert "data-looking" not in page
 
 
 def test_the_doctor_returns_the_results_of_the_command():
@@ -394,10 +367,3 @@ def test_concurrent_requests_share_one_check():
         thread.join()
     assert gather.calls == 1
     assert [bool(each["lines"]) for each in found] == [True] * 6
-
-
-def test_health_has_the_versions_and_the_uptime(client):
-    found = health(client)
-    assert found["python"].startswith("3.")
-    assert found["uptimeSeconds"] > 0
-    assert found["version"]
