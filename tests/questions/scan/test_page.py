@@ -9,14 +9,15 @@ import yaml
 
 from tests.cluster.apiserver import ApiServer
 from tests.console.conftest import Fixed, sample_parts, sample_sources
-from tests.console.pages import Page
-from tests.questions import needs
+from tests.console.rows import page_rows
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState, Sources
 from webhook.questions.scan.page import follow
 from webhook.settings.sources import SAMPLE_PODS
+
+test_page = page_rows(__file__)
 
 HOSTILE = "<script>alert(1)</script>\u202e"
 
@@ -42,22 +43,6 @@ def test_the_lines_are_those_of_the_command_and_the_worst_comes_first(run: Any):
     assert {"deny", "warn", None} == set(levels)
 
 
-def test_a_namespace_limits_the_lines():
-    client = console(SAMPLE_PODS)
-    assert {line["namespace"] for line in scan(client, namespace="team-a")["lines"]} == {"team-a"}
-    page = Page(client.get("/scan?namespace=team-a&wait=30").text)
-    assert "team-b" not in page.text
-    assert "No object that requests devices in this namespace" in client.get("/scan?namespace=none").text
-
-
-@needs("rules")
-def test_a_rule_has_a_link_and_a_finding_about_an_assignment_has_none():
-    page = Page(console(SAMPLE_PODS).get("/scan?wait=30").text)
-    assert {"/rules/node-name-set", "/rules/toleration"} <= set(page.links("/rules/"))
-    assert "/rules/bound-without-assignment" not in page.links("/rules/")
-    assert "bound-without-assignment" in page.text
-
-
 def test_without_files_the_pods_of_the_cluster_are_reviewed(tmp_path: Path):
     pods = yaml.safe_load(SAMPLE_PODS.read_text())["items"]
     with ApiServer() as api:
@@ -66,12 +51,6 @@ def test_without_files_the_pods_of_the_cluster_are_reviewed(tmp_path: Path):
         sources = Sources(Fixed(sample_parts()), connect=lambda: Client(credentials))
         client = create_app(ConsoleState(sources.settings, followed={"scan": follow(sources)})).test_client()
         assert scan(client)["pods"] == len(pods)
-
-
-def test_without_pods_the_page_says_how_to_read_them():
-    client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
-    assert "the console reads no pods" in scan(client)["problem"]
-    assert "Existing workloads are not known." in client.get("/scan").text
 
 
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
