@@ -75,7 +75,8 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
             return
         given = inspect.signature(start).bind(*arguments).arguments
         Popen.server = Popen.server or ForkServer()
-        where = (dict(given["env"] or os.environ), str(given["cwd"] or Path.cwd()), bool(given["start_new_session"]))
+        env = dict(os.environ if given["env"] is None else given["env"])
+        where = (env, str(given["cwd"] or Path.cwd()), bool(given["start_new_session"]))
         ends = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         self.pid = Popen.server.start(
             Order(given["args"], *where), [number if end == -1 else end for number, end in enumerate(ends)]
