@@ -19,6 +19,11 @@ def quoted(value: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
 
 
+def unquoted(name: Any) -> str:
+    """A name from a pod or a node, on one line, cut."""
+    return quoted(name)[1:-1]
+
+
 def container(who: Container) -> str:
     """`container "train"`, or its place in the list if it has no name."""
     kind = {"initContainers": "init container", "ephemeralContainers": "ephemeral container"}.get(who.kind, "container")
@@ -33,7 +38,7 @@ def resource_path(who: Container, resource: str) -> str:
 
 def annotation_path(key: str) -> str:
     """The field path of an annotation."""
-    return f"metadata.annotations[{quoted(key)[1:-1]}]"
+    return f"metadata.annotations[{unquoted(key)}]"
 
 
 def lacks(name: str, whose: str = "its") -> str:

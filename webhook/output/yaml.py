@@ -122,7 +122,7 @@ def child_path(path: str, key: str) -> str:
         return path
     if _PLAIN_KEY.fullmatch(key) and not path.endswith(_FREE_KEYS):
         return f"{path}.{key}" if path else key
-    return f"{path}[{wording.quoted(key)[1:-1]}]"
+    return f"{path}[{wording.unquoted(key)}]"
 
 
 def key_text(key: str) -> str:

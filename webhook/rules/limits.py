@@ -134,7 +134,7 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
     served = (*(fleet.other_names if fleet is not None else ()), *(classes.by_resource if classes is not None else ()))
     if resource in config.roles or resource in served:
         return None
-    said = f"{wording.quoted(key)[1:-1]} limits nothing: "
+    said = f"{wording.unquoted(key)} limits nothing: "
     if resource in AMOUNTS:
         dialect, role, word = AMOUNTS[resource]
         if word.sign:

@@ -89,7 +89,7 @@ def _near(
     )
     for name in others:
         compared = next(left, None) is not None
-        shown = wording.quoted(name)[1:-1]
+        shown = wording.unquoted(name)
         if name in elsewhere:
             yield name, f"{shown}, which {dialect.title} reads only {_READ_AT[elsewhere[name]]}; write it there"
         elif near := compared and len(name) <= MAX_NAME and get_close_matches(_spelling(name), spelt, 1, CLOSE[place]):

@@ -117,7 +117,7 @@ def _devices(
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():
             if resource not in reported and wanted(resource) and quantity.whole(amount) != 0:
-                shown = wording.quoted(resource)[1:-1]
+                shown = wording.unquoted(resource)
                 about = f"{_offered(resource, pod)}{_advice(resource, quantity.whole(amount), pod)}"
                 yield UnjudgedDevice(container, shown, about)
         if claims and at(container.raw, "resources", "claims"):
@@ -129,11 +129,11 @@ def _offered(resource: str, pod: ReviewedPod) -> str:
     """Whether a node offers a resource."""
     classes, fleet = pod.cluster.collections.classes, pod.cluster.known_fleet
     if classes is not None and (name := classes.by_resource.get(resource)):
-        return f"DeviceClass {wording.quoted(name)[1:-1]} serves it"
+        return f"DeviceClass {wording.unquoted(name)} serves it"
     if fleet is None:
         return "whether a node offers it is not known"
     node = fleet.offered.get(resource)
-    return "no node offers it" if node is None else f"node {wording.quoted(node)[1:-1]} offers it"
+    return "no node offers it" if node is None else f"node {wording.unquoted(node)} offers it"
 
 
 def vendor_of(resource: str) -> str:

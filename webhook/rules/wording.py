@@ -14,6 +14,7 @@ from webhook.devices.wording import (
     quoted,
     resource_path,
     unit,
+    unquoted,
     unseen,
 )
 from webhook.pod.environment import SHOW_NO_DEVICE, literal
@@ -41,6 +42,7 @@ __all__ = [
     "shows_devices",
     "sizes",
     "unit",
+    "unquoted",
     "unseen",
 ]
 

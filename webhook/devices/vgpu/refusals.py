@@ -206,4 +206,4 @@ def _no_cards(fleet: VgpuFleet) -> str:
 def card_types(shapes: Sequence[VgpuShape]) -> str:
     """The different card types of some shapes."""
     found = sorted({card.product for shape in shapes for card, _ in shape.kinds})
-    return and_more([wording.quoted(name)[1:-1] for name in found], 6) or "no cards"
+    return and_more([wording.unquoted(name) for name in found], 6) or "no cards"

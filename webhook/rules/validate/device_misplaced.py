@@ -40,7 +40,7 @@ def find_devices(amounts: Any, resources: Collection[str], path: str, where: str
     """The devices among the keys at a path, which belong elsewhere."""
     for name in amounts if isinstance(amounts, dict) else ():
         if name in resources:
-            shown = wording.quoted(name)[1:-1]
+            shown = wording.unquoted(name)
             yield Finding(
                 f"{path}[{shown}]", f"{shown} stands in {path}, where nothing reads it; write it under {where}"
             )

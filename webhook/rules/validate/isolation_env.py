@@ -60,7 +60,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             elif preloads_allocators(env):
                 template, ceiling = PRELOADS, context.cluster.policy.isolation_env.allocators
             if ceiling is not Level.OFF:
-                path, shown = f"{container.where}.env[{index}]", wording.quoted(name)[1:-1]
+                path, shown = f"{container.where}.env[{index}]", wording.unquoted(name)
                 detail = template.format(who=wording.container(container), name=shown)
                 yield Finding(path, detail, ceiling=ceiling)
 

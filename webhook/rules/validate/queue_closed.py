@@ -18,7 +18,7 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     if conf is None or conf.limits_queues:
         yield Finding(
             chosen.path,
-            f"queue {wording.quoted(queue.name)} is {wording.quoted(queue.state)[1:-1]}, so the {chosen.what} would wait "
+            f"queue {wording.quoted(queue.name)} is {wording.unquoted(queue.state)}, so the {chosen.what} would wait "
             f"until it is open again; open it, or name another queue{chosen.refused}",
             doubtful=conf is None or not chosen.certain,
         )

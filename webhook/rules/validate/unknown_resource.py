@@ -45,7 +45,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 def _finding(unknown: UnknownName, context: Context) -> Finding:
     return Finding(
         wording.resource_path(unknown.container, unknown.resource),
-        f"{wording.container(unknown.container)} requests {wording.quoted(unknown.resource)[1:-1]}, "
+        f"{wording.container(unknown.container)} requests {wording.unquoted(unknown.resource)}, "
         f"{_why(unknown, context)}; {_remedy(unknown, context)}",
         doubtful=not context.cluster.knows_classes,
     )
