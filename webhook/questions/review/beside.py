@@ -1,8 +1,10 @@
-"""What several documents say together: of quotas and of PodGroups, beside the pods that they are for.
+"""What several documents say together: of quotas, of Queues and of PodGroups, beside the pods that they are for.
 
 A ResourceQuota may count none of what the pods request. Kubernetes counts `requests.` of an extended resource, under the name
 that the pods have.
 Source: Kubernetes `pkg/quota/v1/evaluator/core/pods.go`.
+
+Of the queues of a cluster, a file may have some, so nothing is said of a queue that none of the documents is.
 
 The pods of a PodGroup name it in an annotation, so its workloads need not be of kinds that Volcano makes PodGroups for.
 """
@@ -11,19 +13,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
-from webhook.document_review import Reviewed
+from webhook.document_review import Reviewed, review_document
 from webhook.lenient import at, obj, text
 from webhook.pod.gangs import GangRole, every_pod
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review.violations import Found, workload_findings
 from webhook.rules.choices import Level
+from webhook.rules.context import ClusterFact
 from webhook.rules.limits import COUNTED, names_devices
+from webhook.rules.registry import VALIDATIONS
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.validate import queue_missing
 from webhook.rules.workloads import Workload
 from webhook.settings.review import DOUBTFUL_QUOTA
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more
+from webhook.volcano.queues import Queue, Queues, read_queue
 
+QUEUE_GROUP = names.QUEUE_API.partition("/")[0]
+OF_QUEUES = {rule.id for rule in VALIDATIONS if ClusterFact.QUEUES in rule.knows} - {queue_missing.check.id}
 MAX_NAMED = 3  # amounts of one sentence
 
 
@@ -31,17 +39,23 @@ class Beside:
     """Collects the documents of a review, whatever their order."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._quotas, self._groups = QuotasBeside(snapshot), GroupsBeside(snapshot)
+        self._quotas, self._queues, self._groups = (
+            QuotasBeside(snapshot),
+            QueuesBeside(snapshot),
+            GroupsBeside(snapshot),
+        )
 
     def add(self, reviewed: Reviewed) -> None:
         """Look at one document."""
         self._quotas.add(reviewed)
+        self._queues.add(reviewed)
         self._groups.add(reviewed)
 
     def findings(self) -> Iterator[tuple[Level, str]]:
         """What they say together, each a sentence."""
         for sentence in self._quotas.sentences():
             yield Level.WARN, sentence
+        yield from self._queues.findings()
         for place, (rule, level, finding) in self._groups.findings():
             yield level, f"{place}: {finding.path}: {rule}: {finding.detail}"
 
@@ -81,6 +95,37 @@ class QuotasBeside:
                     f"{place}: it counts {some}, and the pods beside it request {here}; limit "
                     f"{COUNTED}{next(iter(requested))}, too"
                 )
+
+
+class QueuesBeside:
+    """Collects the Queues and what may be in them of some documents, whatever their order. Without them queues are unknown."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._queues: list[Queue | None] = []
+        self._others: list[Reviewed] = []
+
+    def add(self, reviewed: Reviewed) -> None:
+        """Look at one document; not if the queues are known."""
+        request = reviewed.request
+        if self._snapshot.collections.queues is not None:
+            return
+        if (request.group, request.kind) == (QUEUE_GROUP, "Queue"):
+            self._queues.append(read_queue(request.object or {}))
+        elif reviewed.outcome.reviewed:
+            self._others.append(reviewed)
+
+    def findings(self) -> Iterator[tuple[Level, str]]:
+        """What the documents are found when they are reviewed with these queues."""
+        if not self._queues:
+            return
+        known = replace(
+            self._snapshot, collections=self._snapshot.collections._replace(queues=Queues(filter(None, self._queues)))
+        )
+        for each in self._others:
+            for found in review_document(each.document, known, each.request.namespace, ()).outcome.violations:
+                if found.rule in OF_QUEUES:
+                    yield found.level, f"{each.place}: {found.path}: {found.rule}: {found.message}"
 
 
 class GroupsBeside:
