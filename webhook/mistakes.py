@@ -3,7 +3,6 @@
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from json import JSONDecodeError
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -22,15 +21,6 @@ _REMEDIES = {
     errno.ENOTDIR: "name a directory",
     errno.EACCES: "let this user read it",
 }
-
-
-def mistake_in_json(error: JSONDecodeError) -> str:
-    """Where a text is not JSON, and why."""
-    if not error.doc:
-        return "it is empty, or not UTF-8 text"
-    found = error.doc[error.pos : error.pos + 1]
-    what = f"{found!r} is not allowed here" if found else "it ends too early"
-    return f"{what} (line {error.lineno}, column {error.colno})"
 
 
 def unknown_rule(rule: str, known: Iterable[str], what: str = "rule") -> str:

@@ -29,7 +29,7 @@ from webhook.console.guard import TOO_LARGE, computing
 from webhook.console.state import ConsoleState, Sources
 from webhook.console.texts import brief
 from webhook.errors import RequestError, StoreError, WebhookError
-from webhook.mistakes import mistake_in_json
+from webhook.inputs.unreadable import mistake_in_json
 from webhook.output.json import ResponseModel
 from webhook.parameters import Parameters, parameters_of
 from webhook.settings.table import SETTING_NAMES

@@ -7,7 +7,6 @@ from typing import Any
 import yaml
 
 from webhook.errors import RequestError
-from webhook.mistakes import mistake_in_json
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its scanner and parser are used
 _TEMPLATE = b"{{"
@@ -70,6 +69,15 @@ def why_unreadable(data: bytes, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deep"
     return "a value cannot be read, such as a number of too many digits; if it is text, put it in quotes"
+
+
+def mistake_in_json(error: JSONDecodeError) -> str:
+    """Where a text is not JSON, and why."""
+    if not error.doc:
+        return "it is empty, or not UTF-8 text"
+    found = error.doc[error.pos : error.pos + 1]
+    what = f"{found!r} is not allowed here" if found else "it ends too early"
+    return f"{what} (line {error.lineno}, column {error.colno})"
 
 
 def _end_mark(data: bytes, error: yaml.MarkedYAMLError) -> str:
