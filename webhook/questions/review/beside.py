@@ -112,7 +112,7 @@ class QueuesBeside:
             return
         if (request.group, request.kind) == (QUEUE_GROUP, "Queue"):
             self._queues.append(read_queue(request.object or {}))
-        elif reviewed.outcome.reviewed:
+        elif reviewed.requests_devices:
             self._others.append(reviewed)
 
     def findings(self) -> Iterator[tuple[Level, str]]:
