@@ -344,6 +344,23 @@ def stricter_card_limits_admit_no_more(scenario: Scenario, chance: random.Random
     assert some.allowed or not more.allowed, f"{milder.policy} refuses {refused(some)}, {stricter.policy} does not"
 
 
+def a_stricter_policy_admits_no_more(scenario: Scenario, chance: random.Random) -> None:
+    """Of memory above the cards, of a percentage where the cards differ, and of the least and most that `limits` allow."""
+    low, high = sorted(chance.sample([1, 2, 10, 30, 1000, 4000, 20000], 2))
+    role = chance.choice(["memory", "cores", "number"])
+    limits = chance.choice([({"max": high}, {"max": low}), ({"min": low}, {"min": high}), ({}, {"max": low})])
+    keys, *both = chance.choice(
+        [
+            ("memoryAboveCard", "clamp", "deny"),
+            ("percentage", {"mixedCards": chance.choice(["smallest", "largest"])}, {"mixedCards": "deny"}),
+            ("namespaces", *([{"match": ["*"], "limits": {role: limit} if limit else {}}] for limit in limits)),
+        ]
+    )
+    milder, stricter = (scenario.with_policy(**{keys: value}) for value in both)
+    some, more = milder.review(), stricter.review()
+    assert some.allowed or not more.allowed, f"{milder.policy} refuses {refused(some)}, {stricter.policy} does not"
+
+
 def an_exception_is_the_level_audit(scenario: Scenario, chance: random.Random) -> None:
     """Both let one rule pass, and none that relies on it."""
     rule = chance.choice(sorted(refused(scenario.review()) or DEFAULT_LEVELS))
@@ -556,6 +573,7 @@ LAWS: dict[str, Law] = {
         a_node_that_cannot_get_the_pod_decides_nothing,
         a_milder_level_refuses_no_more,
         stricter_card_limits_admit_no_more,
+        a_stricter_policy_admits_no_more,
         an_exception_is_the_level_audit,
         a_doubt_refuses_no_more,
         a_rule_without_what_it_needs_finds_nothing,
