@@ -135,6 +135,13 @@ def test_a_gang_waits_until_all_its_pods_fit_together():
     assert (few.verdict, few.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
 
 
+def test_the_pods_of_a_gang_that_lack_room_are_named():
+    members = [pod(f"{name}-0", group="g", number=1, memory=memory) for name, memory in (("ps", 1000), ("w", 50000))]
+    members.append({**members[1], "metadata": {**members[1]["metadata"], "name": "w-1", "uid": "w-1"}})
+    found = why(members[0], [gpu_node("gpu-a", cards=1)], waiting=members, group=PodGroup("default", "g", minimum=3))
+    assert "has room for 1 of the 2 pods like w-0 (gpu-a 1)" in found.summary
+
+
 def job(labels, pods, **limits):
     """A Volcano Job whose pods start together."""
     template = {"metadata": {"labels": labels}, "spec": pod(**limits)["spec"]}

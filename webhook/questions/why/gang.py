@@ -416,11 +416,10 @@ def _lacks_room(found: GangVerdict, roles: Sequence[_Able]) -> str:
             return f"has room for at most {found.most}"
         case NeverStarts():
             nodes = ", ".join([f"{name} {pods}" for name, pods in found.nodes[:MAX_NAMED]])
-            one = roles[found.role or 0]
-            needed = (
-                f" of the {one.needed} of {wording.quoted(one.role.task)}" if len(roles) > 1 and one.role.task else ""
-            )
-            return f"has room for {found.most}{needed}{f' ({nodes})' if nodes else ''}"
+            role, needed = roles[found.role or 0].role, roles[found.role or 0].needed
+            alike = f"of {wording.quoted(role.task)}" if role.task else f"pods like {role.name}"
+            which = f" of the {needed} {alike}" if len(roles) > 1 else ""
+            return f"has room for {found.most}{which}{f' ({nodes})' if nodes else ''}"
         case StartsTightly(placed=None):
             return "has room for them only in an order that the scheduler does not try"
         case StartsTightly():
