@@ -74,14 +74,14 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
     group, kind, namespace = request.group, request.kind, request.namespace
     if meant := _kind_in_other_letters(request, snapshot):
         raise RequestError(f"the API server has no kind {kind!r}; did you mean {meant}?")
-    found = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
+    reviewed = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
     raw = request.object or request.old_object or {}
-    device = "" if found or group in _WITHOUT_PODS else named_at(raw, snapshot.config.roles)
-    if not found and not device and not holds_pods(raw):
+    device = "" if reviewed or group in _WITHOUT_PODS else named_at(raw, snapshot.config.roles)
+    if not reviewed and not device and not holds_pods(raw):
         return ""
     if why := exemption(namespace, snapshot, exempt):
         return why
-    if not found:
+    if not reviewed:
         named = f"it names a device at {device}, but " if device else ""
         return (
             f"{unknown_kind(group, kind)}: {named}only its pods are reviewed, when they are created; to try one, write it as a "
@@ -117,15 +117,15 @@ def unknown_kind(group: str, kind: str) -> str:
     return f"unknown kind {kind}{f' of {group}' if group else ''}"
 
 
-def only_pods_reviewed(kind: str, found: str) -> str:
+def only_pods_reviewed(kind: str, what: str) -> str:
     """What it means that a kind is unknown, and what to do.
 
     Args:
         kind: as `unknown_kind` names it.
-        found: what was reviewed, for people.
+        what: what was reviewed, for people.
     """
     return (
-        f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here{found}. "
+        f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here{what}. "
         "To have the kind reviewed, add it to workloadKinds of the policy"
     )
 
@@ -150,11 +150,11 @@ class LocatedFinding(Violation):
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
 
 
-def locate(document: Document, found: Violation) -> LocatedFinding:
+def locate(document: Document, violation: Violation) -> LocatedFinding:
     """Where a finding is in its document."""
-    line, column = document.position(found.path) or (None, None)
+    line, column = document.position(violation.path) or (None, None)
     return LocatedFinding(
-        found.rule, found.level, found.path, found.message, document.file, document.number, line, column
+        violation.rule, violation.level, violation.path, violation.message, document.file, document.number, line, column
     )
 
 
@@ -190,8 +190,8 @@ class Reviewed:
     @property
     def not_judged(self) -> list[UnjudgedDevice]:
         """The devices that its pods request and the webhook does not judge, at most 20."""
-        found = (device for each in self.outcome.pods for device in unjudged_devices(each.pod))
-        return list(islice(found, MAX_UNJUDGED))
+        devices = (device for each in self.outcome.pods for device in unjudged_devices(each.pod))
+        return list(islice(devices, MAX_UNJUDGED))
 
     @property
     def has_pods(self) -> bool:
@@ -269,16 +269,16 @@ def review_any_kind(request: Request, snapshot: Snapshot) -> Outcome:
     return review(request, snapshot, None if known else templates_by_shape(request, snapshot))
 
 
-def _with_violations(outcome: Outcome, found: Collection[Violation]) -> Outcome:
+def _with_violations(outcome: Outcome, more: Collection[Violation]) -> Outcome:
     """The outcome with more of them: an object that has any counts as reviewed."""
-    return outcome._replace(violations=(*outcome.violations, *found), reviewed=True) if found else outcome
+    return outcome._replace(violations=(*outcome.violations, *more), reviewed=True) if more else outcome
 
 
 def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
     """What the API server refuses, of what no rule has found: of pods after their repairs, of its own workloads as written."""
     reported = {violation.path for violation in outcome.violations if violation.rule in _RULES_ABOUT_AMOUNTS}
     of_kubernetes = request.group in KUBERNETES_GROUPS
-    found = (
+    refused = (
         [(one.path, one.detail) for one in _unknown_fields(request.object or {})]
         if of_kubernetes and outcome.pods
         else []
@@ -287,8 +287,8 @@ def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
         repaired = outcome.enforcement is ENFORCE and not (of_kubernetes and each.template is not None)
         field = each.template.field if each.template is not None else str
         amounts = _refused_amounts(each.pod.view if repaired else each.received)
-        found += [(field(one.path), one.detail) for one in amounts]
-    for path, detail in found:
+        refused += [(field(one.path), one.detail) for one in amounts]
+    for path, detail in refused:
         if path not in reported:
             yield Violation(REFUSED_ANYWAY, Level.WARN, path, detail)
 
@@ -390,8 +390,8 @@ def _misplaced_in(
 ) -> Iterator[Finding]:
     if path == "metadata" or path.endswith(".metadata"):
         for misspelt, meant in _METADATA.items():
-            found, choosing = value.get(misspelt), {*resources, *names.CHOOSING_ANNOTATIONS}
-            yield from find_devices(found, choosing, f"{path}.{misspelt}", f"{path}.{meant}")
+            written, choosing = value.get(misspelt), {*resources, *names.CHOOSING_ANNOTATIONS}
+            yield from find_devices(written, choosing, f"{path}.{misspelt}", f"{path}.{meant}")
     elif is_container:
         for part in AMOUNTS:
             yield from find_devices(value.get(part), resources, f"{path}.{part}", f"{path}.resources.{part}")
@@ -403,9 +403,9 @@ def _misplaced_in(
 def with_misplaced(outcome: Outcome, request: Request, snapshot: Snapshot) -> Outcome:
     """The outcome with the devices that a file requests where the API server drops them, or nothing reads them."""
     level = snapshot.policy.of(request.namespace).levels[MISPLACED]
-    found = list(islice(_misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
-    if not found or level is Level.OFF:
+    devices = list(islice(_misplaced(request.object or {}, snapshot.config.resources.exact), MAX_FOUND))
+    if not devices or level is Level.OFF:
         return outcome
     others = tuple([violation for violation in outcome.violations if violation.rule != MISPLACED])
-    placed = [Violation(MISPLACED, level, one.path, one.detail) for one in found]
+    placed = [Violation(MISPLACED, level, one.path, one.detail) for one in devices]
     return _with_violations(outcome._replace(violations=others), placed)

@@ -223,8 +223,8 @@ def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) 
 
 
 def _problems(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[tuple[str, str, Level]]:
-    found = validate(_request(raw, request.namespace), snapshot).violations
-    return {(v.rule, v.path, v.level) for v in found}
+    violations = validate(_request(raw, request.namespace), snapshot).violations
+    return {(v.rule, v.path, v.level) for v in violations}
 
 
 def _request(raw: dict[str, Any], namespace: str) -> Request:
@@ -384,8 +384,8 @@ class BoundPods:
             return
         pods = [pod for pod, _, _ in self._found]
         places = {(pod.node, pod.key): (subject, document, pod.name) for pod, subject, document in self._found}
-        found = occupancy(self._nodes, pods, snapshot.fleet)
-        for one in found.findings:
+        held = occupancy(self._nodes, pods, snapshot.fleet)
+        for one in held.findings:
             violation = assignment_violation(one)
             if one.pod:
                 subject, document, name = places[one.node, one.pod]

@@ -118,10 +118,10 @@ def command(
             decisions,
         )
         followed = {question: section.follow(sources) for question, section in sections().items()}
-        found = ConsoleState(watcher, decisions, followed)
+        made = ConsoleState(watcher, decisions, followed)
         if metrics_bind:
-            start_metrics_server(metrics_bind, partial(exposition, found))
-        return found
+            start_metrics_server(metrics_bind, partial(exposition, made))
+        return made
 
     _check_decisions(audit_log, store)
     bind = check_address(bind)

@@ -27,8 +27,8 @@ def emit(values: Iterable[Any], output: str, text: Callable[[], object]) -> None
     if output in ("json", "yaml"):
         from webhook.output.json import as_value  # noqa: PLC0415
 
-        found = (value if isinstance(value, dict) else as_value(type(value), value) for value in values)
-        sys.stdout.write(for_programs(found, output))
+        objects = (value if isinstance(value, dict) else as_value(type(value), value) for value in values)
+        sys.stdout.write(for_programs(objects, output))
         sys.stdout.flush()
     else:
         text()
