@@ -26,11 +26,12 @@ from webhook.document_review import (
     with_misplaced,
 )
 from webhook.inputs.documents import Document
-from webhook.lenient import objs, text
+from webhook.lenient import text
 from webhook.outcome import Outcome, Violation
+from webhook.pod.owners import Subject, controller_of, subject_of
 from webhook.pod.patch import field_path
-from webhook.pod.view import PodView, mapping
-from webhook.pod.workload_kinds import WorkloadKinds, kind_and_name
+from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.review.endpoints import validate
 from webhook.review.repair import Repair, describe
 from webhook.rules.choices import Level
@@ -42,56 +43,6 @@ from webhook.wire.codec import creation
 from webhook.wire.models import Request
 
 _FINISHED = ("Succeeded", "Failed")
-_HASH = "pod-template-hash"
-
-
-class Subject(NamedTuple):
-    """The object under which findings are reported: a workload, or a pod that belongs to none.
-
-    Attributes:
-        namespace, api_version, kind, name: of the object.
-        uid: empty where it is not known.
-    """
-
-    namespace: str
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-
-    @property
-    def kind_and_name(self) -> str:
-        """As kubectl takes it."""
-        return kind_and_name(self.api_version, self.kind, self.name)
-
-
-def subject_of(raw: Mapping[str, Any]) -> Subject:
-    """The controller of a pod, or the object itself.
-
-    Raises:
-        Malformed: metadata is no object.
-    """
-    metadata = mapping(raw, "metadata", "")
-    namespace = text(metadata, "namespace") or "default"
-    owner = controller_of(raw) if raw.get("kind") == "Pod" else None
-    if owner is None:
-        name = text(metadata, "name") or text(metadata, "generateName")
-        return Subject(namespace, text(raw, "apiVersion"), text(raw, "kind"), name, text(metadata, "uid"))
-    version, kind, name = text(owner, "apiVersion"), text(owner, "kind"), text(owner, "name")
-    suffix = f"-{text(mapping(metadata, 'labels', 'metadata.'), _HASH)}"
-    if kind == "ReplicaSet" and suffix != "-" and name.endswith(suffix):
-        return Subject(namespace, version, "Deployment", name.removesuffix(suffix), "")  # as Deployments name them
-    return Subject(namespace, version, kind, name, text(owner, "uid"))
-
-
-def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The owner that created an object; None if there is none.
-
-    Raises:
-        Malformed: metadata is no object.
-    """
-    owners = objs(mapping(raw, "metadata", ""), "ownerReferences")
-    return next((owner for owner in owners if owner.get("controller") is True), None)
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:

@@ -26,11 +26,12 @@ from webhook.cli.ci import scanned
 from webhook.cli.report import WRITERS
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
-from webhook.existing_objects import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.existing_objects import BoundPods, Tally, is_scanned, judge, why_left_out
 from webhook.inputs.documents import Document, parse_documents
 from webhook.inputs.items import ItemStream
 from webhook.inputs.parse import parse_stream
 from webhook.outcome import MAX_WARNING, Outcome
+from webhook.pod.owners import subject_of
 from webhook.questions import QUESTIONS
 from webhook.rules.choices import ENFORCE
 from webhook.server.metrics import Metrics

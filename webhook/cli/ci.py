@@ -9,10 +9,11 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from webhook.document_review import LocatedFinding, Reviewed, locate
-from webhook.existing_objects import ScanRow, Subject
+from webhook.existing_objects import ScanRow
 from webhook.lenient import text
 from webhook.outcome import Violation
 from webhook.output.json import to_json
+from webhook.pod.owners import Subject
 from webhook.product import documentation, product_version
 from webhook.rules.choices import Enforcement, Level
 from webhook.suites.rulebook import ENGINE_FINDINGS, EngineFinding, RuleEntry, rows

@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, opened, read_input, source_name
 from webhook.inputs.parse import parse_stream, with_kind
-from webhook.inputs.positions import Position, SourceText, steps_of
 from webhook.lenient import at, obj
 from webhook.mistakes import mistake_in_file
 from webhook.texts import matches
 from webhook.wire.codec import creation, to_request
 from webhook.wire.models import Request
+
+if TYPE_CHECKING:
+    from webhook.inputs.positions import Position, SourceText
 
 DEFAULT_NAMESPACE = "default"
 SUFFIXES = (".yaml", ".yml", ".json")  # of the files that are read in a directory
@@ -43,9 +45,9 @@ class Document:
     file: str = ""
     number: int = 1
     inside: tuple[str, ...] = ()
-    text: SourceText | None = None
+    text: "SourceText | None" = None
 
-    def position(self, path: str) -> Position | None:
+    def position(self, path: str) -> "Position | None":
         """Where a field of the object is in the file, or the nearest one above it that is there.
 
         Args:
@@ -58,7 +60,7 @@ class Document:
             return None
         review = isinstance(self.value, dict) and self.value.get("kind") == "AdmissionReview"
         inside = (*self.inside, "request", "object") if review else self.inside
-        return self.text.position(self.number, [*inside, *steps_of(path)])
+        return self.text.position(self.number, inside, path)
 
 
 def read_documents(path: str) -> list[Document]:
@@ -76,10 +78,12 @@ def parse_documents(data: bytes, source: str) -> list[Document]:
     Raises:
         ConfigError: it is neither YAML nor JSON, or holds nothing.
     """
+    from webhook.inputs.positions import SourceText  # noqa: PLC0415  # of most objects no position is wanted
+
     return documents_of(SourceText(data, source))
 
 
-def documents_of(text: SourceText) -> list[Document]:
+def documents_of(text: "SourceText") -> list[Document]:
     """All objects of a text, as `parse_documents`."""
     found, source = text.documents, text.source
     if not found:
@@ -239,6 +243,8 @@ def _manifests(path: str, *, positions: bool) -> Iterator[Document]:
         raise ConfigError(f"{error}{hint}") from error
     if not documents:
         raise ConfigError(f"{name}: no document in it")
+    if positions:
+        from webhook.inputs.positions import SourceText  # noqa: PLC0415
     text = SourceText(data) if positions else None
     for number, value in enumerate(documents, 1):
         items = at(value, "items")

@@ -49,17 +49,18 @@ class SourceText:
         self._json_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda at: dict(_json_entries(self._json[0], at)))
         self._yaml_entries = lru_cache(maxsize=MAX_ENTRIES)(lambda node: dict(_yaml_entries(node)))
 
-    def position(self, document: int, path: Sequence[str]) -> Position | None:
+    def position(self, document: int, inside: Sequence[str], field: str = "") -> Position | None:
         """The position of a field, or of the nearest one above it that is there.
 
         Args:
             document: its number, from 1; empty ones do not count.
-            path: from the document on.
+            inside: the way from the document to an object.
+            field: the path of the field in the object, as findings have it; empty for the object itself.
 
         Returns:
             Of a value in an object, where its key begins. None if the text cannot be read again.
         """
-        _, begins = self._json
+        path, (_, begins) = [*inside, *steps_of(field)], self._json
         if begins:
             begin = begins[document - 1]
             offset = _deepest(path, (begin, begin), self._json_entries)

@@ -11,9 +11,9 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
-from webhook.existing_objects import controller_of, subject_of
 from webhook.lenient import at, obj, objs, text
 from webhook.pod.gangs import TOGETHER, Gang, GangRole, is_parallel
+from webhook.pod.owners import controller_of, subject_of
 from webhook.pod.selectors import tolerates
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import JOB, VCJOB_GROUP

@@ -13,17 +13,9 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.errors import Malformed
-from webhook.existing_objects import (
-    MAX_REASONS,
-    OTHER_REASONS,
-    Judged,
-    Tally,
-    is_scanned,
-    judge,
-    subject_of,
-    why_left_out,
-)
+from webhook.existing_objects import MAX_REASONS, OTHER_REASONS, Judged, Tally, is_scanned, judge, why_left_out
 from webhook.inputs.documents import Document
+from webhook.pod.owners import subject_of
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate

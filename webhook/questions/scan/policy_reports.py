@@ -8,8 +8,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.errors import ClusterError
-from webhook.existing_objects import ScanRow, Subject
+from webhook.existing_objects import ScanRow
 from webhook.lenient import text
+from webhook.pod.owners import Subject
 from webhook.rules.choices import Level
 from webhook.texts import shorten
 
