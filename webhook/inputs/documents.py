@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "default"
 SUFFIXES = (".yaml", ".yml", ".json")  # of the files that are read in a directory
 MAX_FILES = 10_000  # of a directory
+_JSON_OBJECT = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*([\"}]|\Z)")  # a key without quotes is flow style of YAML
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
@@ -222,7 +224,7 @@ class ObjectFiles:
         name = source_name(path)
         with opened(path) as stream:
             large = path == STANDARD_INPUT or file_size(path) > MAX_MANIFEST_BYTES
-            if large and stream.peek(1)[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+            if large and _JSON_OBJECT.match(stream.peek(1)[:64]):
                 from webhook.inputs.items import ItemStream  # noqa: PLC0415  # most files are small
 
                 self._stream = stream
