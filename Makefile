@@ -20,7 +20,7 @@ run: $(RUN_READY) ## start a standalone webhook and its console, send three pods
 
 # Without bytecode each of the hundreds of processes that the tests start would compile all modules.
 test: export PYTHONDONTWRITEBYTECODE =
-test: $(READY) ## everything that CI runs: checks, then tests; minutes
+test: $(READY) ## the checks, then all tests that need no cluster; minutes
 	@echo "checks, then all tests: about seven minutes on two cores; make quick takes half a minute"
 	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-layers compile-tests
 	@$(BIN)/pytest -n auto --dist worksteal
