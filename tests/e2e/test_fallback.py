@@ -1,12 +1,10 @@
 """The fallback policies on a real API server: they refuse the same pods as the engine, with and without the webhook."""
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +14,14 @@ from tests.deploy.clusters import DATA, outcome_of, request
 from tests.deploy.drawing import pod_with
 from tests.deploy.fallback import shown
 from tests.e2e.api import Api, Response, cpu_seconds
-from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
+from tests.e2e.changes import DEVICE_CONFIG
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Run, Serve
-from tests.e2e.objects import KUBELETS, USER, Object, binding, device_pod, namespace_objects, pod, pods, service_account
+from tests.e2e.objects import KUBELETS, USER, Object, binding, device_pod, namespace_objects, pods, service_account
 from tests.e2e.shipped import is_configuration, render
-from tests.e2e.test_live import POLICY
 from tests.rules.test_cases import ALL, request_of
-from tests.server.program import Authority, until
+from tests.server.program import until
 from webhook.devices.config_file import parse_device_config
 from webhook.inputs.documents import is_object
-from webhook.manifests.configurations import Installation
 from webhook.manifests.fallback.isolation import ISOLATION, NOT_READ
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.pod.templates import read_templates
@@ -43,8 +38,6 @@ DENYING = {
     "namespaces": [{"match": ["fallback-f*"], "exempt": True}],
 }
 PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
-SENTENCE = 'privileged-device: container "main" is privileged and so sees every card of the node, not its slice; '
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
 
 
@@ -192,66 +185,3 @@ def test_large_pods_are_checked_in_time(api: Api, fallback: list[Object], contai
     without = min(timed(api, manifest, EXCLUDED)[0] for _ in range(3))
     seconds = min(timed(api, manifest)[0] for _ in range(3))
     assert seconds - without < 3, f"{seconds:.2f} s of CPU, and {without:.2f} s without the fallback policies"
-
-
-def test_renamed_resources(cluster: Cluster, api: Api, fallback: list[Object]):
-    document = yaml.safe_load(DEVICE_CONFIG.read_text())
-    document["nvidia"]["resourceCountName"] = "gpu.example/slices"
-    config, policy = parse_device_config(document, "device-config.yaml"), parse_policy({}, "policy")
-    names = Installation("vgpu-webhook", "renamed")
-    policies = admission_policies(config, policy, installation=names)
-    cluster.apply(*policies)
-    renamed = pod("renamed", {"gpu.example/slices": "1"})
-    renamed["spec"]["containers"][0]["securityContext"] = {"privileged": True}
-    until(lambda: "'renamed-pods'" in dry_run(api, renamed).message)
-    for document in policies:
-        cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
-
-
-def test_the_doctor_compares_the_fallback_policies_with_the_policy(fallback: list[Object], run: Run, tmp_path: Path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(yaml.safe_dump(DENYING))
-
-    def results() -> list[tuple[str, str]]:
-        lines = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
-        return [(line["status"], line["message"]) for line in lines if line["check"] == "fallback-policies"]
-
-    assert results() == [("ok", "as it should be: 8 objects")]
-    policy.write_text(yaml.safe_dump(DENYING | {"trustedUsers": []}))
-    assert {status for status, _ in results()} == {"broken"}
-
-
-def test_the_fallback_policies_change_no_verdict_of_the_webhook(
-    cluster: Cluster, api: Api, fallback: list[Object], serve: Serve, authority: Authority
-):
-    with changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(DENYING)):
-        program = serve("--audit-log", "")
-        attach(cluster, program.port, authority.ca.certificate, program)
-        responses = [dry_run(api, manifest) for manifest in corpus()]
-        bindings = [document for document in fallback if document["kind"] == "ValidatingAdmissionPolicyBinding"]
-        cluster.apply(*(as_audit(binding) for binding in bindings))
-        until(lambda: REFUSES not in dry_run(api, PRIVILEGED).message)
-        for manifest, with_fallback in zip(corpus(), responses, strict=True):
-            without_fallback = dry_run(api, manifest)
-            assert without_fallback.status == with_fallback.status, (without_fallback.message, with_fallback.message)
-            if REFUSES not in with_fallback.message and not is_rejected(with_fallback):
-                assert without_decision_id(without_fallback) == without_decision_id(with_fallback)
-        cluster.apply(*bindings)
-        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message)
-        program.close()
-        for document in filter(is_configuration, render(cluster)):
-            entries = api.get(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook").body["webhooks"]
-            ignoring = {"webhooks": [entry | {"failurePolicy": "Ignore"} for entry in entries]}
-            assert api.merge(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook", ignoring).status == 200
-        until(lambda: dry_run(api, pod("plain", {"volcano.sh/vgpu-number": "99"})).status == 201)
-        assert SENTENCE in dry_run(api, PRIVILEGED).message
-
-
-def without_decision_id(response: Response) -> tuple[str, tuple[str, ...]]:
-    """Message and warnings without the id of the decision."""
-    return re.sub(r"\(decision \w+\)", "", response.message), response.warnings
-
-
-def as_audit(binding: Object) -> Object:
-    """The binding with the action Audit, which refuses nothing."""
-    return binding | {"spec": binding["spec"] | {"validationActions": ["Audit"]}}
