@@ -96,9 +96,11 @@ def write(tmp_path):
 
 
 def only_rules(*rules: str) -> dict[str, Any]:
-    """The policy for a test that is about these checks: no other one is made, so what a new rule finds changes nothing."""
-    assert set(rules) <= DEFAULT_LEVELS.keys()
-    return {"rules": {rule: "off" for rule in DEFAULT_LEVELS if rule not in rules}}
+    """The policy for a test that is about these checks, some as `ID=LEVEL`: what a new rule finds changes nothing."""
+    levels = dict(rule.partition("=")[::2] for rule in rules)
+    assert levels.keys() <= DEFAULT_LEVELS.keys()
+    given = {rule: level for rule, level in levels.items() if level}
+    return {"rules": {rule: "off" for rule in DEFAULT_LEVELS if rule not in levels} | given}
 
 
 @pytest.fixture

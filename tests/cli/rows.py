@@ -2,7 +2,7 @@
 
 words     at the top: `$NAME` of a command line, for words that many rows have
 files     by name, at the top for all rows: a text as it is, a list as documents, of YAML if the name says so, else of JSON
-only      the rules of the policy that `$only` names; at the top for all rows
+only      the rules of the policy that `$only` names, also ID=LEVEL; at the top for all rows
 run       the command line; files are named without a directory
 stdin     what standard input has
 code      0 unless it is there
