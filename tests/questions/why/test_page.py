@@ -81,3 +81,8 @@ def test_pods_that_may_not_be_listed_are_reported(state):
     other = create_app(ConsoleState(state.settings, followed={"why": Unreadable()})).test_client()
     assert other.get("/api/v1/waiting").get_json()["known"] is False
     assert all("403 forbidden" in other.get(path).text for path in ("/why", "/why?pod=a/b"))
+
+
+def test_a_manifest_that_is_too_large_is_refused(client):
+    response = client.post("/why", data={"manifest": "x" * (300 << 10)})
+    assert (response.status_code, "larger than 256 KiB" in response.text) == (413, True)
