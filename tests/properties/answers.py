@@ -96,7 +96,7 @@ class Cluster:
     def subject(self) -> WaitingObject:
         annotations = self.raw["metadata"]["annotations"]
         lacks = annotations.get(names.GROUP_NAME, "") if self.missing_group else ""
-        group = PodGroup("team-a", "g", queue="q") if self.queue is not None else None
+        group = PodGroup("team-a", "g", queue="q") if self.queue is not None and self.exists else None
         return WaitingObject(Document("it", self.raw), self.exists, group=group, lacks_group=lacks, namespace="team-a")
 
     def ask(self) -> WaitAnswer | None:
@@ -150,7 +150,8 @@ def cluster(scenario: Scenario, chance: random.Random, *, exists: bool = True, h
                 live, bound = live.with_pod(placed), [*bound, placed]
     found = replace(found, bound=tuple(bound))
     if not exists:
-        return replace(found, raw=_job(raw, chance))
+        found = replace(found, raw=_job(raw, chance))
+        return _queued(found, "Open", "q", chance) if chance.random() < OWN else found
     return _hindered(found, chance) if hindered else found
 
 
@@ -195,10 +196,14 @@ def _hindered(found: Cluster, chance: random.Random) -> Cluster:
         case 3:
             return replace(found, switches=tuple(chance.sample(SWITCHES, chance.randrange(4))))
         case 4:
-            state, name = chance.choice(["Open", "Closed"]), chance.choice(["q", "q", "other"])
-            limit = {names.VGPU_NUMBER: 1, names.VGPU_MEMORY: chance.choice([100, 10000, 100_000])}
-            return replace(found, queue=Queue(name, state, capability=limit), switches=SWITCHES)
+            return _queued(found, chance.choice(["Open", "Closed"]), chance.choice(["q", "q", "other"]), chance)
     return replace(found, raw=raw)
+
+
+def _queued(found: Cluster, state: str, name: str, chance: random.Random) -> Cluster:
+    """With a queue of some state and name; the pod's is `q`."""
+    limit = {names.VGPU_NUMBER: 1 if found.exists else 10, names.VGPU_MEMORY: chance.choice([100, 10000, 100_000])}
+    return replace(found, queue=Queue(name, state, capability=limit), switches=SWITCHES)
 
 
 def _job(pod: dict[str, Any], chance: random.Random) -> dict[str, Any]:
@@ -215,7 +220,7 @@ def _job(pod: dict[str, Any], chance: random.Random) -> dict[str, Any]:
         }
     metadata = {"name": "job", "namespace": "team-a", "annotations": {}}
     minimum = sum(task["replicas"] for task in tasks)
-    spec = {"schedulerName": "volcano", "minAvailable": minimum, "tasks": tasks}
+    spec = {"schedulerName": "volcano", "queue": "q", "minAvailable": minimum, "tasks": tasks}
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 

@@ -1,25 +1,49 @@
 """What the rules say of a pod with a change; no review of a request needs that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
+from itertools import chain
 
 from webhook.devices.nearest import Change
 from webhook.pod.view import PodView
-from webhook.review.violations import findings
+from webhook.review.violations import Found, findings, workload_findings
 from webhook.rules.choices import DENY
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 
+NO_TEMPLATES: Mapping[str, ReviewedPod] = {}
 
-def admission(pod: ReviewedPod, snapshot: Snapshot) -> Callable[[Change], bool]:
-    """Whether a pod with a change is refused by no rule that does not refuse it without."""
-    effective = snapshot.policy.of(pod.context.request.namespace)
+
+def admission(
+    pod: ReviewedPod,
+    snapshot: Snapshot,
+    templates: Mapping[str, ReviewedPod] = NO_TEMPLATES,
+    alike: Collection[str] = (),
+) -> Callable[[Change], bool]:
+    """Whether a pod with a change is refused by no rule that does not refuse it without.
+
+    Args:
+        pod: the pod.
+        snapshot: the settings.
+        templates: of a workload, the pods of its templates by their paths: it is judged as a whole, too.
+        alike: the paths of those that get the change.
+    """
+    request = pod.context.request
+    effective = snapshot.policy.of(request.namespace)
     context = pod.context._replace(effective=effective)
 
     @cache
     def refused(change: Change | None) -> set[str]:
-        raw = pod.view.raw if change is None else change.of(pod.view.raw)
-        changed = ReviewedPod(PodView(raw), context)
-        return {rule for rule, level, _ in findings(changed, effective.for_pod(changed)) if level is DENY}
+        def changed(each: ReviewedPod) -> ReviewedPod:
+            return ReviewedPod(PodView(each.view.raw if change is None else change.of(each.view.raw)), context)
+
+        one = changed(pod)
+        found: chain[Found] = chain(findings(one, effective.for_pod(one)))
+        if templates:
+            pods = {path: changed(each) if path in alike else each for path, each in templates.items()}
+            workload = Workload(request.group, request.kind, request.object or {}, pods, context)
+            found = chain(found, workload_findings(workload, effective, running=False))
+        return {rule for rule, level, _ in found if level is DENY}
 
     return lambda change: effective.exempt or refused(change) <= refused(None)

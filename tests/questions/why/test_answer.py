@@ -160,6 +160,14 @@ def test_a_volcano_job_fits_only_with_all_its_pods():
     assert why(train, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
 
 
+def test_the_nearest_change_of_a_job_is_within_the_limits_of_its_queue():
+    two = job({}, 2, number=1)
+    two["spec"]["queue"] = "open"  # 20000 for all pods, of which whole cards count as none
+    live, _ = state([gpu_node("gpu-a", cards=1)], scheduler=CAPACITY, collections=Collections(Queues(QUEUES)))
+    change = explain_waiting(WaitingObject(Document("a job", two), False), live).change
+    assert (change.resource, change.most) == (MEMORY, 10000)
+
+
 def test_the_nearest_change_of_pods_that_never_fit_lets_all_of_the_job_start():
     never = job({}, 3, number=1, memory=90000)
     autoscaled = parse_policy({"fleet": {"autoscaled": True}}, "test")  # else the webhook lowers the memory

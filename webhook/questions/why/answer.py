@@ -19,7 +19,7 @@ from webhook.errors import ConfigError, RequestError
 from webhook.existing_objects import assignment_violation
 from webhook.existing_objects import judge as judge_object
 from webhook.lenient import at, obj, objs, text
-from webhook.live.devices import LiveCluster
+from webhook.live.devices import LiveCluster, request_content
 from webhook.live.objects import PodGroup
 from webhook.outcome import Outcome, Violation
 from webhook.pod.view import PodView
@@ -134,6 +134,7 @@ class _Examined:
         self._status = obj(subject.document.value, "status")
         self._is_pod = request.kind == "Pod"
         self._exists = subject.exists and (self._is_pod or bool(subject.waiting))  # else its templates are judged
+        self._templates: dict[str, ReviewedPod] = {}  # of a manifest
         self._about: dict[str, Any] = {
             "kind": request.kind,
             "namespace": request.namespace or "default",
@@ -201,6 +202,7 @@ class _Examined:
         """
         subject, live, outcome = self._subject, self._live, self._outcome
         every_pod = pods_of(subject, self._reviewed, live)
+        self._templates = {} if subject.exists else dict(every_pod)
         not_judged = _not_judged([pod for _, pod in every_pod])
         pods = unlike(every_pod)
         unoffered = unoffered_resources(pod for _, pod in every_pod)
@@ -261,7 +263,9 @@ class _Examined:
 
     def _admits(self, pod: ReviewedPod) -> Callable[[Change], bool]:
         """Whether a pod with a change is refused by no other rule, and kept from starting by nothing else."""
-        created = admission(pod, self._live.snapshot)
+        content = request_content(pod)
+        alike = [path for path, each in self._templates.items() if request_content(each) == content]
+        created = admission(pod, self._live.snapshot, self._templates, alike)
 
         @cache
         def kept(change: Change | None) -> set[str]:

@@ -209,7 +209,8 @@ def _nearest(
                 if known is None or known.now < each.now:
                     amounts[place] = Reducible(*place, each.now, each.values, partial(LowerAmount, *place))
     nothing = LowerAmount(pod.view.containers[0], "", 0)
-    admits = admission(pod, live.snapshot)
+    templates = {role.path: role.pod for role in roles if role.path}
+    admits = admission(pod, live.snapshot, templates, [role.path for role in changed])
     change, _ = search.nearest(judge, (nothing, None), (), amounts.values(), admits)
     if not isinstance(change, LowerAmount):
         return None
