@@ -13,7 +13,7 @@ from tests import strategies
 from tests.fuzz.inputs import MANIFESTS, changed, regressions, review_of, seeds
 from tests.fuzz.targets import TARGETS
 from tests.reviewing import RECORDED
-from webhook import existing as judge
+from webhook import existing_objects as judge
 from webhook.audit import writer
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document
