@@ -13,7 +13,7 @@ from tests import strategies
 from tests.fuzz.inputs import MANIFESTS, changed, regressions, review_of, seeds
 from tests.fuzz.targets import TARGETS
 from tests.reviewing import RECORDED
-from webhook import existing_objects as judge
+from webhook import existing_objects
 from webhook.audit import writer
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document
@@ -73,7 +73,7 @@ DEFECTS = [
     ("mutate", REPAIRED, writer, "line", fails),
     ("validate", REFUSED, Outcome, "answer", no_message),
     ("validate", REFUSED, pods, "findings", fails),
-    ("manifests", MANIFEST, judge, "review", fails),
+    ("manifests", MANIFEST, existing_objects, "review_any_kind", fails),
     ("manifests", MANIFEST, Document, "position", lambda _: lambda *_: None),
 ]
 
