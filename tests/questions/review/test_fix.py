@@ -74,6 +74,11 @@ def test_the_repairs_are_written_and_what_is_left_is_reported(run, tmp_path, onl
     assert (again.code, again.out, again.err) == (0, "", "")
 
 
+def test_a_difference_keeps_the_line_breaks_of_windows(run, write):
+    lines = run("review", "--diff", write("pod.yaml", POD.replace("\n", "\r\n"))).out.split("\n")
+    assert [line for line in lines if not line.endswith("\r") and line[:3] not in ("---", "+++", "@@ ")] == [""]
+
+
 def test_a_file_that_must_not_be_written_stays(run, write, tmp_path):
     """A link in a directory that leads out of it, a file that is read-only, a pipe."""
     outside, only = write("outside.yaml", POD), write("only.yaml", POD)

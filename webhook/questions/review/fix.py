@@ -88,14 +88,14 @@ def _repairs(reviewed: Reviewed) -> Iterator[Change]:
 
 
 def unified_diff(file: str, fixed: Fixed) -> Iterator[str]:
-    """The changes of a file as a patch, line by line; control characters are made visible."""
+    """The changes of a file as a patch, line by line; control characters are made visible, beside tabs and line breaks."""
     old, new = _lines(fixed.before), _lines(fixed.data)
     hunks: list[list[LineChange]] = []
     for change in fixed.lines:
         if not hunks or change.start - hunks[-1][-1].end > 2 * CONTEXT:
             hunks.append([])
         hunks[-1].append(change)
-    yield from (f"--- {file}", f"+++ {file}")
+    yield from (f"--- {visible(file)}", f"+++ {visible(file)}")
     for hunk in hunks:
         first, last = hunk[0], hunk[-1]
         at, end = max(first.start - CONTEXT, 0), min(last.end + CONTEXT, len(old))
@@ -120,7 +120,7 @@ def _range(start: int, end: int) -> str:
 
 def _marked(mark: str, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        yield mark + "\t".join(map(visible, line.rstrip("\r\n").split("\t")))
+        yield mark + re.sub(r"[^\t\r\n]+|\r(?!\n)", lambda found: visible(found[0]), line).removesuffix("\n")
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"
 
