@@ -3,14 +3,20 @@
 words     at the top: `$NAME` of a command line, for words that many rows have
 files     by name, at the top for all rows: a text as it is, a list as documents, of YAML if the name says so, else of JSON
 only      the rules of the policy that `$only` names, also ID=LEVEL; at the top for all rows
+case      a name; without one, the command line is it
 run       the command line; files are named without a directory
 stdin     what standard input has
 code      0 unless it is there
 out, err  texts in it, whatever the white space; nothing is on standard error unless `err` is there, which may be null
 lacks     texts in neither
 prints    all of standard output
+count     how many lines that has
+holds     by name, what files then have
+error     of a mistake: a text in the line on standard error; the code is 2
 lines     of each line of JSON: see `has`
 yaml      of each document of YAML: likewise
+cluster   by path, the objects of an API server, which `$cluster` names; also at the top
+refuses   by path, the status of its responses
 then      more runs, in the same directory; `files` of one are written before it
 mistakes  at the top: command lines that end with 2, each with a text in the only line on standard error
 """
@@ -39,6 +45,7 @@ INTERNAL_WORDS = re.compile(
     r"dictionary|instance of|invalid choice|invalid \S+ value|the following arguments|unrecognized|usage:|pydantic|"
     r"yaml\.|kube-config|MalformedFraming|https?://|NoneType"
 )
+KEYS = {*re.findall(r"\w+", __doc__ or "")}  # of a row: words above
 PLACES = {"DATA": DATA, "FLEETS": FLEETS, "CONFIG": CONFIG, "SAMPLES": SAMPLES}
 
 
@@ -83,6 +90,7 @@ def rows(module: str, **files: str) -> Any:
         usual = {"files": files | table.get("files", {}), "cluster": table.get("cluster", {})}
         with ApiServer() if "cluster" in case else nullcontext() as api:
             for step in (usual, case, *case.get("then", [])):
+                assert step.keys() <= KEYS, step.keys() - KEYS
                 for name, content in step.get("files", {}).items():
                     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
                     write(name, written(content, name))

@@ -2,7 +2,9 @@
 
 console   its `policy`; `only` these rules; `nodes` of a fleet, each a name and cards (split, memory, type), null if it is
           unknown; `log: sample`; `pods: sample`; at the top for all rows
-get       a path; or `post`, with the fields of a `form` or with `json`
+case      a name; `needs`: a question, without which the row is left out
+get       a path; or `post`, with the fields of a `form` or with `json`; or `head`, `options`, `delete`
+headers   of the request; `answered`: of the response
 status    200 unless it is there
 shows     texts on the page, whatever the markup and the white space
 html      texts in the response as it is
@@ -12,6 +14,7 @@ answers   of the JSON: see `has` of tests/cli/rows.py
 then      more requests
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from html import unescape
@@ -34,6 +37,8 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.policy.policy import parse_policy
 
+KEYS = {*re.findall(r"\w+", __doc__ or "")}  # of a row: words above
+
 
 def page_rows(module: str) -> Any:
     """The test of the rows beside a module."""
@@ -45,6 +50,7 @@ def page_rows(module: str) -> Any:
     def test_page(case: dict[str, Any], tmp_path: Path) -> None:
         asked = console(tmp_path, **case.get("console", table.get("console", {})))
         for step in (case, *case.get("then", [])):
+            assert step.keys() <= KEYS, step.keys() - KEYS
             check(asked, step)
 
     return test_page

@@ -230,7 +230,6 @@ _AMOUNT = re.compile(r'with (\S+) (\d+)( or less)? in container "([^"]+)"')
 _NOTHING = re.compile(r'^without (\S+) in container "([^"]+)"')
 _REMOVAL = re.compile(r"^without (.+?) (?:it fits|they fit)")
 _ENDED = re.compile(r"^once (\S+) has ended it fits on (\S+)$")
-_NODE = re.compile(r"it fits on (\S+) now$")
 
 
 def advised(answer: WaitAnswer) -> Iterator[tuple[str, str]]:

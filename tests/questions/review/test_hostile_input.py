@@ -53,7 +53,7 @@ def test_file_names_are_escaped(run, tmp_path):
 
 
 def test_a_long_text_that_is_repeated_stays_small(run, write):
-    """tests/settings/test_documents.py has aliases that multiply."""
+    """tests/inputs/test_parse.py has aliases that multiply."""
     bomb = f"a: &a {'x' * 1_000_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
     path = write("bomb.yaml", f"apiVersion: v1\nkind: Pod\n{bomb}")
     error_line(within(20, lambda: run("review", path)))

@@ -478,9 +478,6 @@ def with_families(name, cards, npus):
     return found
 
 
-NOBODY_READS = ("nvidia.com/gpumem", "nvidia.com/gpu", "volcano.sh/vgpu-numbr", names.NPU_CORE)  # of a pod that exists
-
-
 def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
     restarting = gpu_node("gpu-a", cards=4)
     restarting["status"]["allocatable"] = dict.fromkeys(restarting["status"]["allocatable"], "0")
