@@ -121,8 +121,8 @@ def build_fleet(
 
 # --- all that a pod requests of one node ------------------------------------------------------------------------------
 
-# The id of a family, one of its requests, and the verdict; None is all requests together.
-Judged = tuple[str, Any, Verdict]
+# The id of a family, one of its requests (None: all of the pod together), and the verdict.
+_Judged = tuple[str, Any, Verdict]
 
 
 class RefusedRequest(NamedTuple):
@@ -195,7 +195,7 @@ class WholeRequest(NamedTuple):
         doubts = tuple([Doubt(each.never, *node) for each, node in pairs if node is not None])
         return FleetPlacement(never, doubts, _tight(certain))
 
-    def _judged(self, fleet: Fleet, members: int | None) -> list[Judged]:
+    def _judged(self, fleet: Fleet, members: int | None) -> list[_Judged]:
         """The verdicts on some nodes, given as bits, None for all; without those that fit."""
         judged, number = self._each(fleet, members), sum(map(len, self.requests.values()))
         if not number or (number == 1 and not self.others) or _refused(judged):
@@ -205,10 +205,10 @@ class WholeRequest(NamedTuple):
             judged.append((next(filter(self.requests.get, self.requests)), None, Never(Reason.APART)))
         return judged
 
-    def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> list[Judged]:
+    def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> list[_Judged]:
         """The verdict on each request that does not fit, on some nodes; of these on those that the pod's selector leaves."""
         selector = self.pod.view.selector if selected else None
-        judged: list[Judged] = []
+        judged: list[_Judged] = []
         for name, requests in self.requests.items():
             family, part, nodes = fleet.families[name], fleet.parts[name], members
             if selector is not None and (left := fleet.nodes_for(name, selector)) is not None:
@@ -253,9 +253,9 @@ class WholeRequest(NamedTuple):
             yield from [(shape, node) for shape, node in left if shape.doubt]
 
 
-def _refused(judged: Iterable[Judged]) -> tuple[RefusedRequest, ...]:
+def _refused(judged: Iterable[_Judged]) -> tuple[RefusedRequest, ...]:
     return tuple([RefusedRequest(name, of, verdict) for name, of, verdict in judged if isinstance(verdict, Never)])
 
 
-def _tight(judged: Iterable[Judged]) -> tuple[FitsTightly, ...]:
+def _tight(judged: Iterable[_Judged]) -> tuple[FitsTightly, ...]:
     return tuple([one[2] for one in judged if isinstance(one[2], FitsTightly)])

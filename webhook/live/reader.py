@@ -1,4 +1,4 @@
-"""Reads a cluster as it is, from files: what live pods leave of the devices, and the pods that wait."""
+"""Readers of a cluster as it is: what live pods leave of the devices, and the pods that wait; and the reader of files."""
 
 import threading
 import time

@@ -30,7 +30,6 @@ from webhook.snapshot import Snapshot
 from webhook.texts import and_more
 from webhook.volcano.queues import Queue, Queues, read_queue
 
-QUEUE_GROUP = names.QUEUE_API.partition("/")[0]
 OF_QUEUES = {rule.id for rule in VALIDATIONS if ClusterFact.QUEUES in rule.knows} - {queue_missing.check.id}
 MAX_NAMED = 3  # amounts of one sentence
 
@@ -110,7 +109,7 @@ class QueuesBeside:
         request = reviewed.request
         if self._snapshot.collections.queues is not None:
             return
-        if (request.group, request.kind) == (QUEUE_GROUP, "Queue"):
+        if (request.group, request.kind) == (POD_GROUP[0], "Queue"):
             self._queues.append(read_queue(request.object or {}))
         elif reviewed.requests_devices:
             self._others.append(reviewed)

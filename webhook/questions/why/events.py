@@ -53,7 +53,7 @@ log = logging.getLogger("vgpu-webhook")
 
 @dataclass(frozen=True, slots=True)
 class EventPace:
-    """How often, times in seconds.
+    """How often Events are written; times in seconds.
 
     Attributes:
         turn: between two renewals of the lease.
