@@ -371,7 +371,7 @@ def task_of(raw: Mapping[str, Any]) -> str:
 
 
 def _work_of(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """What pods have in common that must all run, as `webhook.pod.gangs.read_group` reads workloads; empty of other pods.
+    """What pods have in common that must all run, as `webhook.pod.gangs.read_groups` reads workloads; empty of other pods.
 
     Those are the pods of a JobSet, of a replica of a LeaderWorkerSet, of a distributed job, a Ray cluster and an indexed Job.
     """

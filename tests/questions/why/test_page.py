@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 import yaml
 
-from tests.console.conftest import Fixed, followed, sample_parts, sample_sources
+from tests.console.conftest import sample_state
 from tests.console.rows import page_rows
 from webhook import names
 from webhook.console.app import create_app
@@ -24,8 +24,7 @@ WAITING = "finetune-0"
 
 @pytest.fixture
 def state():
-    settings = Fixed(sample_parts())
-    return ConsoleState(settings, followed=followed(sample_sources(settings)))
+    return sample_state()
 
 
 def test_what_takes_too_long_is_not_examined(client, monkeypatch):

@@ -12,7 +12,7 @@ from webhook.console.pages import Section
 from webhook.console.state import NO_PODS, ConsoleState, Sources
 from webhook.console.texts import MAX_NAME
 from webhook.errors import WebhookError
-from webhook.inputs.documents import Document, ObjectFiles
+from webhook.inputs.documents import Complain, Document, ObjectFiles
 from webhook.output.json import ResponseModel
 from webhook.questions.scan.answer import Scan, ScanLine, ScanScope, scan_lines
 from webhook.questions.scan.text import not_reviewed, unchecked
@@ -25,7 +25,6 @@ MAX_COMPLAINTS = 20
 MAX_WAIT_SECONDS = 30.0
 REPEAT_SECONDS = 10.0  # between two scans, however often a new one is requested
 
-Complain = Callable[[str], None]
 Read = Callable[[SnapshotInputs, Complain], Iterable[Document]]
 
 log = logging.getLogger(__name__)
