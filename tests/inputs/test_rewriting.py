@@ -23,10 +23,10 @@ REWRITTEN = {
         AFTER,
         "a:\n  l:  # nothing\n    x: '1'\n    w: 2\nt:  # none\n- k: 1\n- k: 2\n  m: [1]",
     ),
-    "lists keep their indentation, and lines their ends": (
-        "\ufeffa:\r\n  l:\r\n    x: '2'\r\nt:\r\n    - k: 1\r\n",
+    "lists keep their indentation, and lines their ends, but that of a comment": (
+        "\ufeffa:  # \u2028\r\n  l:\r\n    x: '2'\r\nt:\r\n    - k: 1\r\n",
         AFTER,
-        "\ufeffa:\r\n  l:\r\n    x: '1'\r\n    w: 2\r\nt:\r\n    - k: 1\r\n    - k: 2\r\n      m: [1]\r\n",
+        "\ufeffa:  # \u2028\r\n  l:\r\n    x: '1'\r\n    w: 2\r\nt:\r\n    - k: 1\r\n    - k: 2\r\n      m: [1]\r\n",
     ),
     "another name for the same keeps its comment": (
         "l:\n  old: '1'  # one\n  gone: 5\n  w: 2\n",

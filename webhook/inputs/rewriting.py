@@ -147,7 +147,7 @@ class _Editor:
         begin = len(self._text) - len(self._text.removeprefix(_BOM))
         self._starts = [begin, *[found.end() for found in breaks]]
         self._ends = [*[found.start() for found in breaks], len(self._text)]
-        self._newline = breaks[0][0] if breaks else "\n"
+        self._newline = next((found[0] for found in breaks if found[0] not in "\x85\u2028\u2029"), "\n")
         self._edits: list[_Edit] = []
         self._list_indent = next((indent for node in self._nodes for indent in _list_indents(node)), 0)
 
