@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, compress
 from typing import Any
 
 from webhook import names
@@ -165,7 +166,7 @@ class Workload:
             if pod.slice_request is None or not pod.slice_request.needs:
                 others += role.replicas
                 continue
-            counted = pod.slice_request if at_once else self._counted_later(pod.slice_request)
+            counted = pod.slice_request if at_once else self._counted_later(pod.slice_request, fleet)
             requests.append(RoleRequest(counted, gang.needed(role), role.replicas, pod.spreads))
             roles.append(role)
         if not requests or gang.minimum > gang.replicas:
@@ -177,15 +178,19 @@ class Workload:
         doubt = "" if isinstance(verdict, NeverStarts) else self._doubt(request, fleet)
         return JudgedGang(gang, tuple(roles), request, verdict, doubt)
 
-    def _counted_later(self, request: SliceRequest) -> SliceRequest:
-        """What surely counts of a pod in later cycles: of its containers on one card, only the first may count.
+    def _counted_later(self, request: SliceRequest, fleet: Fleet) -> SliceRequest:
+        """What surely counts of a pod in later cycles: of its containers that one card takes, only the first may count.
 
         Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/hamicore.go` (AddPod) of v1.15.0, and mig.go of every release.
         """
-        cluster = self.context.cluster
-        if len(request.needs) < 2 or (cluster.target.counts_repeats and ClusterFact.MIG not in cluster.facts):
+        cluster, needs = self.context.cluster, request.needs
+        if len(needs) < 2 or (cluster.target.counts_repeats and ClusterFact.MIG not in cluster.facts):
             return request
-        return replace(request, needs=request.needs[:1])
+        largest = max([card.memory for shape in fleet.vgpu.shapes for card, _ in shape.kinds], default=0)
+        sizes = [need.memory or 0 for need in needs]
+        beside = accumulate(sizes[:-1], min, initial=largest + 1)  # the least memory of the containers before
+        apart = [size + least > largest for size, least in zip(sizes, beside, strict=True)]
+        return replace(request, needs=tuple(compress(needs, apart)))
 
     def _judge(self, request: GangRequest, fleet: Fleet) -> GangVerdict:
         return judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget())
