@@ -144,6 +144,7 @@ class Volcano:
             "spec": {"weight": 1, "reclaimable": True},
         }
         cluster.apply(*(queue | {"metadata": {"name": name}} for name in ("root", "default")))
+        cluster.apply(service_account(WITHOUT_QUOTA))
         self._directory = directory
         conf = directory / "volcano-scheduler.conf"
         conf.write_text(scheduler_conf)
@@ -184,7 +185,7 @@ class Volcano:
     def restart_and_wait(self, api: Api) -> None:
         """Start the scheduler again, and wait until it uses devices and has no bookings."""
         self.restart_scheduler()
-        self.wait(api, FIRST, NAMESPACE)
+        self.wait(api, FIRST, WITHOUT_QUOTA)
         touch_nodes(api)  # 1.14 keeps the booking of the first pod until the next event of its node
         time.sleep(2 * PERIOD)
 
@@ -305,6 +306,7 @@ def manifest(name: str, limits: list[dict[str, int]], annotations: dict[str, str
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+WITHOUT_QUOTA = "kube-public"  # a namespace of Kubernetes: nothing resets a quota that a deleted pod has used
 FIRST = manifest("first", [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000}])
 
 
