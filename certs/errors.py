@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from webhook.errors import ClusterError
 
-RIGHTS = "`python -m certs --help` lists the rights that are needed"
+RIGHTS = "`vgpu-webhook certs --help` lists the rights that are needed"
 _RETRIED = (429, 500, 502, 503, 504)
 
 

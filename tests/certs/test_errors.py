@@ -53,7 +53,7 @@ def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs, method
     assert result.code == 1
     assert result.err == (
         f'error: not allowed to {action}: User "system:serviceaccount:x:y" cannot do that; '
-        "`python -m certs --help` lists the rights that are needed\n"
+        "`vgpu-webhook certs --help` lists the rights that are needed\n"
     )
     assert api.log.count((method, path)) == 1, "a retry would not help"
 

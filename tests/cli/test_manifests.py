@@ -53,7 +53,7 @@ def test_the_all_pods_component_adds_the_printed_entry(run, printed):
 
 
 def test_only_the_probe_has_rules_before_the_webhook_responds(run, printed):
-    """The rules of all other entries are in annotations; `python -m certs` moves them into the entries."""
+    """The rules of all other entries are in annotations; `vgpu-webhook certs` moves them into the entries."""
     assert {name for name, entry in printed("--all-pods").items() if "rules" in entry} == {"probe"}
     documents = list(yaml.safe_load_all(run("manifests", "--all-pods").out))
     assert [bound(document) for document in documents] == [
