@@ -1,11 +1,10 @@
-"""Threads: a worker that works in turns, and a result that is computed in the background."""
+"""Threads that work in turns."""
 
 import logging
 import threading
 from collections.abc import Callable
 
 BUG_SECONDS = 10.0  # after a turn that raised
-
 
 log = logging.getLogger(__name__)
 
