@@ -10,7 +10,7 @@ import pytest
 from tests.server.program import free_port
 from webhook.cli.metrics_server import start_metrics_server
 from webhook.errors import ConfigError
-from webhook.server.gunicorn import check_address
+from webhook.gunicorn import check_address
 
 
 class WithoutIPv6(socket.socket):

@@ -8,6 +8,7 @@ from pathlib import Path
 import webhook
 from tests.cases import each_case
 from webhook.console.serving import Console, ConsoleWorker
+from webhook.gunicorn import OneWorker
 from webhook.server.gunicorn import AdmissionWorker, Server
 from webhook.server.logs import ServerLog
 
@@ -42,7 +43,7 @@ def test_the_imported_names_are_these_and_public():
     assert not [name for name in found if any(map(private, name.split(".")))]
 
 
-@each_case("ours", [AdmissionWorker, Server, ServerLog, ConsoleWorker, Console])
+@each_case("ours", [OneWorker, AdmissionWorker, Server, ServerLog, ConsoleWorker, Console])
 def test_no_private_name_of_a_base_class_is_used_or_overridden(ours: type):
     bases = [base for base in ours.__mro__ if base.__module__.partition(".")[0] == "gunicorn"]
     assert bases

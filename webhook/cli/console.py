@@ -24,8 +24,8 @@ from webhook.console.app import exposition, sections
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import LIMITS, Console, ConsoleLimits
 from webhook.console.state import ConsoleState, Sources
+from webhook.gunicorn import check_address
 from webhook.live.reader import KEEP_SECONDS, FileReader, Reader, Reports, read_statuses
-from webhook.server.gunicorn import check_address
 
 DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page

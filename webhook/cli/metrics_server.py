@@ -12,7 +12,7 @@ from gunicorn.util import is_ipv6, parse_address
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.errors import WebhookError
-from webhook.server.gunicorn import check_address
+from webhook.gunicorn import check_address
 
 METRICS_BIND = "--metrics-bind"
 MAX_CONNECTIONS = 64  # with one more, the oldest is closed

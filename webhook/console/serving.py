@@ -4,26 +4,23 @@ import contextlib
 import logging
 import resource
 import selectors
-import signal
 import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from flask import Flask
-from gunicorn.app.base import BaseApplication
 from gunicorn.workers.gthread import ThreadWorker
 
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
+from webhook.gunicorn import OneWorker
 
 THREADS = 16
 MAX_CONNECTIONS = 256
-SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,33 +41,6 @@ class ConsoleLimits:
 
 
 LIMITS = ConsoleLimits()
-
-
-def ignore_reloads(_: object) -> None:
-    """Ignore the signals that start and end workers: there is one, and files are reloaded without them."""
-    for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU):
-        signal.signal(number, signal.SIG_IGN)
-
-
-SETTINGS: dict[str, Any] = {
-    "when_ready": ignore_reloads,  # in the master
-    "post_worker_init": ignore_reloads,
-    "worker_class": f"{__name__}.ConsoleWorker",
-    "workers": 1,  # one follower of the log, one fleet
-    "threads": THREADS,
-    "graceful_timeout": 3,  # a page that is cut off can be reloaded
-    "timeout": 60,
-    "limit_request_line": 8190,
-    "limit_request_fields": 64,
-    "limit_request_field_size": 8190,
-    "forwarded_allow_ips": "",  # X-Forwarded-Proto and SCRIPT_NAME of local clients are not trusted either
-    "control_socket_disable": True,
-    # The heartbeat file, which on a disk could block the worker.
-    "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
-    "http_parser": "python",  # the one in C also takes a bare LF as a line end
-    "loglevel": "warning",
-    "proc_name": "vgpu-webhook-console",
-}
 
 
 class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
@@ -132,8 +102,8 @@ def _is_not_a_timeout(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], BlockingIOError))
 
 
-class Console(BaseApplication):  # type: ignore[misc]
-    """gunicorn with these settings instead of its command line."""
+class Console(OneWorker):
+    """The server of the console."""
 
     def __init__(
         self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = (), limits: ConsoleLimits = LIMITS
@@ -152,13 +122,23 @@ class Console(BaseApplication):  # type: ignore[misc]
         # gunicorn's worker ends if it cannot accept a connection because too many files are open.
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, files // 2)
-        self._settings = SETTINGS | {"bind": bind, "worker_connections": most, "keepalive": limits.idle}
-        super().__init__()
-
-    def load_config(self) -> None:
-        """Hand the settings to gunicorn."""
-        for name, value in self._settings.items():
-            self.cfg.set(name, value)
+        super().__init__(
+            {
+                "bind": bind,
+                "worker_class": f"{__name__}.ConsoleWorker",
+                "worker_connections": most,
+                "threads": THREADS,
+                "timeout": 60,
+                "graceful_timeout": 3,  # a page that is cut off can be reloaded
+                "keepalive": limits.idle,
+                "limit_request_line": 8190,
+                "limit_request_fields": 64,
+                "limit_request_field_size": 8190,
+                "forwarded_allow_ips": "",  # X-Forwarded-Proto and SCRIPT_NAME of local clients are not trusted either
+                "http_parser": "python",  # the one in C also takes a bare LF as a line end
+                "proc_name": "vgpu-webhook-console",
+            }
+        )
 
     def load(self) -> Flask:
         """Make the application, in the worker process."""

@@ -1,11 +1,10 @@
-"""gunicorn with one worker of our own, which limits what clients can use.
+"""The worker of the admission server, which limits what clients can use.
 
 Only the public names of gunicorn are used. The worker limits the number of connections, and the time until a request is
 sent and complete; and idle connections do not delay a shutdown.
 """
 
 import asyncio
-import errno
 import gc
 import logging
 import math
@@ -17,16 +16,14 @@ import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gunicorn.app.base import BaseApplication
-from gunicorn.util import is_ipv6, parse_address
 from gunicorn.workers.base import Worker
 
 from webhook.audit.writer import reopened
 from webhook.errors import ConfigError
+from webhook.gunicorn import OneWorker, check_address
 from webhook.server.budget import MemoryBudget
 from webhook.server.limits import LIMITS, ServerLimits
 from webhook.server.logs import ServerLog
@@ -39,7 +36,6 @@ KERNEL_BYTES = 128 << 10  # the socket buffers of a connection, each
 BACKLOG = 1024
 SOON_SECONDS = 0.05  # until the next look while the server drains, or audit lines wait for their reader
 STANDARD_ERROR = 2
-SHARED_MEMORY = "/dev/shm"  # noqa: S108
 WATCHDOG_SECONDS = 30  # after which the master replaces a worker without a heartbeat
 
 log = logging.getLogger(__name__)
@@ -96,12 +92,9 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     async def _serve_all(self) -> None:
         self.loop = asyncio.get_running_loop()
-        for number, handler in (
-            (signal.SIGTERM, self.handle_exit),
-            (signal.SIGINT, self.handle_quit),
-            (signal.SIGQUIT, self.handle_quit),
-        ):
-            self.loop.add_signal_handler(number, handler, number, None)
+        self.loop.add_signal_handler(signal.SIGTERM, self.handle_exit, signal.SIGTERM, None)
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            self.loop.add_signal_handler(number, self.handle_quit, number, None)
         service = self.service
         service.start()
         # New connections wait in the backlog meanwhile: without the cluster's settings, they would get no review.
@@ -162,8 +155,8 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         admission.close()
 
 
-class Server(BaseApplication):  # type: ignore[misc]
-    """gunicorn with our settings instead of its command line.
+class Server(OneWorker):
+    """The admission server.
 
     Attributes:
         bind: `host:port`.
@@ -181,16 +174,19 @@ class Server(BaseApplication):  # type: ignore[misc]
         """
         self.bind = check_address(bind)
         self.service = service
-        self._settings = SETTINGS | {
-            "bind": self.bind,
-            "graceful_timeout": graceful_seconds(service.drain_seconds, service.limits),
-            "keepalive": int(service.limits.idle_seconds),
-        }
-        super().__init__()
-
-    def load_config(self) -> None:
-        for name, value in self._settings.items():
-            self.cfg.set(name, value)
+        super().__init__(
+            {
+                "bind": self.bind,
+                "pre_fork": before_fork,
+                "worker_class": f"{__name__}.AdmissionWorker",
+                "preload_app": True,
+                "timeout": WATCHDOG_SECONDS,
+                "graceful_timeout": graceful_seconds(service.drain_seconds, service.limits),
+                "keepalive": int(service.limits.idle_seconds),
+                "logger_class": ServerLog,
+                "proc_name": "vgpu-webhook",
+            }
+        )
 
     def load(self) -> Any:
         return self.service.admission
@@ -201,32 +197,9 @@ def graceful_seconds(drain: float, limits: ServerLimits = LIMITS) -> int:
     return math.ceil(drain + limits.finish_seconds + limits.flush_seconds + SPARE_SECONDS)
 
 
-def ignore_reloads(_: object) -> None:
-    """Ignore the signals that start and end workers: files are reloaded without them, and a new worker loses requests."""
-    for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU):
-        signal.signal(number, signal.SIG_IGN)
-
-
 def before_fork(_arbiter: object, _worker: object) -> None:
     """Keep the collector off what the worker shares with the master: where it writes, the kernel copies a page."""
     settle_memory()
-
-
-SETTINGS: dict[str, Any] = {
-    "pre_fork": before_fork,
-    "when_ready": ignore_reloads,  # in the master
-    "post_worker_init": ignore_reloads,
-    "worker_class": f"{__name__}.AdmissionWorker",
-    "workers": 1,  # one fleet, one metrics registry; replicas give the rest
-    "preload_app": True,
-    "timeout": WATCHDOG_SECONDS,
-    "control_socket_disable": True,
-    # The heartbeat file: on a disk it could stall the worker.
-    "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
-    "loglevel": "warning",
-    "logger_class": ServerLog,
-    "proc_name": "vgpu-webhook",
-}
 
 
 def _new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -263,28 +236,3 @@ def bound_open_files(most: int) -> None:
             f"allow at least {MIN_OPEN_FILES} (ulimit -n)"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def check_address(bind: str, option: str = "--bind") -> str:
-    """Bind to an address as a test: gunicorn would try five times, and its message is less clear.
-
-    Returns:
-        The address; `0.0.0.0:port` for `[::]:port` where the kernel has no IPv6 (ipv6.disable=1).
-
-    Raises:
-        ConfigError: it is invalid or in use.
-    """
-    try:
-        address = parse_address(bind)
-        if not isinstance(address, tuple) or ":" not in bind:
-            raise ConfigError(f"{bind}: not an address; give {option} HOST:PORT")
-        with socket.socket(socket.AF_INET6 if is_ipv6(address[0]) else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        if error.errno == errno.EAFNOSUPPORT and address[0] == "::":
-            return check_address(f"0.0.0.0:{address[1]}", option)
-        raise ConfigError(f"{bind}: {error.strerror or error}; name another address with {option} HOST:PORT") from error
-    except (RuntimeError, OverflowError) as error:
-        raise ConfigError(f"{bind}: not an address; give {option} HOST:PORT") from error
-    return bind
