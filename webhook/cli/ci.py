@@ -1,5 +1,6 @@
 """Findings of reviews and scans as CI systems and editors read them: SARIF, JUnit XML, GitHub's workflow commands, lines."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -77,15 +78,15 @@ def scanned(rows: Iterable[ScanRow]) -> Iterator[Reported]:
         yield Reported(subject, same, same[0].file, same[0].file or subject.namespace)
 
 
-class Writer(Generic[Item]):
+class Writer(ABC, Generic[Item]):
     """Writes what was found in one format."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
+    @abstractmethod
     def add(self, one: Item, /) -> None:
         """Write or keep what was found of one object."""
-        raise NotImplementedError
 
     def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
         """End; a format without a place for what could not be read leaves that to standard error.
