@@ -276,7 +276,7 @@ class FileReader(Reader):
             kinds.add(text(document.value, "kind"))
         if complaints:
             raise ConfigError("; ".join(complaints))
-        if kinds and kinds.isdisjoint(("Pod", "PodGroup")) and not any(objects.wanted.values()):
+        if kinds and "Pod" not in kinds and not any(objects.wanted.values()):
             raise ConfigError(
                 f"{self._paths[0]}: there is no pod in it; write what `kubectl get pods,podgroups -A -o json` prints"
             )
