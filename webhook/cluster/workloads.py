@@ -6,7 +6,7 @@ from http import HTTPStatus
 from webhook.cluster.client import Client
 from webhook.errors import ClusterError
 from webhook.inputs.documents import Document
-from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
+from webhook.pod.workload_kinds import POD, WorkloadKind, WorkloadKinds
 from webhook.texts import and_more
 
 MAX_NAMED = 5  # resources that may not be listed
@@ -36,7 +36,7 @@ class ClusterObjects:
         """
         self._client = client
         # Workloads first: there are fewer, and pods are reported under their names.
-        self._kinds = [*kinds.values(), WorkloadKind("", "Pod", ("v1",), "pods", ())]
+        self._kinds = [*kinds.values(), POD]
         self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
         self._complain = complain
         self._forbidden: dict[str, str] = {}  # resources, with the response of the first namespace
