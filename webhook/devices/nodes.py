@@ -108,13 +108,17 @@ def _amounts(raw: Mapping[str, Any], field: str) -> dict[str, int]:
     return {
         sys.intern(name): quantity.whole(value) or 0
         for name, value in obj(raw, "status", field).items()
-        if is_extended(name)
+        if is_qualified(name)
     }
 
 
-def is_extended(name: str) -> bool:
-    """Whether a name is that of an extended resource, as Kubernetes' `IsExtendedResourceName` decides, but for its spelling."""
-    return "/" in name and "kubernetes.io/" not in name and len(name) <= MAX_NAME
+def is_qualified(name: str) -> bool:
+    """Whether a resource has a domain: schedulers count it, also one of kubernetes.io, and only what nodes list exists.
+
+    Source: volcano `pkg/scheduler/api/resource_info.go` (NewResource) and kubernetes
+    `pkg/apis/core/v1/helper/helpers.go` (IsScalarResourceName).
+    """
+    return "/" in name and len(name) <= MAX_NAME
 
 
 class Index:

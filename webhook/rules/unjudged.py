@@ -11,7 +11,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import AMOUNTS, DIALECTS, RESOURCES
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.nodes import is_extended
+from webhook.devices.nodes import is_qualified
 from webhook.devices.unknown import offered_roles
 from webhook.lenient import at
 from webhook.pod import quantity
@@ -102,8 +102,8 @@ def meant_by(name: str, fleet: Fleet | None, config: DeviceConfig) -> str:
 
 
 def _is_foreign(name: str) -> bool:
-    """Whether a name is none of Kubernetes' own: an extended resource, or a domain without a slash, which no node can offer."""
-    return is_extended(name) or ("." in name and "/" not in name)
+    """Whether a name is none of Kubernetes' own: it has a domain, or is one without a slash, which no node can offer."""
+    return is_qualified(name) or ("." in name and "/" not in name)
 
 
 def _judged(pod: ReviewedPod) -> set[str]:
