@@ -72,17 +72,18 @@ def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     return unoffered(pod, reported)
 
 
-def unoffered(pod: ReviewedPod, reported: Collection[str] = ()) -> list[UnjudgedDevice]:
+def unoffered(pod: ReviewedPod, reported: Collection[str] = (), *, now: bool = False) -> list[UnjudgedDevice]:
     """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer.
 
     Args:
         pod: the pod.
         reported: names that are left out.
+        now: also find those of which the nodes that list them have 0, as while their device plugin does not run.
     """
     fleet, classes = pod.cluster.known_fleet, pod.cluster.collections.classes
     if fleet is None or not pod.foreign or not pod.cluster.knows_offers:
         return []
-    offered = {*fleet.other_names, *(classes.by_resource if classes is not None else ())}
+    offered = {*(fleet.offered if now else fleet.other_names), *(classes.by_resource if classes is not None else ())}
     offered.update(offered_roles(fleet, pod.cluster.config))  # a name may be one of a family on some pods only
     wanted = (name for name in pod.foreign if _is_foreign(name) and name not in offered)
     return list(islice(_devices(pod, {*wanted}.__contains__, {*reported, *pod.roles}), MAX_UNJUDGED))

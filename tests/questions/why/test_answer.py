@@ -493,6 +493,19 @@ def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
     assert (usage.totals[0].devices, {one.node for one in usage.totals[0].largest}) == (6, {"gpu-b"})
 
 
+@pytest.mark.parametrize("name", ["rdma/hca", "kubernetes.io/batch-cpu"])
+@pytest.mark.parametrize(("amount", "verdict"), [(None, "never"), ("0", "not-now"), ("1", "fits-now")])
+def test_a_resource_that_no_node_offers_keeps_a_pod_waiting(name, amount, verdict):
+    raw = pod(number=1)
+    raw["spec"]["containers"][0]["resources"]["limits"][name] = "1"
+    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b", offers={name: amount})]
+    found = why(raw, nodes)
+    assert found.verdict == verdict
+    assert [one.reason for one in found.reasons if one.reason == "resource-not-offered"] == (
+        [] if amount == "1" else ["resource-not-offered"]
+    )
+
+
 def blind_node(name):
     """A node that offers vGPUs but no memory: Volcano sees no card there, and binds pods without memory to it."""
     return node_json(name, register([A100], prefix=f"GPU-{name}"), offers={MEMORY: "0"})

@@ -350,7 +350,7 @@ def _found_by(rules: Collection[str], outcome: Outcome) -> tuple[WaitReason, ...
 def _not_judged(pods: Sequence[ReviewedPod]) -> tuple[str, ...]:
     """The devices that are not judged, without what no node offers."""
     found = dict.fromkeys(device for pod in pods[:MAX_MEMBERS] for device in unjudged_devices(pod))
-    said = {device for pod in pods[:MAX_MEMBERS] for device in unoffered(pod)}
+    said = {device for pod in pods[:MAX_MEMBERS] for device in unoffered(pod, now=True)}
     return tuple(dict.fromkeys(str(device) for device in found if device not in said))[:MAX_UNJUDGED]
 
 

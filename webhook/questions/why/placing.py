@@ -151,7 +151,7 @@ class PlaceablePod:
         if self.pod.placement.never:
             yield Trial(Fate.NEVER, reason="no node of this fleet can take it, even when it is empty")
         for reason in unoffered_resources([self.pod]):
-            yield Trial(Fate.NEVER, reason=reason.message)
+            yield Trial(_FATES[reason.verdict], reason=reason.message)
         for family in self.families:
             if not family.judges_use or family.id in self.pod.names.served_elsewhere:
                 yield Trial(Fate.UNKNOWN, reason=f"who gets {family.devices} is not computed for {family.title}")
@@ -328,8 +328,13 @@ def _plugin_reasons(pods: Sequence[ReviewedPod]) -> Iterator[WaitReason]:
 
 def unoffered_resources(pods: Iterable[ReviewedPod]) -> list[WaitReason]:
     """What pods request and no node offers: the scheduler counts every name, also those that a rule translates or refuses."""
-    found = {resource_not_offered.finding(each, pod).detail: None for pod in pods for each in unoffered(pod)}
-    return [WaitReason(reason=NOT_OFFERED, message=message, verdict=WaitVerdict.NEVER) for message in found]
+    found = {}
+    for pod in pods:
+        never = unoffered(pod)
+        for each in unoffered(pod, now=True):
+            verdict = WaitVerdict.NEVER if each in never else WaitVerdict.NOT_NOW
+            found[resource_not_offered.finding(each, pod).detail] = verdict
+    return [WaitReason(reason=NOT_OFFERED, message=message, verdict=verdict) for message, verdict in found.items()]
 
 
 def _gate_reasons(subject: WaitingObject) -> Iterator[WaitReason]:
