@@ -1,7 +1,7 @@
 """Devices that the webhook does not judge: those of other device plugins, and those of resource claims."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple
@@ -54,39 +54,45 @@ class UnjudgedDevice(NamedTuple):
 def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The devices that a pod requests and the webhook does not judge, without what no node offers; at most 20."""
     absent = {(one.container, one.resource) for one in not_offered(pod)}
-    found = _devices(pod, pod.cluster.config.resources.looks_like_device, _judged(pod), claims=True)
+    foreign = set(filter(pod.cluster.config.resources.looks_like_device, pod.foreign))
+    found = _devices(pod, foreign.difference(pod.roles, _reported(pod)), claims=True)
     return list(islice((one for one in found if (one.container, one.resource) not in absent), MAX_UNJUDGED))
 
 
 def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """What `unoffered` finds and no other rule."""
     context = pod.context
-    if pod.names.all_known or context.effective.levels.get(NOT_OFFERED) is Level.OFF:
+    if pod.names.all_known or context.effective.levels.get(NOT_OFFERED) is Level.OFF or not (absent := _absent(pod)):
         return []
-    reported = _judged(pod)
+    absent -= _reported(pod)
     for dialect, use in context.effective.dialects.items():
         if use is DialectUse.OFF:
-            reported |= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
+            absent -= DIALECTS[dialect].resources  # read by the scheduler of that system, and offered by no node
     if pod.requests_family(Family.VGPU):
-        reported.add(names.NVIDIA_GPU)  # family-mixed
-    return unoffered(pod, reported)
+        absent.discard(names.NVIDIA_GPU)  # family-mixed
+    return list(islice(_devices(pod, absent), MAX_UNJUDGED))
 
 
-def unoffered(pod: ReviewedPod, reported: Collection[str] = (), *, now: bool = False) -> list[UnjudgedDevice]:
+def unoffered(pod: ReviewedPod, *, now: bool = False) -> list[UnjudgedDevice]:
     """The resources that a pod requests and no node offers, at most 20; none while it is not known what the nodes offer.
 
     Args:
         pod: the pod.
-        reported: names that are left out.
         now: also find those of which the nodes that list them have 0, as while their device plugin does not run.
     """
-    fleet, classes = pod.cluster.known_fleet, pod.cluster.collections.classes
+    return list(islice(_devices(pod, _absent(pod, now=now)), MAX_UNJUDGED))
+
+
+def _absent(pod: ReviewedPod, *, now: bool = False) -> set[str]:
+    """Their names."""
+    fleet, config, classes = pod.cluster.known_fleet, pod.cluster.config, pod.cluster.collections.classes
     if fleet is None or not pod.foreign or not pod.cluster.knows_offers:
-        return []
-    offered = {*(fleet.offered if now else fleet.other_names), *(classes.by_resource if classes is not None else ())}
-    offered.update(offered_roles(fleet, pod.cluster.config))  # a name may be one of a family on some pods only
-    wanted = (name for name in pod.foreign if _is_foreign(name) and name not in offered)
-    return list(islice(_devices(pod, {*wanted}.__contains__, {*reported, *pod.roles}), MAX_UNJUDGED))
+        return set()
+    offered, served = fleet.offered if now else fleet.other_names, classes.by_resource if classes is not None else {}
+    absent = {name for name in pod.foreign if not (name in offered or name in served) and _is_foreign(name)}
+    if not absent.isdisjoint(config.roles):  # a name may be one of a family on some pods only
+        absent -= {*pod.roles, *offered_roles(fleet, config)}
+    return absent
 
 
 def meant_by(name: str, fleet: Fleet | None, config: DeviceConfig) -> str:
@@ -107,17 +113,15 @@ def _is_foreign(name: str) -> bool:
     return is_qualified(name) or ("." in name and "/" not in name)
 
 
-def _judged(pod: ReviewedPod) -> set[str]:
-    """The names that the webhook reads, and those about which another rule says something."""
-    return {*dialect_names(pod, pod.context), *pod.roles, *(unknown.resource for unknown in pod.names.unknown)}
+def _reported(pod: ReviewedPod) -> set[str]:
+    """The names about which another rule says something."""
+    return {*dialect_names(pod, pod.context), *[unknown.resource for unknown in pod.names.unknown]}
 
 
-def _devices(
-    pod: ReviewedPod, wanted: Callable[[str], bool], reported: Collection[str], *, claims: bool = False
-) -> Iterator[UnjudgedDevice]:
+def _devices(pod: ReviewedPod, wanted: Collection[str], *, claims: bool = False) -> Iterator[UnjudgedDevice]:
     for container in pod.view.every_container():
         for resource, amount in {**container.requests, **container.limits}.items():
-            if resource not in reported and wanted(resource) and quantity.whole(amount) != 0:
+            if resource in wanted and quantity.whole(amount) != 0:
                 shown = wording.unquoted(resource)
                 about = f"{_offered(resource, pod)}{_advice(resource, quantity.whole(amount), pod)}"
                 yield UnjudgedDevice(container, shown, about)
