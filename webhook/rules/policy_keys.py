@@ -515,5 +515,7 @@ class EffectiveSettings:
 
     def within_limits(self, role: Role, amount: int, factor: int = 1) -> int:
         """The amount nearest to a default that a container may request of a role, in units of a factor; else the default."""
-        least, most = self.limits.get(role, (0, amount * factor))
+        if role not in self.limits:
+            return amount
+        least, most = self.limits[role]
         return min(max(amount, -(-least // factor)), most // factor) or amount

@@ -15,7 +15,7 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, 
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Add the cores to containers without any."""
-    default = context.effective.within_limits(Role.CORES, pod.config.vgpu.default_cores)
     for request in pod.slices:
         if request.number and Role.CORES not in request.written:
-            yield from set_amount(request.container, request.config.cores_name, default)
+            cores = context.effective.within_limits(Role.CORES, request.config.default_cores)
+            yield from set_amount(request.container, request.config.cores_name, cores)

@@ -41,11 +41,11 @@ ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Add the count where it is missing."""
-    default = context.effective.within_limits(Role.NUMBER, pod.config.vgpu.default_number)
     by_default: dict[str, set[str]] | None = None
     for request in pod.slices:
         if Role.NUMBER not in request.written:
-            yield from set_amount(request.container, request.config.number_name, default)
+            number = context.effective.within_limits(Role.NUMBER, request.config.default_number)
+            yield from set_amount(request.container, request.config.number_name, number)
             if not any([request.memory, request.cores, request.percentage]) and request.usable:
                 yield Notice(ZERO.format(who=wording.container(request.container), resource=request.config.memory_name))
             first, *others = request.written.values()
