@@ -10,7 +10,7 @@ from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
-from webhook.devices.vgpu.feasibility import SliceRequest, only_on
+from webhook.devices.vgpu.feasibility import SliceRequest, without_nodes
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
 from webhook.lenient import at, obj, text
 from webhook.pod.gangs import Gang, GangRole, queue_of_controller, read_gang, read_groups, read_roles
@@ -200,11 +200,7 @@ class Workload:
         doubtful = fleet.vgpu.doubtful
         if not doubtful or any([pod.placement.doubts for pod in self.pods.values()]):
             return ""
-        certain = [
-            replace(role, request=only_on(role.request, ~doubtful if nodes is None else nodes & ~doubtful))
-            for role in request.roles
-            for nodes in (role.request.constraints.nodes,)
-        ]
+        certain = [replace(role, request=without_nodes(role.request, doubtful)) for role in request.roles]
         if not isinstance(self._judge(replace(request, roles=tuple(certain)), fleet), NeverStarts):
             return ""
         shape = next(shape for shape in fleet.vgpu.shapes if shape.doubt)

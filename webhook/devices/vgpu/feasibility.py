@@ -82,6 +82,12 @@ def only_on(requested: SliceRequest, nodes: int | None) -> SliceRequest:
     return replace(requested, constraints=requested.constraints._replace(nodes=nodes))
 
 
+def without_nodes(requested: SliceRequest, nodes: int) -> SliceRequest:
+    """The request without some of its nodes, as bits."""
+    left = requested.constraints.nodes
+    return only_on(requested, (-1 if left is None else left) & ~nodes)
+
+
 def judge(requested: SliceRequest, fleet: VgpuFleet, budget: SearchBudget | None = None) -> Verdict:
     """Answer for the whole fleet, stopping at the first node that takes the pod.
 

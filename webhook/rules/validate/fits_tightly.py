@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from webhook.devices.verdict import Fits, SearchBudget
-from webhook.devices.vgpu.feasibility import judge, only_on
+from webhook.devices.vgpu.feasibility import judge, without_nodes
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
 from webhook.volcano.scheduler import POLICIES
 
@@ -42,8 +42,7 @@ def _order(pod: ReviewedPod, context: Context) -> str:
     request, fleet = pod.slice_request, context.cluster.known_fleet
     if request is None or fleet is None or not 1 < len(request.needs) <= MAX_ORDERED:
         return ""
-    nodes, budget = request.constraints.nodes, context.budget or SearchBudget()
-    certain = only_on(request, ~fleet.vgpu.doubtful if nodes is None else nodes & ~fleet.vgpu.doubtful)
+    certain, budget = without_nodes(request, fleet.vgpu.doubtful), context.budget or SearchBudget()
     for order in permutations(zip(request.needs, request.requests, strict=True)):
         changed = replace(certain, needs=tuple([need for need, _ in order]))
         if isinstance(judge(changed, fleet.vgpu, budget), Fits):
