@@ -1,8 +1,9 @@
 """What the rules say of a pod with a change; no review of a request needs that."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from itertools import chain
+from types import MappingProxyType
 
 from webhook.devices.nearest import Change
 from webhook.pod.view import PodView
@@ -12,13 +13,11 @@ from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 
-NO_TEMPLATES: Mapping[str, ReviewedPod] = {}
-
 
 def admission(
     pod: ReviewedPod,
     snapshot: Snapshot,
-    templates: Mapping[str, ReviewedPod] = NO_TEMPLATES,
+    templates: Mapping[str, ReviewedPod] = MappingProxyType({}),
     alike: Collection[str] = (),
 ) -> Callable[[Change], bool]:
     """Whether a pod with a change is refused by no rule that does not refuse it without.
@@ -39,7 +38,7 @@ def admission(
             return ReviewedPod(PodView(each.view.raw if change is None else change.of(each.view.raw)), context)
 
         one = changed(pod)
-        found: chain[Found] = chain(findings(one, effective.for_pod(one)))
+        found: Iterable[Found] = findings(one, effective.for_pod(one))
         if templates:
             pods = {path: changed(each) if path in alike else each for path, each in templates.items()}
             workload = Workload(request.group, request.kind, request.object or {}, pods, context)
