@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -160,13 +160,16 @@ def test_values(values: Json, case: Json):
         return
     found = objects(values)
     for query, expected in case.get("is", {}).items():
-        assert list(selected(found, query)) == [expected], query
+        assert list(selected(found, query, [None])) == [expected], query
     for query, expected in case.get("are", {}).items():
         assert sorted(selected(found, query), key=str) == sorted(expected, key=str), query
 
 
-def selected(documents: list[Json], query: str) -> Iterator[Any]:
-    """The different values at a path; a step is a key, or `[0]`, `[*]`, `[key=value]`, `[=value]`, `[^beginning]` of a list."""
+def selected(documents: list[Json], query: str, missing: Iterable[Any] = ()) -> Iterator[Any]:
+    """The different values at a path; a step is a key, or `[0]`, `[*]`, `[key=value]`, `[=value]`, `[^beginning]` of a list.
+
+    `missing` is what an object without the key gives; of the items of a list those that have the key are meant.
+    """
     what, _, path = query.partition(" ")
     part, _, kind = what.partition("/")
     if part in ("pods", "containers"):
@@ -177,15 +180,20 @@ def selected(documents: list[Json], query: str) -> Iterator[Any]:
         if what == "entries":
             values = list(entries(documents).values())
     for step in re.findall(r"\[(?:[^][]|\[.*?\])*\]|[^][.]+", path):
-        values = [each for value in values for each in stepped(value, step)]
+        if LIST_STEP.fullmatch(step):
+            missing = ()
+        values = [each for value in values for each in stepped(value, step) or missing]
     return (value for at, value in enumerate(values) if value not in values[:at])
 
 
+LIST_STEP = re.compile(r"\[(?:(-?\d+)|(\*)|\^(.+)|([^=]*)=(.*))\]")
+
+
 def stepped(value: Any, step: str) -> list[Any]:
-    found = re.fullmatch(r"\[(?:(-?\d+)|(\*)|\^(.+)|([^=]*)=(.*))\]", step)
+    found = LIST_STEP.fullmatch(step)
     if found is None:
         key = step.strip("[]")
-        return [value[key]] if key in value else []
+        return [value[key]] if key in (value or ()) else []
     index, every, beginning, key, wanted = found.groups()
     if index:
         return value[int(index) :][:1]
