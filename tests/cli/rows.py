@@ -45,7 +45,7 @@ INTERNAL_WORDS = re.compile(
     r"dictionary|instance of|invalid choice|invalid \S+ value|the following arguments|unrecognized|usage:|pydantic|"
     r"yaml\.|kube-config|MalformedFraming|https?://|NoneType"
 )
-KEYS = {*re.findall(r"\w+", __doc__ or "")}  # of a row: words above
+KEYS = {key for keys in re.findall(r"(?m)^(\w+(?:, \w+)*) ", __doc__ or "") for key in keys.split(", ")}  # of a row
 PLACES = {"DATA": DATA, "FLEETS": FLEETS, "CONFIG": CONFIG, "SAMPLES": SAMPLES}
 
 
@@ -143,7 +143,8 @@ def check(result: Any, expected: dict[str, Any]) -> None:
         assert result.err == "", printed
     for name, text in (("out", result.out), ("err", result.err)):
         assert [each for each in texts_of(expected.get(name)) if flat(each) not in flat(text)] == [], printed
-    assert [each for each in texts_of(expected.get("lacks")) if each in result.out + result.err] == [], printed
+    for text in (result.out + result.err, flat(result.out), flat(result.err)):
+        assert [each for each in texts_of(expected.get("lacks")) if each in text] == [], printed
     if "prints" in expected:
         assert "".join(f"{line.rstrip()}\n" for line in result.out.splitlines()) == expected["prints"]
     for name, text in expected.get("holds", {}).items():

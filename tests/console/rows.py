@@ -37,7 +37,7 @@ from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.policy.policy import parse_policy
 
-KEYS = {*re.findall(r"\w+", __doc__ or "")}  # of a row: words above
+KEYS = {*re.findall(r"(?m)^\w+|(?<=`)(?:needs|answered|post|form|json|head|options|delete)", __doc__ or "")}  # of a row
 
 
 def page_rows(module: str) -> Any:
