@@ -160,7 +160,9 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
         batch = [
             (
                 orjson.dumps({**orjson.loads(LINES[1]), "user": f"u{number}"}),
-                replace(SAMPLE[1], user=f"u{number}", name=f"n{number}"),
+                replace(
+                    SAMPLE[1], user=f"u{number}", name=f"n{number}", time=SAMPLE[1].time + timedelta(seconds=number)
+                ),
             )
             for number in range(begin, begin + 50)
         ]
@@ -168,6 +170,8 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
         while store.forget():
             pass
         extent = store.extent()
+        times = [SAMPLE[1].time + timedelta(seconds=number - 1) for number in (extent.first, extent.last)]
+        assert [extent.oldest, extent.newest] == times
         held = {f"u{number - 1}" for number in range(extent.first, extent.last + 1)}
         assert store.summary().users.keys() == held
         assert store.summary(Filter(refused=True)).decisions == extent.count
