@@ -113,6 +113,11 @@ def test_keys_are_p256_and_match_their_certificates(ca: Pair, leaf: Pair):
     assert ca.key != leaf.key
 
 
+def test_serial_numbers_differ(ca: Pair):
+    serials = {read(pki.make_leaf(ca, HOSTS, NOW)).serial_number for _ in range(20)}
+    assert len(serials) == 20
+
+
 def test_no_host_is_refused(ca: Pair):
     with pytest.raises(ValueError, match="at least one host"):
         pki.make_leaf(ca, [], NOW)
