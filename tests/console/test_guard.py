@@ -92,6 +92,7 @@ def check_security_headers(response):
         if name != "Cache-Control":
             assert response.headers.getlist(name) == [value], name
     assert response.headers["Cache-Control"] in ("no-store", "no-cache")
+    assert "Access-Control-" not in str(response.headers)
 
 
 def test_every_response_has_the_security_headers(client):
