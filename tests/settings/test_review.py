@@ -124,6 +124,10 @@ def test_what_is_said_of_a_setting_that_is_written(kind: str, row: dict[str, Any
     assert len(messages) == ("one" in row) or {"warns", "refuses"} & row.keys()
 
 
+def test_a_policy_without_its_key_is_refused():
+    assert "has no key policy.yaml" in written(config_map("a/vgpu-webhook-policy", "other", "{}")).message()
+
+
 def test_all_mistakes_of_a_policy_are_listed():
     text = "enforcemnt: warn\nrules: {card-cuont: deny}"
     assert len(written(WRITERS["policy"](text)).denials) == 2
