@@ -23,7 +23,7 @@ _SHARED = "an anchor (&) or a merge (<<) shares what changes with other fields; 
 _OTHERWISE = "this text cannot be changed in place; `-o yaml` prints the result"
 
 
-class Change(NamedTuple):
+class FieldChange(NamedTuple):
     """A field that changes.
 
     Attributes:
@@ -53,7 +53,7 @@ class Rewritten(NamedTuple):
     lines: list[LineChange]
 
 
-def changes(before: Any, after: Any, document: int, path: tuple[str, ...]) -> Iterator[Change]:
+def changes(before: Any, after: Any, document: int, path: tuple[str, ...]) -> Iterator[FieldChange]:
     """What makes one JSON value of another, field by field; lists may grow at their end.
 
     Args:
@@ -63,23 +63,23 @@ def changes(before: Any, after: Any, document: int, path: tuple[str, ...]) -> It
         path: where both are in it.
     """
     if isinstance(before, dict) and isinstance(after, dict) and before and after:
-        yield from (Change(document, (*path, key), REMOVED) for key in before if key not in after)
+        yield from (FieldChange(document, (*path, key), REMOVED) for key in before if key not in after)
         for key, value in after.items():
             if key in before:
                 yield from changes(before[key], value, document, (*path, key))
             else:
-                yield Change(document, (*path, key), value)
+                yield FieldChange(document, (*path, key), value)
     elif isinstance(before, list) and isinstance(after, list) and 0 < len(before) <= len(after):
         for index, value in enumerate(after):
             if index < len(before):
                 yield from changes(before[index], value, document, (*path, str(index)))
             else:
-                yield Change(document, (*path, str(index)), value)
+                yield FieldChange(document, (*path, str(index)), value)
     elif type(before) is not type(after) or before != after:
-        yield Change(document, path, after)
+        yield FieldChange(document, path, after)
 
 
-def rewritten(text: SourceText, wanted: Iterable[Change]) -> Rewritten:
+def rewritten(text: SourceText, wanted: Iterable[FieldChange]) -> Rewritten:
     """The text with the changes.
 
     Raises:

@@ -12,7 +12,7 @@ from webhook.document_review import PATCH, RENDER, Reviewed
 from webhook.errors import ConfigError, WebhookError
 from webhook.inputs.documents import Document, documents_of
 from webhook.inputs.positions import steps_of
-from webhook.inputs.rewriting import Change, LineChange, changes, rewritten
+from webhook.inputs.rewriting import FieldChange, LineChange, changes, rewritten
 from webhook.mistakes import mistake_in_file
 from webhook.texts import visible
 
@@ -70,12 +70,12 @@ def _reviewed(documents: Sequence[Document], review: Review) -> Iterator[Reviewe
                 yield reviewed
 
 
-def _repairs(reviewed: Reviewed) -> Iterator[Change]:
+def _repairs(reviewed: Reviewed) -> Iterator[FieldChange]:
     """What the webhook changes of a pod, or of the pods of a workload, where the document has it."""
     document, outcome = reviewed.document, reviewed.outcome
     if document.value["kind"] == "AdmissionReview" or not reviewed.known:
         return
-    repairs: list[Change] = []
+    repairs: list[FieldChange] = []
     if outcome.operations:
         repairs += changes(document.value, outcome.repaired, document.number, document.inside)
     for each in outcome.pods:
