@@ -68,7 +68,7 @@ def predicates(place: str, conf: SchedulerConf, _target: Target) -> Results:
 
 def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
     """No argument is ignored, and no two switches are on that make the scheduler exit."""
-    yield from _unread(place, conf, target)
+    yield from _ignored_arguments(place, conf, target)
     given = {switch: conf.arguments[switch] for switch in SWITCHES if switch in conf.arguments}
     ignored = [f"{switch}: {value!r}" for switch, value in given.items() if reads_switch(value, target) is None]
     on = [switch for switch in SWITCHES if enables(conf, switch, target)]
@@ -87,7 +87,7 @@ def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
     return f"on: {listed(on)}" if on else "no switch is on"
 
 
-def _unread(place: str, conf: SchedulerConf, target: Target) -> Results:
+def _ignored_arguments(place: str, conf: SchedulerConf, target: Target) -> Results:
     """The arguments that no release reads, and those that only later ones read; the rules for cards have a check."""
     for key in map(str, conf.arguments):
         since = ARGUMENTS.get(key)
