@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices.ledger import BoundPod, LedgerFinding
 from webhook.devices.nodes import Node
-from webhook.devices.occupancy import BoundPodReader, occupancy
+from webhook.devices.occupancy import FINISHED, BoundPodReader, occupancy
 from webhook.devices.requests import DevicePod
 from webhook.document_review import (
     LocatedFinding,
@@ -42,12 +42,10 @@ from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 from webhook.wire.models import Request
 
-_FINISHED = ("Succeeded", "Failed")
-
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
     """Whether a pod will never run again."""
-    return text(raw, "status", "phase") in _FINISHED
+    return text(raw, "status", "phase") in FINISHED
 
 
 def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:

@@ -47,7 +47,7 @@ ACCOUNTANTS: Mapping[type[AnyFamily], type[AnyAccountant]] = {
 
 REJECTED = "UnexpectedAdmissionError"
 _BOUND = "PodScheduled"
-FINISHED = ("Succeeded", "Failed")
+FINISHED = ("Succeeded", "Failed")  # phases of a pod that never runs again
 TAKEN_IN = ("Running", *FINISHED)  # the kubelet asks the device plugin before it starts a container
 REFILLING = frozenset(
     {"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"}

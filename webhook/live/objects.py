@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import BoundPodReader
+from webhook.devices.occupancy import FINISHED, BoundPodReader
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.lenient import at, obj, objs, text
@@ -261,7 +261,7 @@ class LiveObjects:
     def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
         spec, status = obj(raw, "spec"), obj(raw, "status")
         own = group_of(raw)
-        finished = status.get("phase") in ("Succeeded", "Failed")
+        finished = status.get("phase") in FINISHED
         leaves = bool(at(raw, "metadata", "deletionTimestamp"))
         stays = not (finished or leaves or status.get("phase") == "Unknown")
         owner = self._owner(raw, key)

@@ -12,7 +12,7 @@ from webhook import names
 from webhook.devices.dialects import DIALECTS
 from webhook.devices.nearest import Change
 from webhook.devices.nodes import numbers_of
-from webhook.devices.occupancy import REJECTED
+from webhook.devices.occupancy import FINISHED, REJECTED
 from webhook.devices.verdict import Reason
 from webhook.document_review import exemption, review_document
 from webhook.errors import ConfigError, RequestError
@@ -164,7 +164,7 @@ class _Examined:
         """Why a pod does not wait, or no longer; empty if it does."""
         raw, status, nodes = self._subject.document.value, self._status, self._live.statuses
         phase, node = status.get("phase"), text(raw, "spec", "nodeName")
-        if phase in ("Succeeded", "Failed"):
+        if phase in FINISHED:
             reason = text(status, "reason")
             return f"the pod does not wait: it has ended as {phase}{f' ({reason})' if reason else ''}"
         if not node:
