@@ -1,4 +1,4 @@
-"""What `--explain`, `why` and drawings use of a device family: a subclass of `Explainer`, listed in `explanation.py`."""
+"""What `--explain`, `why` and drawings use of a device family: a subclass of `Explainer`, found by its name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """What reviews use of a device family: its names, its nodes, and the verdict on a pod.
 
-A family is three classes, each listed once: a subclass of `DeviceFamily` in `registry.FAMILIES`, which reviews use; an
-`Explainer` for `--explain`, `why` and drawings; and an `Accountant` for what live pods hold. The admission server does not load
-the last two. Rules about a family are added like any other rule.
+A family is three classes: a subclass of `DeviceFamily`, listed in `registry.FAMILIES`, which reviews use; an `Explainer` for
+`--explain`, `why` and drawings, found by its name; and an `Accountant` for what live pods hold, listed in
+`occupancy.ACCOUNTANTS`. The admission server does not load the last two. Rules about a family are added like any other rule.
 """
 
 from abc import ABC, abstractmethod
