@@ -106,11 +106,11 @@ def command(
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
         watcher.start(FIRST_READ_SECONDS if cluster else 0.0)
-        decisions = _decisions(audit_log, store)
+        decisions, pods = _decisions(audit_log, store), settings.or_sample_pods(pod_files)
         sources = Sources(
             watcher,
-            _reader(watcher, settings, settings.or_sample_pods(pod_files)),
-            settings.or_sample_pods(pod_files),
+            _reader(watcher, settings, pods),
+            pods,
             cluster,
             settings.client if cluster else None,
             tls_cert,
