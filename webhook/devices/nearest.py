@@ -12,7 +12,7 @@ from pydantic import Field, PlainSerializer, SkipValidation, WithJsonSchema
 
 from webhook.devices.requests import Amount, PodAmounts
 from webhook.devices.verdict import Fits, Unknown, Verdict
-from webhook.lenient import obj
+from webhook.pod.patch import REMOVE, Draft, Edit, Path
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container
 
@@ -25,7 +25,6 @@ LEAST_STEPS = 1_000  # for the search in one verdict, even if no steps are left
 
 Requested = TypeVar("Requested")
 Engine = Callable[[Requested, NodeSelector | None], Verdict]
-
 
 ContainerName = Annotated[
     Container,
@@ -46,12 +45,8 @@ class LowerAmount:
 
     def of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """A pod with the change."""
-        containers = list(raw["spec"]["containers"])
-        number = self.container.index
-        resources = obj(containers[number], "resources")
-        parts = {part: {**obj(resources, part), self.resource: str(self.most)} for part in ("limits", "requests")}
-        containers[number] = {**containers[number], "resources": {**resources, **parts}}
-        return {**raw, "spec": {**raw["spec"], "containers": containers}}
+        path = (*self.container.path, "resources")
+        return _edited(raw, [Edit((*path, part, self.resource), str(self.most)) for part in ("limits", "requests")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +57,21 @@ class Removal:
 
     def of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """A pod with the change."""
-        metadata, spec = ({**obj(raw, part)} for part in ("metadata", "spec"))
-        for part in ("annotations", "labels"):
-            metadata[part] = {key: value for key, value in obj(metadata, part).items() if key != self.remove}
+        paths: list[Path] = [("metadata", part, self.remove) for part in ("annotations", "labels")]
         if "nodeSelector" in self.remove:
-            spec.pop("nodeSelector", None)
+            paths.append(("spec", "nodeSelector"))
         if "node affinity" in self.remove:
-            spec["affinity"] = {key: value for key, value in obj(spec, "affinity").items() if key != "nodeAffinity"}
-        return {**raw, "metadata": metadata, "spec": spec}
+            paths.append(("spec", "affinity", "nodeAffinity"))
+        return _edited(raw, [Edit(path, REMOVE) for path in paths])
 
 
 Change = LowerAmount | Removal
+
+
+def _edited(raw: Mapping[str, Any], edits: Iterable[Edit]) -> dict[str, Any]:
+    draft = Draft(dict(raw))
+    draft.apply(edits)
+    return draft.object
 
 
 @dataclass(frozen=True, slots=True)
