@@ -328,12 +328,11 @@ def _plugin_reasons(pods: Sequence[ReviewedPod]) -> Iterator[WaitReason]:
 
 def unoffered_resources(pods: Iterable[ReviewedPod]) -> list[WaitReason]:
     """What pods request and no node offers: the scheduler counts every name, also those that a rule translates or refuses."""
-    found = {}
-    for pod in pods:
-        never = unoffered(pod)
-        for each in unoffered(pod, now=True):
-            verdict = WaitVerdict.NEVER if each in never else WaitVerdict.NOT_NOW
-            found[resource_not_offered.finding(each, pod).detail] = verdict
+    found, every_pod = dict[str, WaitVerdict](), list(pods)
+    for now, verdict in ((False, WaitVerdict.NEVER), (True, WaitVerdict.NOT_NOW)):  # the worst first
+        for pod in every_pod:
+            for each in unoffered(pod, now=now):
+                found.setdefault(resource_not_offered.finding(each, pod).detail, verdict)
     return [WaitReason(reason=NOT_OFFERED, message=message, verdict=verdict) for message, verdict in found.items()]
 
 
