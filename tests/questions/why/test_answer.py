@@ -113,6 +113,13 @@ def test_a_locked_node_takes_no_pod_for_five_minutes(minutes, locks, verdict):
     assert ("locked for at most" in str(found.reasons)) is (verdict is WaitVerdict.NOT_NOW)
 
 
+def test_what_nodes_answer_is_kept_for_pods_of_the_same_group():
+    live, _ = state([gpu_node("gpu-a")], [pod("old", node="gpu-a", ids=BOTH, group="g", number=2, memory=60000)])
+    subjects = [WaitingObject(Document("a pod", pod(number=1, memory=30000, group=one)), True) for one in ("", "g")]
+    kept = {}
+    assert [explain_waiting(one, live, kept).reasons[0].ends for one in subjects] == ["default/old", ""]
+
+
 def test_a_pod_without_devices_is_not_explained():
     with pytest.raises(ConfigError, match="request no devices"):
         why(pod(), [gpu_node("gpu-a")])
