@@ -29,8 +29,9 @@ def value(metrics: Metrics, name: str, **labels: Any) -> float:
     return samples(metrics).get((name, tuple(sorted(labels.items()))), 0.0)
 
 
-def record_reviews(metrics: Metrics, name: str, snapshot: Snapshot = SNAPSHOT) -> None:
+def record_reviews(metrics: Metrics, name: str, snapshot: Snapshot = SNAPSHOT, *, dry_run: bool = False) -> None:
     request = codec.decode((DATA / "reviews" / f"{name}.json").read_bytes())
+    request = request._replace(dry_run=dry_run)
     metrics.reviewed("mutate", request, mutate(request, snapshot), 200_000)
     metrics.reviewed("validate", request, validate(request, snapshot), 2_000_000)
 
@@ -47,8 +48,8 @@ def test_reviews_are_counted():
     assert value(metrics, "review_seconds_sum", endpoint="validate") == pytest.approx(0.006)
     assert value(metrics, "review_seconds_bucket", endpoint="mutate", le="0.00025") == 3
     assert value(metrics, "review_seconds_bucket", endpoint="mutate", le="0.0001") == 0
-    record_reviews(metrics, "gpu-pod1.delete")
-    labels = {"operation": "DELETE", "outcome": "not-reviewed", "dry_run": "false"}
+    record_reviews(metrics, "gpu-pod1.delete", dry_run=True)
+    labels = {"operation": "DELETE", "outcome": "not-reviewed", "dry_run": "true"}
     assert value(metrics, "requests_total", endpoint="mutate", **labels) == 1
 
 
