@@ -1,5 +1,7 @@
 """Memory, cores or a percentage without a count: the count becomes the config's `defaultGPUNum`.
 
+If the policy's `limits` do not allow that, it is the nearest count that they allow.
+
 Writes:   the count, in limits and requests
 Why:      no other component of Volcano applies this default: with cores or a percentage alone a container gets no GPU, with
           memory alone no isolation.
