@@ -88,10 +88,11 @@ class RequestedNames:
         if not requested or not cluster.knows_offers:
             return {}
         classes = cluster.collections.classes
-        elsewhere = set(classes.by_resource if classes is not None else ())
+        served = classes.by_resource if classes is not None else {}
+        others = {name: nodes for name, nodes in requested.items() if name not in served}
         if Family.VGPU in self._requested and not fleet.vgpu.native and self._context.denies("family-mixed"):
-            elsewhere.add(names.NVIDIA_GPU)  # refused already
-        return {name: nodes for name, nodes in requested.items() if name not in elsewhere}
+            others.pop(names.NVIDIA_GPU, None)  # refused already
+        return others
 
     @computed_once
     def served_elsewhere(self) -> frozenset[str]:
