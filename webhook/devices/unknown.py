@@ -11,7 +11,6 @@ from webhook.devices.families import Role
 from webhook.devices.fleet import Fleet
 from webhook.pod import quantity
 from webhook.pod.view import Container, PodView
-from webhook.volcano.device_classes import DeviceClasses
 
 MAX_UNKNOWN = 100  # names of one pod
 MAX_COMPARED = 4  # of them compared with the known names: that is slow, and a pod may have very many names
@@ -36,14 +35,13 @@ class UnknownName(NamedTuple):
 
 
 def unknown_names(
-    pod: PodView, config: DeviceConfig, fleet: Fleet | None, classes: DeviceClasses | None = None
+    pod: PodView, config: DeviceConfig, fleet: Fleet | None, served: Collection[str] = ()
 ) -> list[UnknownName]:
     """The names that no family, no node and no DeviceClass has, each once for a container.
 
     A request of 0 requests nothing, whatever its name. While the nodes are not known, names that another device plugin may
     offer are left out.
     """
-    served = classes.by_resource if classes is not None else {}
     unnamed = list(islice(_unnamed(pod, config, fleet, served), MAX_UNKNOWN))
     return _unknown(unnamed, config, fleet) if unnamed else []
 

@@ -1,6 +1,6 @@
 """What a rule gets besides the pod, and what it may report."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -45,6 +45,11 @@ class Collections(NamedTuple):
     queues: Queues | None = None
     quotas: Quotas | None = None
     classes: DeviceClasses | None = None
+
+    @property
+    def served(self) -> Mapping[str, str]:
+        """The resources that DeviceClasses serve, each with the class; none while these are not known."""
+        return {} if self.classes is None else self.classes.by_resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,8 +189,7 @@ class _Reader:
     def __init__(self, pod: DevicePod, dialect: Dialect, context: Context) -> None:
         self._pod, self._dialect, self._context = pod, dialect, context
         view = pod.view
-        classes = context.cluster.collections.classes
-        self._taken = {*pod.config.roles, *(classes.by_resource if classes is not None else ())}
+        self._taken = {*pod.config.roles, *context.cluster.collections.served}
         words = [word for word in dialect.words if word.place is not Place.RESOURCE or word.name not in self._taken]
         each = view.init_containers + view.containers
         noted = [word for container in each for word in _noted(words, container)] if dialect.id in PREFIXED else []

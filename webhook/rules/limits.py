@@ -130,9 +130,9 @@ def plain_name(key: str) -> str:
 
 def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> CheckResult | None:
     """What to write for the name of a resource that no pod can get; None if some node may offer it."""
-    config, fleet, classes = cluster.config, cluster.known_fleet, cluster.collections.classes
-    served = (*(fleet.other_names if fleet is not None else ()), *(classes.by_resource if classes is not None else ()))
-    if resource in config.roles or resource in served:
+    config, fleet = cluster.config, cluster.known_fleet
+    offered = fleet.other_names if fleet is not None else ()
+    if resource in config.roles or resource in offered or resource in cluster.collections.served:
         return None
     said = f"{wording.unquoted(key)} limits nothing: "
     if resource in AMOUNTS:

@@ -71,7 +71,7 @@ class RequestedNames:
         if self.all_known or not self._foreign:
             return []
         cluster = self._context.cluster
-        return unknown_names(self._view, cluster.config, cluster.fleet, cluster.collections.classes)
+        return unknown_names(self._view, cluster.config, cluster.fleet, cluster.collections.served)
 
     @computed_once
     def others(self) -> Mapping[str, int]:
@@ -87,8 +87,7 @@ class RequestedNames:
                 requested |= {name: listed[name] for name in part if name in listed and quantity.whole(part[name]) != 0}
         if not requested or not cluster.knows_offers:
             return {}
-        classes = cluster.collections.classes
-        served = classes.by_resource if classes is not None else {}
+        served = cluster.collections.served
         others = {name: nodes for name, nodes in requested.items() if name not in served}
         if Family.VGPU in self._requested and not fleet.vgpu.native and self._context.denies("family-mixed"):
             others.pop(names.NVIDIA_GPU, None)  # refused already

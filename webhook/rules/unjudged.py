@@ -85,10 +85,10 @@ def unoffered(pod: ReviewedPod, *, now: bool = False) -> list[UnjudgedDevice]:
 
 def _absent(pod: ReviewedPod, *, now: bool = False) -> set[str]:
     """Their names."""
-    fleet, config, classes = pod.cluster.known_fleet, pod.cluster.config, pod.cluster.collections.classes
+    fleet, config, served = pod.cluster.known_fleet, pod.cluster.config, pod.cluster.collections.served
     if fleet is None or not pod.foreign or not pod.cluster.knows_offers:
         return set()
-    offered, served = fleet.offered if now else fleet.other_names, classes.by_resource if classes is not None else {}
+    offered = fleet.offered if now else fleet.other_names
     absent = {name for name in pod.foreign if not (name in offered or name in served) and _is_foreign(name)}
     if not absent.isdisjoint(config.roles):  # a name may be one of a family on some pods only
         absent -= {*pod.roles, *offered_roles(fleet, config)}
@@ -132,8 +132,8 @@ def _devices(pod: ReviewedPod, wanted: Collection[str], *, claims: bool = False)
 
 def _offered(resource: str, pod: ReviewedPod) -> str:
     """Whether a node offers a resource."""
-    classes, fleet = pod.cluster.collections.classes, pod.cluster.known_fleet
-    if classes is not None and (name := classes.by_resource.get(resource)):
+    fleet = pod.cluster.known_fleet
+    if name := pod.cluster.collections.served.get(resource):
         return f"DeviceClass {wording.unquoted(name)} serves it"
     if fleet is None:
         return "whether a node offers it is not known"
