@@ -83,10 +83,7 @@ node_fields = st.builds(
 )
 terms = st.fixed_dictionaries(
     {},
-    optional={
-        "matchExpressions": st.lists(expressions, max_size=3),
-        "matchFields": st.lists(node_fields, max_size=1),
-    },
+    optional={"matchExpressions": st.lists(expressions, max_size=3), "matchFields": st.lists(node_fields, max_size=1)},
 )
 
 
@@ -205,12 +202,7 @@ def full_nodes(draw):
     return draw(st.permutations(cards)), wanted
 
 
-needs = st.builds(
-    Need,
-    st.integers(1, 3),
-    st.none() | st.integers(1, 10),
-    st.sampled_from([0, 0, 20, 40, 50, 60, 100]),
-)
+needs = st.builds(Need, st.integers(1, 3), st.none() | st.integers(1, 10), st.sampled_from([0, 0, 20, 40, 50, 60, 100]))
 
 # --- fleets ---------------------------------------------------------------------------------------------------------
 

@@ -161,12 +161,7 @@ CDI_PREFIX = "cdi.k8s.io/"
 CDI_VENDOR = f".{CDI_PREFIX}"  # behind the name of a vendor: nvidia.cdi.k8s.io/
 # What containerd/nri's device injector and NVIDIA's NRI plugin read, alone or followed by /pod or /container.NAME
 # (containerd/nri main, plugins/device-injector/device-injector.go; nvidia-container-toolkit main, cmd/nvidia-ctk-installer).
-NRI_DEVICES = (
-    "devices.nri.io",
-    "devices.noderesource.dev",
-    "cdi-devices.nri.io",
-    "cdi-devices.noderesource.dev",
-)
+NRI_DEVICES = ("devices.nri.io", "devices.noderesource.dev", "cdi-devices.nri.io", "cdi-devices.noderesource.dev")
 CRIO_DEVICES = ("io.kubernetes.cri-o.Devices", "devices.crio.io")  # CRI-O main, pkg/annotations/v2/annotations.go
 
 # --- labels of a MindCluster pod ------------------------------------------------------------------------------------

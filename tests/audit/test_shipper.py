@@ -261,10 +261,7 @@ def test_a_full_disk_loses_nothing_and_is_no_end(kind: str, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "kind, keep",
-    [
-        ("sqlite", Retention(10**9, 300 << 10)),
-        ("postgres", Retention(10**9, 1 << 30, timedelta(hours=1))),
-    ],
+    [("sqlite", Retention(10**9, 300 << 10)), ("postgres", Retention(10**9, 1 << 30, timedelta(hours=1)))],
     ids=["sqlite, by size", "postgres, by age"],
 )
 def test_the_oldest_are_deleted_while_others_arrive(

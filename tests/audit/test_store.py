@@ -56,7 +56,7 @@ decisions = st.builds(
             "findings": findings,
             "repairs": st.lists(texts, max_size=2).map(tuple),
             "allowed": st.booleans(),
-        },
+        }
     ),
 )
 times = st.none() | st.integers(-200, 200).map(lambda minutes: SAMPLE[0].time + timedelta(minutes=minutes))

@@ -145,12 +145,7 @@ def test_ctrl_c(monkeypatch, run):
 
 
 @each_case(
-    ("words", "offered"),
-    [
-        ("", list(COMMANDS)),
-        ("certs ", ["ensure", "bind", "show"]),
-        ("manifests -o j", ["json"]),
-    ],
+    ("words", "offered"), [("", list(COMMANDS)), ("certs ", ["ensure", "bind", "show"]), ("manifests -o j", ["json"])]
 )
 def test_tab_offers_commands_options_and_values(words: str, offered: list[str], run, monkeypatch):
     monkeypatch.setenv(COMPLETION_VARIABLE, "bash_complete")

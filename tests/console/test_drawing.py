@@ -10,16 +10,7 @@ from pydantic import TypeAdapter
 
 from tests import strategies
 from tests.cli.conftest import vgpus
-from tests.console.drawings import (
-    CONFIG,
-    TARGET,
-    fleet_in,
-    fleet_of,
-    many_cards,
-    nodes_in,
-    pod,
-    shapes_explained,
-)
+from tests.console.drawings import CONFIG, TARGET, fleet_in, fleet_of, many_cards, nodes_in, pod, shapes_explained
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
 from webhook.devices.explanation import explainer

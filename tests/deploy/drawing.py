@@ -102,11 +102,7 @@ def plain_pods(draw: Any) -> dict[str, Any]:
     containers = st.lists(container, max_size=2)
     spec = {"containers": draw(containers | st.none()), **draw(strategies.selectors)}
     spec |= draw(st.fixed_dictionaries({}, optional={"initContainers": containers, "ephemeralContainers": containers}))
-    metadata = {
-        "name": "pod",
-        "labels": draw(strategies.pod_labels),
-        "annotations": draw(annotations_of(harmless)),
-    }
+    metadata = {"name": "pod", "labels": draw(strategies.pod_labels), "annotations": draw(annotations_of(harmless))}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -198,8 +194,7 @@ security_contexts = st.fixed_dictionaries(
     optional={
         "privileged": st.booleans(),
         "capabilities": st.fixed_dictionaries(
-            {},
-            optional={"add": st.lists(st.sampled_from(["SYS_ADMIN", "sys_ptrace", "ALL", "NET_ADMIN", "CAP_BPF"]))},
+            {}, optional={"add": st.lists(st.sampled_from(["SYS_ADMIN", "sys_ptrace", "ALL", "NET_ADMIN", "CAP_BPF"]))}
         ),
     },
 )

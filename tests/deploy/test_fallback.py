@@ -37,11 +37,7 @@ MANY = {
     "namespaces": [
         {"match": ["team-*", "default"], "enforcement": "enforce", "rules": {"isolation-env": "off"}},
         {"match": ["team-[bc]", "*-free"], "exempt": True},
-        {
-            "match": ["team-?x", "team-[!a-y]"],
-            "enforcement": "enforce",
-            "rules": {"visible-devices": "warn"},
-        },
+        {"match": ["team-?x", "team-[!a-y]"], "enforcement": "enforce", "rules": {"visible-devices": "warn"}},
     ],
 }
 NAMESPACES = ["default", "team-a", "team-b", "team-c-free", "team-bx", "team-z", "other", "kube-system", "team-"]

@@ -103,10 +103,7 @@ def test_the_service_monitor_matches_the_service():
     assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}
 
 
-PROMETHEUS = {
-    "namespaceSelector": {},
-    "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}},
-}
+PROMETHEUS = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}}}
 
 
 def test_prometheus_scrapes_the_sidecars_and_the_console_of_the_store():

@@ -276,13 +276,7 @@ def test_an_ephemeral_container_is_repaired_where_devices_are_hidden(
 
 
 @pytest.mark.parametrize(
-    ("operation", "sub_resource"),
-    [
-        ("DELETE", ""),
-        ("CONNECT", "exec"),
-        ("UPDATE", "resize"),
-        ("CREATE", "eviction"),
-    ],
+    ("operation", "sub_resource"), [("DELETE", ""), ("CONNECT", "exec"), ("UPDATE", "resize"), ("CREATE", "eviction")]
 )
 def test_other_operations_are_never_sent(operation: str, sub_resource: str):
     pod = json.loads((DATA / "reviews" / "gpu-pod1.json").read_bytes())["request"]["object"]

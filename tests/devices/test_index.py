@@ -13,14 +13,7 @@ from tests.examples import examples
 from tests.pod.test_selectors import MALFORMED
 from tests.timing import within
 from webhook.devices.nodes import MAX_COMPARED, Index, Node
-from webhook.pod.selectors import (
-    COMPARISON_COST,
-    MAX_REQUIREMENTS,
-    NodeSelector,
-    Operator,
-    Requirement,
-    read_selector,
-)
+from webhook.pod.selectors import COMPARISON_COST, MAX_REQUIREMENTS, NodeSelector, Operator, Requirement, read_selector
 
 thorough = examples(100)
 fleets = st.lists(st.builds(Node, st.sampled_from(strategies.NODE_NAMES), strategies.labels), max_size=12)

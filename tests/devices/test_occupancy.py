@@ -332,10 +332,7 @@ def untaken(phase, taken="allocating", reason="", **metadata):
         (assigned("p", "gpu-a", "GPU-0,NVIDIA,-5,0:"), LedgerRule.UNREADABLE),
         (assigned("p", "gpu-a", "GPU-0,NVIDIA,90000,0:"), LedgerRule.OVERCOMMITTED),
         (assigned("p", "gpu-a", "GPU-0,NVIDIA,0,101:"), LedgerRule.OVERCOMMITTED),
-        (
-            bound("p", "gpu-a", {names.VGPU_IDS: "GPU-0,NVIDIA,1,0:", names.VGPU_NODE: "gpu-b"}),
-            LedgerRule.OTHER_NODE,
-        ),
+        (bound("p", "gpu-a", {names.VGPU_IDS: "GPU-0,NVIDIA,1,0:", names.VGPU_NODE: "gpu-b"}), LedgerRule.OTHER_NODE),
         (bound("p", "gpu-a"), LedgerRule.UNASSIGNED),
         (
             {**bound("p", "gpu-a"), "status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}},

@@ -45,11 +45,7 @@ def test_the_largest_pod_fits_and_one_more_mebibyte_does_not(held):
         assert not fits(number, memory + 1)
 
 
-PODS = [
-    slice_of("p", 0, 0, 40000, 50),
-    slice_of("q", 0, 0, 30000, 0, namespace="other"),
-    slice_of("r", 1, 1, 10000, 0),
-]
+PODS = [slice_of("p", 0, 0, 40000, 50), slice_of("q", 0, 0, 30000, 0, namespace="other"), slice_of("r", 1, 1, 10000, 0)]
 
 
 def test_a_report_adds_up_cards_and_namespaces():

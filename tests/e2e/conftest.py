@@ -12,12 +12,7 @@ import pytest
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, NODES, attach, create_node
 from tests.e2e.cluster import ASSETS_HELP, HERE, Cluster, api_server_version, assets
-from tests.e2e.objects import (
-    config_map,
-    custom_resource,
-    namespace_objects,
-    service_account,
-)
+from tests.e2e.objects import config_map, custom_resource, namespace_objects, service_account
 from tests.e2e.serving import FORGETS_SOON, Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, render, with_local_service
 from tests.ledger import figure, record

@@ -33,10 +33,7 @@ from webhook.suites.rulebook import rows
 
 NAMESPACE, EXEMPT = "fallback-held", "fallback-free"
 EXCLUDED = "kube-system"  # the API server does not evaluate the fallback policies here
-DENYING = {
-    "rules": dict.fromkeys(ISOLATION, "deny"),
-    "namespaces": [{"match": ["fallback-f*"], "exempt": True}],
-}
+DENYING = {"rules": dict.fromkeys(ISOLATION, "deny"), "namespaces": [{"match": ["fallback-f*"], "exempt": True}]}
 PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
 REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
 

@@ -9,12 +9,7 @@ import yaml
 
 from tests.deploy.files import CHART
 from tests.e2e.cluster import Cluster
-from tests.e2e.installation import (
-    Installation,
-    assert_binding,
-    assert_not_called,
-    start_and_bind,
-)
+from tests.e2e.installation import Installation, assert_binding, assert_not_called, start_and_bind
 from tests.e2e.load import Load
 from tests.e2e.serving import ServiceAuthority
 from tests.e2e.shipped import is_configuration, render

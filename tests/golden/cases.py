@@ -69,10 +69,7 @@ def responses_to(case: Recorded) -> dict[str, Any]:
     request = decode(case.review.read_bytes())
     repaired = mutate(request, case.snapshot)
     mutated = request._replace(object=dict(repaired.object)) if repaired.reviewed else request
-    return {
-        "mutate": _response(request, repaired),
-        "validate": _response(mutated, validate(mutated, case.snapshot)),
-    }
+    return {"mutate": _response(request, repaired), "validate": _response(mutated, validate(mutated, case.snapshot))}
 
 
 def outcome(case: Recorded) -> str:

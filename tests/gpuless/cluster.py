@@ -46,11 +46,7 @@ class GpuCluster:
     """
 
     def __init__(
-        self,
-        directory: Path,
-        profiles: Sequence[str],
-        memory_factor: int | None = None,
-        scheduler_conf: str = CONF,
+        self, directory: Path, profiles: Sequence[str], memory_factor: int | None = None, scheduler_conf: str = CONF
     ) -> None:
         """Start it.
 

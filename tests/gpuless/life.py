@@ -42,8 +42,7 @@ POLICY = {
         {
             "match": [STRICT],
             "repairs": dict.fromkeys(
-                ["default-number", "percentage-to-memory", "limits-from-requests", "lower-memory", "toleration"],
-                False,
+                ["default-number", "percentage-to-memory", "limits-from-requests", "lower-memory", "toleration"], False
             ),
         },
         {"match": [MOVING], "dialects": {"hami": "translate"}},
@@ -135,13 +134,7 @@ def _pod(pod: dict[str, Any]) -> Object:
 def _container(name: str, limits: dict[str, Any] | None, requests: dict[str, Any] | None = None) -> Object:
     resources = {part: _full(amounts) for part, amounts in (("limits", limits), ("requests", requests)) if amounts}
     command = ["sh", "-c", SHOW]
-    return {
-        "name": name,
-        "image": BUSYBOX,
-        "imagePullPolicy": "Never",
-        "command": command,
-        "resources": resources,
-    }
+    return {"name": name, "image": BUSYBOX, "imagePullPolicy": "Never", "command": command, "resources": resources}
 
 
 def _full(amounts: dict[str, Any]) -> dict[str, str]:

@@ -44,12 +44,7 @@ def replicated(template: Object) -> Object:
 
 
 def priority_class(name: str, value: int) -> Object:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name},
-        "value": value,
-    }
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
 def pod_group(name: str, members: int) -> Object:

@@ -113,8 +113,7 @@ def test_a_malformed_field_is_reported_with_its_path_and_type(pod, path, expecte
 
 
 @pytest.mark.parametrize(
-    "value, word",
-    [("s", "a string"), (True, "a boolean"), (1, "a number"), (1.5, "a number"), ([], "a list")],
+    "value, word", [("s", "a string"), (True, "a boolean"), (1, "a number"), (1.5, "a number"), ([], "a list")]
 )
 def test_a_malformed_field_is_reported_with_its_json_type(value, word):
     with pytest.raises(Malformed, match=f"spec must be an object, not {word}"):

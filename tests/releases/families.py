@@ -62,10 +62,7 @@ def mindcluster(rng: random.Random, pods: int) -> RandomFleet:
             rng, f"pod-{index}", lambda: {names.NPU_CORE: rng.choice([1, 2, 4, 4, 3, 5, 8, 10, 16, 20, 24, 32, 64])}
         )
         labels = pod["metadata"]["labels"] = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}
-        for label, words in (
-            (names.VNPU_LEVEL, ["low", "high"]),
-            (names.VNPU_DVPP, ["yes", "no", "null"]),
-        ):
+        for label, words in ((names.VNPU_LEVEL, ["low", "high"]), (names.VNPU_DVPP, ["yes", "no", "null"])):
             if rng.random() < 0.3:
                 labels[label] = rng.choice(words)
         found.append(pod)

@@ -67,11 +67,7 @@ def test_what_creation_refuses_an_update_refuses_if_it_is_new(before: Any, now: 
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"user": TRUSTED},
-        {"nodeName": "gpu-a"},
-        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
-    ],
+    [{"user": TRUSTED}, {"nodeName": "gpu-a"}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}],
     ids=["the scheduler", "a pod with a node", "a pod that is being deleted"],
 )
 def test_what_components_of_the_cluster_write_is_never_judged(change: dict[str, Any]):

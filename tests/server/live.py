@@ -46,13 +46,7 @@ class Live:
     """A program that follows the API server."""
 
     def __init__(
-        self,
-        start: Start,
-        api: ApiServer,
-        kubeconfig: Path,
-        *options: str,
-        pace: Pace = QUICK,
-        **given: Any,
+        self, start: Start, api: ApiServer, kubeconfig: Path, *options: str, pace: Pace = QUICK, **given: Any
     ) -> None:
         cluster = ("--cluster", "--kubeconfig", str(api.kubeconfig(kubeconfig, OWN)), "--audit-log", "")
         self.program: Program = start(*cluster, *options, pace=pace, **given)

@@ -194,10 +194,7 @@ def test_half_open_handshakes_are_evicted(small: Program, kept: Connection):
 
 
 def test_a_handshake_without_end_is_cut(small: Program):
-    with (
-        socket.create_connection(("127.0.0.1", small.port)) as endless,
-        contextlib.suppress(ConnectionError),
-    ):
+    with socket.create_connection(("127.0.0.1", small.port)) as endless, contextlib.suppress(ConnectionError):
         for _ in range(20):
             endless.sendall(b"\x16\x03\x01\x40\x00\x01\x01\xf0\x00" + b"a" * (0x4000 - 4))
         assert endless.recv(100) == b""

@@ -47,10 +47,7 @@ NOISE = 2  # work takes longer where other processes share the processor's cache
 MAX_GROWTH = 100 << 20
 
 FILL = MAX_BODY - 4096
-BODIES = [
-    *bodies(),
-    ("wide characters", lambda: with_value(b'"' + b"x" * (FILL - 4) + "\U0001f600".encode() + b'"')),
-]
+BODIES = [*bodies(), ("wide characters", lambda: with_value(b'"' + b"x" * (FILL - 4) + "\U0001f600".encode() + b'"'))]
 
 
 SNAPSHOT = snapshot("every-family", target={"volcano": "1.16.0"})

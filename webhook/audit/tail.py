@@ -8,17 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from webhook.audit.reader import (
-    START,
-    Batch,
-    Cursor,
-    LogFile,
-    NoAuditLogError,
-    Skipped,
-    newest_first,
-    read,
-    share_read,
-)
+from webhook.audit.reader import START, Batch, Cursor, LogFile, NoAuditLogError, Skipped, newest_first, read, share_read
 from webhook.errors import ConfigError
 
 POLL = 0.25  # seconds between two looks at a log

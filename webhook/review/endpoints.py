@@ -58,8 +58,5 @@ def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] |
     if not repaired.reviewed:
         return judged
     return judged._replace(
-        mutations=repaired.mutations,
-        operations=repaired.operations,
-        notices=repaired.notices,
-        object=repaired.object,
+        mutations=repaired.mutations, operations=repaired.operations, notices=repaired.notices, object=repaired.object
     )

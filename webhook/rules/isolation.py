@@ -41,13 +41,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "LD_AUDIT",
         names.NVIDIA_VISIBLE_DEVICES,
     ),
-    Family.ASCEND: (
-        *ASCEND_RUNTIME,
-        "NPU_MEM_QUOTA",
-        "NPU_PRIORITY",
-        "NPU_GLOBAL_SHM_PATH",
-        "NPU_LOCAL_SHM_PATH",
-    ),
+    Family.ASCEND: (*ASCEND_RUNTIME, "NPU_MEM_QUOTA", "NPU_PRIORITY", "NPU_GLOBAL_SHM_PATH", "NPU_LOCAL_SHM_PATH"),
     Family.MINDCLUSTER: ASCEND_RUNTIME,
 }
 _PREFIXES: dict[str, tuple[str, ...]] = {

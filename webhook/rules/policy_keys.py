@@ -66,11 +66,7 @@ DEFAULT_TRUSTED_USERS = tuple(
 class PolicySection(BaseModel):
     """A part of the policy file."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-    )
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
 
 def _at_least(oldest: Version) -> AfterValidator:
@@ -182,10 +178,7 @@ class TargetSection(PolicySection):
     def facts(self, scheduler: SchedulerConf | None = None) -> Target:
         """What follows from the versions, and from the scheduler's configuration if that is known."""
         return Target(
-            parse_version(self.volcano),
-            parse_version(self.device_plugin),
-            scheduler,
-            parse_version(self.kubernetes),
+            parse_version(self.volcano), parse_version(self.device_plugin), scheduler, parse_version(self.kubernetes)
         )
 
 
@@ -259,14 +252,10 @@ class LimitsEntry(PolicySection):
     """What one container may request."""
 
     memory: Range | None = Field(
-        None,
-        description="MiB of each card or NPU; no memory means all of it.",
-        examples=[{"min": 1024, "max": 40960}],
+        None, description="MiB of each card or NPU; no memory means all of it.", examples=[{"min": 1024, "max": 40960}]
     )
     cores: Range | None = Field(
-        None,
-        description="Per cent of each card; no cores means 0 for min, 100 for max.",
-        examples=[{"max": 50}],
+        None, description="Per cent of each card; no cores means 0 for min, 100 for max.", examples=[{"max": 50}]
     )
     number: NumberRange | None = Field(
         None, description="Cards, slices or NPUs; a max of 0 forbids devices.", examples=[{"max": 2}]
@@ -453,14 +442,7 @@ class PolicyKeys(PolicySection):
         alias="workloadKinds",
         description="More kinds of workloads to review. A kind that the webhook reviews already is read as the entry says.",
         examples=[
-            [
-                {
-                    "group": "apps.kruise.io",
-                    "version": "v1alpha1",
-                    "kind": "CloneSet",
-                    "templates": ["spec.template"],
-                }
-            ]
+            [{"group": "apps.kruise.io", "version": "v1alpha1", "kind": "CloneSet", "templates": ["spec.template"]}]
         ],
     )
     trusted_users: tuple[str, ...] = Field(

@@ -38,9 +38,7 @@ COUNTERS = {
     "config_reloads": ("Files and ConfigMaps read because they are new or changed.", ("source", "result")),
     "audit_write_failures": ("Audit lines lost.", ()),
 }
-HISTOGRAMS = {
-    "review_seconds": ("Time from the last byte of a review to its answer.", ("endpoint",)),
-}
+HISTOGRAMS = {"review_seconds": ("Time from the last byte of a review to its answer.", ("endpoint",))}
 GAUGES = {
     "build_info": ("The version of the webhook and of Python; always 1.", ("version", "python")),
     "ready": (

@@ -46,10 +46,7 @@ def test_the_request_of_a_container_is_read(limits, expected):
 def test_only_regular_containers_are_served_in_their_order():
     assert requested(
         {B3: "1"}, {"cpu": "1"}, {B3: "2"}, initContainers=[{B3: "4"}], ephemeralContainers=[{B3: "5"}]
-    ) == [
-        (0, "Ascend910B3", 1, None, 0, True),
-        (2, "Ascend910B3", 2, None, 0, True),
-    ]
+    ) == [(0, "Ascend910B3", 1, None, 0, True), (2, "Ascend910B3", 2, None, 0, True)]
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,7 @@ def _cards(chance):
     real = chance.random() < 0.6
     kinds = [
         Card(
-            f"NVIDIA-{kind}",
-            chance.choice(SIZES) if real else chance.randint(10, 60),
-            chance.choice([2, 3, 4, 10, 10]),
+            f"NVIDIA-{kind}", chance.choice(SIZES) if real else chance.randint(10, 60), chance.choice([2, 3, 4, 10, 10])
         )
         for kind in range(min(chance.choice([1, 1, 2, 3, 4, count]), count))
     ]

@@ -110,8 +110,7 @@ def test_the_first_model_that_is_a_substring_gives_the_geometries():
 
 
 @pytest.mark.parametrize(
-    "memory, factor, capacity",
-    [("81920", 1, 80896), ("40960", 1, 40960), ("8192", 10, 8089), ("4000", 10, 4000)],
+    "memory, factor, capacity", [("81920", 1, 80896), ("40960", 1, 40960), ("8192", 10, 8089), ("4000", 10, 4000)]
 )
 def test_the_capacity_is_limited_by_the_card_and_by_the_largest_instance(memory, factor, capacity):
     config = VgpuConfig(mig_models=CONFIG.mig_models, memory_factor=factor)

@@ -183,11 +183,7 @@ def test_jobs(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
         if others:
             continue
         matches = compare(
-            volcano,
-            admin,
-            rules,
-            lambda seconds, job=job: starts(admin, NAMESPACE, job, seconds + JOB_SECONDS),
-            counts,
+            volcano, admin, rules, lambda seconds, job=job: starts(admin, NAMESPACE, job, seconds + JOB_SECONDS), counts
         )
         differences += [] if matches else [job]
     report("queues", f"jobs, {kind}", counts, differences)

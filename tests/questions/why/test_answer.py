@@ -258,13 +258,7 @@ def test_a_pod_with_the_nearest_change_is_admitted(memory, held, limits, queue, 
         ([(4, {"number": 2, "memory": 60000})], 1, MEMORY, 21920, ()),
         ([(3, {"number": 2, "memory": 60000})], 1, MEMORY, 27306, ()),
         ([(1, {"number": 2, "memory": 60000}), (2, {"number": 1, "memory": 50000})], 1, MEMORY, 31920, ("a",)),
-        (
-            [(1, {"number": 2, "memory": 60000}), *[(1, {"number": 1, "memory": 50000})] * 2],
-            1,
-            MEMORY,
-            31920,
-            ("a",),
-        ),
+        ([(1, {"number": 2, "memory": 60000}), *[(1, {"number": 1, "memory": 50000})] * 2], 1, MEMORY, 31920, ("a",)),
         (
             [
                 (2, {"number": 1, "memory": 60000}),

@@ -171,9 +171,7 @@ def assign(requests: Sequence[NpuRequest], shape: AnyShape) -> tuple[NpuGrant, .
     for first, shares, supply in EmptyNode(shape, parts_refused=False).walks(requests):
         return tuple(
             NpuGrant(
-                share.memory,
-                request.cores,
-                supply.take(share.takers, request.number, first if share.first else None),
+                share.memory, request.cores, supply.take(share.takers, request.number, first if share.first else None)
             )
             for request, share in zip(requests, shares, strict=True)
         )

@@ -10,14 +10,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.ascend.feasibility import (
-    HAMI_CORES,
-    ChipRequest,
-    by_chip,
-    is_shared,
-    judge,
-    word_of,
-)
+from webhook.devices.ascend.feasibility import HAMI_CORES, ChipRequest, by_chip, is_shared, judge, word_of
 from webhook.devices.config import AscendConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.family import DeviceFamily, Refusal, SkippedDevices

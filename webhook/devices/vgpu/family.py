@@ -15,14 +15,7 @@ from webhook.devices.verdict import SearchBudget, Verdict
 from webhook.devices.vgpu import refusals
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints, corrected, read_constraints
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
-from webhook.devices.vgpu.fleet import (
-    Card,
-    VgpuFleet,
-    VgpuShape,
-    build_vgpu_fleet,
-    comparable_geometries,
-    owned,
-)
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, build_vgpu_fleet, comparable_geometries, owned
 from webhook.volcano import scheduler
 from webhook.volcano.target import Target
 

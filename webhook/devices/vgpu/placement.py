@@ -30,11 +30,7 @@ class Placement(Enum):
 
 
 def place(
-    cards: Sequence[Card],
-    kinds: Kinds,
-    needs: Sequence[Need],
-    budget: SearchBudget,
-    policies: Sequence[str] = POLICIES,
+    cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: SearchBudget, policies: Sequence[str] = POLICIES
 ) -> Placement:
     """Decide for one node: an empty one, unless its cards are `used`.
 
@@ -110,11 +106,7 @@ Slices = tuple[tuple[int, ...], ...]  # of each container, the indexes of its ca
 
 
 def greedy(
-    cards: Sequence[Card],
-    needs: Sequence[Need],
-    order: Order,
-    used: list[Used],
-    excluded: frozenset[int] = frozenset(),
+    cards: Sequence[Card], needs: Sequence[Need], order: Order, used: list[Used], excluded: frozenset[int] = frozenset()
 ) -> Slices | None:
     """Serve the containers one after the other, as the scheduler does; None if one of them finds too few cards.
 

@@ -22,16 +22,7 @@ from webhook.manifests.fallback.pod import requests
 from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
 from webhook.rules import wording
 from webhook.rules.choices import Level
-from webhook.rules.isolation import (
-    ABOVE_CARDS,
-    CARDS,
-    DISABLING,
-    HARMLESS,
-    INJECTS,
-    ISOLATED,
-    MAX_SLASHES,
-    overriding,
-)
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, HARMLESS, INJECTS, ISOLATED, MAX_SLASHES, overriding
 from webhook.rules.policy_keys import PolicyKeys
 from webhook.rules.validate import (
     host_access,

@@ -253,10 +253,7 @@ exit codes:
     help="Delete decisions from the database when they are older.",
 )
 @click.option(
-    "--keep-bytes",
-    type=BYTE_SIZE,
-    default="4Gi",
-    help="Delete the oldest ones when the database becomes larger.",
+    "--keep-bytes", type=BYTE_SIZE, default="4Gi", help="Delete the oldest ones when the database becomes larger."
 )
 @click.option(
     "--metrics-bind",

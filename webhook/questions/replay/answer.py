@@ -35,10 +35,7 @@ class RebuiltRequest(NamedTuple):
     templates: tuple[Template, ...] | None = None
 
 
-_OMITTED = {
-    "too large": "the line was too long to hold the pod",
-    "a setting": "settings are not recorded",
-}
+_OMITTED = {"too large": "the line was too long to hold the pod", "a setting": "settings are not recorded"}
 
 
 def rebuild(decision: Decision) -> RebuiltRequest:

@@ -119,15 +119,7 @@ def playground(state: ConsoleState, example: Example = START) -> Review:
     return review(state, ReviewRequest(manifest=found.manifest, settings=found.settings))
 
 
-@SECTION.page(
-    "/review",
-    "playground.html",
-    more=drawn,
-    methods=("POST",),
-    heavy=True,
-    whole=("documents",),
-    form=True,
-)
+@SECTION.page("/review", "playground.html", more=drawn, methods=("POST",), heavy=True, whole=("documents",), form=True)
 def review(state: ConsoleState, wanted: ReviewRequest, explain: Explain = True) -> Review:
     """What the webhook does with a manifest, and on which nodes its pods fit."""
     manifest = review_manifest(state, wanted)

@@ -96,11 +96,7 @@ class TextReport:
         """Write the summary of several documents, and what could not be checked."""
         if self._fleet_missed:
             self.terminal.line()
-            self.terminal.paragraph(
-                "",
-                ((Style.BOLD, "note  "),),
-                f"{FLEET_UNKNOWN} (or try --sample)",
-            )
+            self.terminal.paragraph("", ((Style.BOLD, "note  "),), f"{FLEET_UNKNOWN} (or try --sample)")
         written = sum(self._counts.values())
         total = written + self._without_pods + unread
         if total < 2 and not self._without_pods:

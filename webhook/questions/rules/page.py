@@ -18,8 +18,7 @@ from webhook.suites.rulebook import REPAIR, RuleEntry, rows
 SECTION = Section("Rules", shows=[SETTING_NAMES[POLICY.part]])
 
 Namespace = Annotated[
-    str,
-    Field(max_length=MAX_NAME, description="whose levels; without it those of a namespace that no entry matches"),
+    str, Field(max_length=MAX_NAME, description="whose levels; without it those of a namespace that no entry matches")
 ]
 Search = Annotated[
     str, Field(max_length=MAX_NAME, description="words of the rule's id or description; without it all rules")

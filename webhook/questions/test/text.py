@@ -89,8 +89,4 @@ def _problem(result: CaseResult) -> str:
     return "the review differs from the expectation" if result.expected else "the case expects nothing"
 
 
-FORMATS: Mapping[str, type[Writer[CaseResult]]] = {
-    "json": JsonResults,
-    "junit": JUnitResults,
-    "github": GitHubResults,
-}
+FORMATS: Mapping[str, type[Writer[CaseResult]]] = {"json": JsonResults, "junit": JUnitResults, "github": GitHubResults}
