@@ -92,12 +92,17 @@ class VgpuMemory:
 
     @property
     def default(self) -> Mapping[DeviceRequest, int]:
-        """The default memory of the vGPUs without memory and percentage, within the policy's limits; empty if there is none."""
+        """The default memory of the vGPUs without memory and percentage, within the policy's limits; empty if there is none.
+
+        Where the limits ask for more than any card has, only whole cards are within them.
+        """
         vgpu, effective = self.cluster.config.vgpu, self.context.effective
         if not vgpu.default_memory or "default-memory" in effective.repairs_off:
             return {}
         default = effective.within_limits(Role.MEMORY, vgpu.default_memory, vgpu.memory_factor)
-        return {one: default for one in self.slices if one.number and _SIZES.isdisjoint(one.written)}
+        without = [one for one in self.slices if one.number and _SIZES.isdisjoint(one.written)]
+        raised = default > vgpu.default_memory
+        return {one: default for one in without if not (raised and self.eligible.has_less(one.number or 1, default))}
 
     def _with(self, memory: Mapping[DeviceRequest, int]) -> SliceRequest | None:
         """What the pod would need of the vGPU nodes with other amounts; None if a rule refuses one of its quantities."""

@@ -187,6 +187,11 @@ class Eligible:
         found = self._largest[number] = max(slices, key=itemgetter(0), default=None)
         return found
 
+    def has_less(self, number: int, memory: int) -> bool:
+        """Whether so many cards of one node give something, but not so much memory each."""
+        largest = self.largest(number)
+        return largest is not None and largest[0] < memory
+
     def giving(self, number: int, memory: int) -> list[Card]:
         """The kinds of cards that give so much memory, of the nodes that have so many of them; some more than once."""
         able = [one for one in self.candidates if (one.slice_memory(number) or -1) >= memory]

@@ -8,7 +8,7 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, 
 
 
 @Mutation(
-    "a count without cores: the cores become `defaultCores`, when that is set",
+    "a count without cores: the cores become `defaultCores`, if set, within the policy's `limits`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_cores > 0,
     reads=("deviceConfig.defaultCores", ClusterFact.LIMITS),

@@ -1,6 +1,6 @@
 """A count without memory and percentage: the memory becomes the config's `defaultMemory`, or that of the largest card.
 
-If the policy's `limits` do not allow that, it is the nearest amount that they allow. If no node has that for all containers of
+If the policy's `limits` do not allow that, it is the nearest amount that they allow, or a whole card. If no node has that for all containers of
 the pod, they get what the cards of one node have.
 
 Writes:   the memory, in limits and requests
@@ -12,7 +12,7 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, 
 
 
 @Mutation(
-    "a count without memory: the memory becomes `defaultMemory`, when that is set",
+    "a count without memory: the memory becomes `defaultMemory`, if set, within the policy's `limits`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_memory > 0,
     reads=("deviceConfig.defaultMemory", ClusterFact.LIMITS),

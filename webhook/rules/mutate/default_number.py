@@ -36,7 +36,7 @@ ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card
 
 
 @Mutation(
-    "memory, cores or percentage without a count: the count becomes `defaultGPUNum`",
+    "memory, cores or percentage without a count: the count becomes `defaultGPUNum`, within the policy's `limits`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_number > 0,
     reads=(*annotations(names.LIMIT_RANGER), "deviceConfig.defaultGPUNum", ClusterFact.LIMITS),

@@ -24,6 +24,7 @@ from webhook.rules.policy_keys import CardLimits
 from webhook.texts import and_more
 
 DETAIL = "{who} requests {requested}, but the policy limits a container in namespace {namespace} to {bound}; {advice}"
+WHOLE = "no device has so much, so remove {resource}: a whole device satisfies the limit"
 NONE = "no smaller amount of {resource} is served, so ask an administrator for a higher limit"
 FORBIDDEN = (
     "{who} requests {resource}, but the policy allows no devices in namespace {namespace}; remove it, or use a namespace that "
@@ -59,9 +60,9 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             advice = f"write {amount.resource} {served} or less" if served else NONE.format(resource=amount.resource)
             yield _finding(amount, context, f"at most {most}", advice)
         elif (value or 0) < least if amount.raw is not None else amount.role is Role.CORES and least:
-            yield _finding(
-                amount, context, f"at least {least}", f"write {amount.resource} {-(-least // factor)} or more"
-            )
+            wanted = -(-least // factor)
+            advice = WHOLE if _has_none(amount, wanted, pod) else f"write {{resource}} {wanted} or more"
+            yield _finding(amount, context, f"at least {least}", advice.format(resource=amount.resource))
 
 
 def _cards(pod: ReviewedPod, limits: CardLimits, context: Context) -> Findings:
@@ -128,6 +129,17 @@ def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
         return min(units, MAX_STATUS_UNITS if full else units) * factor
     parts = npu.chip.templates if npu.number == 1 else ()  # several NPUs are given whole only
     return max([size for size in (*parts, npu.chip.allocatable) if size <= most], default=0)
+
+
+def _has_none(amount: Amount, memory: int, pod: ReviewedPod) -> bool:
+    """Whether no device that a container may get has so much memory."""
+    if amount.role is not Role.MEMORY:
+        return False
+    chips = [npu.chip.allocatable for npu in pod.npus if npu.chip.memory_name == amount.resource]
+    slices = [request.number or 1 for request in pod.slices if request.container is amount.container]
+    return any([size < memory for size in chips]) or (
+        amount.family == Family.VGPU and any([pod.eligible.has_less(number, memory) for number in slices])
+    )
 
 
 def _written(pod: ReviewedPod) -> Iterator[Amount]:
