@@ -94,8 +94,8 @@ def _config(nvidia: tuple[tuple[str, Any], ...]) -> DeviceConfig:
 
 def scenario(chance: random.Random) -> Scenario:
     """Settings and a pod."""
-    nvidia: dict[str, Any] = {"defaultGPUNum": chance.choice([0, 1, 1])}
-    for key, values in (("defaultMemory", [0, 0, 4000, 40000]), ("defaultCores", [0, 0, 0, 20])):
+    nvidia: dict[str, Any] = {"defaultGPUNum": chance.choice([0, 1, 1, 1, 2, 4])}
+    for key, values in (("defaultMemory", [0, 0, 4000, 40000]), ("defaultCores", [0, 0, 0, 20, 60])):
         nvidia[key] = chance.choice(values)
     nvidia["gpuMemoryFactor"] = chance.choice([1, 1, 1, 10])
     nvidia["overwriteEnv"] = chance.random() < 0.2
