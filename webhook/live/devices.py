@@ -174,7 +174,8 @@ class LiveCluster:
             left = status.locked - datetime.now(UTC)
             if left > timedelta(0):
                 return f"locked for at most {format_age(left)} more, as a pod is starting there or has failed to"
-        lacks = (f"it does not offer {name}" for name, nodes in pod.names.others.items() if not nodes >> node & 1)
+        offers = self._nodes[node].allocatable
+        lacks = (f"it does not offer {name}" for name in pod.names.others if not offers.get(name))
         return status.obstacle(pod.view) or next(lacks, "")
 
     def takes_pods(self, node: str) -> bool:

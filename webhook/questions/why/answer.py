@@ -206,7 +206,8 @@ class _Examined:
         not_judged = _not_judged([pod for _, pod in every_pod])
         pods = unlike(every_pod)
         unoffered = unoffered_resources(pod for _, pod in every_pod)
-        if not pods and not _found_by({NOT_OFFERED}, outcome):
+        waits = any(reason.verdict is WaitVerdict.NOT_NOW for reason in unoffered)
+        if not pods and not (waits or _found_by({NOT_OFFERED}, outcome)):
             raise self._without_devices([pod for _, pod in every_pod], not_judged)
         answers = [self._by_node(path, pod) for path, pod in pods[:MAX_PODS]]
         nodes = [reason for answer in answers for reason in answer.reasons]
