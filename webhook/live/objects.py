@@ -307,7 +307,8 @@ class LiveObjects:
         """The controller of a pod; that of a Deployment's ReplicaSet follows from its name."""
         owner = controller_key(pod)
         if owner is None:
-            return (VCJOB_GROUP, "Job", key[0], job_of(pod)) if job_of(pod) else None
+            job = job_of(pod)
+            return (VCJOB_GROUP, "Job", key[0], job) if job else None
         if owner[1] == "ReplicaSet" and owner not in self.owners:
             subject = subject_of(pod)
             if subject.kind != owner[1]:
