@@ -1,7 +1,7 @@
 """A count without memory and percentage: the memory becomes the config's `defaultMemory`, or that of the largest card.
 
-If the policy's `limits` do not allow that, it is the nearest amount that they allow, or a whole card. If no node has that for all containers of
-the pod, they get what the cards of one node have.
+If the policy's `limits` do not allow that, it is the nearest amount that they allow, or a whole card. If no node has that for
+all containers of the pod, they get what the cards of one node have.
 
 Writes:   the memory, in limits and requests
 Why:      no other component of Volcano applies this default.
