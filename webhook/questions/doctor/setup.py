@@ -1,10 +1,13 @@
 """How the cluster is set up, derived from the facts: this webhook, its policy, Volcano and its device config."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
+from webhook.devices.fleet import Fleet, build_fleet
+from webhook.devices.nodes import Node
 from webhook.lenient import at, obj, objs, text
 from webhook.manifests.configurations import DOMAIN
 from webhook.policy.policy import Policy
@@ -21,7 +24,9 @@ from webhook.questions.doctor.volcano import (
     scheduler_conf,
     workload_of,
 )
-from webhook.settings.table import DEVICE_CONFIG, POLICY, DocumentSetting, Value
+from webhook.rules.context import Collections, KnownCluster
+from webhook.settings.snapshot import read_nodes
+from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG, POLICY, DocumentSetting, Value
 from webhook.volcano.target import Target
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
@@ -67,7 +72,7 @@ def port(entry: Object) -> int:
     return found if isinstance(found, int) else 443
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Setup:
     """The input of checks.
 
@@ -77,7 +82,7 @@ class Setup:
         policy_map: the ConfigMap that holds it; None if there is none, or the operator gave the policy.
         scheduler, plugin: the workloads that run them.
         conf: the scheduler's configuration.
-        target: the versions that run; if they cannot be read, those of the policy.
+        target: the versions that run; if they cannot be read, those of the policy; with the scheduler's configuration.
         device_config: the ConfigMap that the scheduler reads; None if there is none.
         config: the device config in it; Volcano's defaults if it cannot be used.
         rendered: the webhook configurations as they should be.
@@ -95,6 +100,28 @@ class Setup:
     config: DeviceConfig
     rendered: tuple[Object, ...]
     generous: tuple[Object, ...]
+
+    @cached_property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes with devices, as far as they were read."""
+        return read_nodes(self.facts.all(ObjectKind.NODE), self.config)
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The same as the scheduler that runs sees them."""
+        return build_fleet(self.nodes, self.config, self.target)
+
+    @cached_property
+    def cluster(self) -> KnownCluster:
+        """What reviews would read, as far as it was read."""
+        found = {each.part: each.index(each.kept(self.facts.all(ObjectKind(each.kind)))) for each in COLLECTIONS}
+        return KnownCluster(
+            config=self.config,
+            policy=self.policy,
+            target=self.target,
+            fleet=self.fleet,
+            collections=Collections(**found),
+        )
 
     @property
     def installed(self) -> bool:
@@ -140,9 +167,11 @@ def put_together(facts: Facts, render: Render) -> Setup:
     plugin = workload_of(facts, ObjectKind.DAEMON_SET, VGPU_PLUGIN)
     conf = scheduler_conf(facts, scheduler)
     meant = policy.target.facts()
-    target = Target(
-        (scheduler.version if isinstance(scheduler, ImageWorkload) else None) or meant.volcano,
-        (plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,
+    target = replace(
+        meant,
+        volcano=(scheduler.version if isinstance(scheduler, ImageWorkload) else None) or meant.volcano,
+        device_plugin=(plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,
+        scheduler=conf.conf if isinstance(conf, SchedulerMap) else None,
     )
     found = read_by_scheduler(facts, conf)
     config = _value_of(DEVICE_CONFIG, found)

@@ -5,7 +5,6 @@ from webhook.questions.doctor.facts import ObjectKind
 from webhook.questions.doctor.setup import Setup
 from webhook.results import Results, listed, warning
 from webhook.settings.table import DEVICE_CLASSES
-from webhook.volcano.device_classes import DeviceClasses
 
 
 def device_classes(setup: Setup) -> Results:
@@ -18,7 +17,7 @@ def device_classes(setup: Setup) -> Results:
             "write the name of a resource, or remove the field",
         )
     need(setup.settings_gap)
-    classes = DeviceClasses(kept).by_resource
+    classes = setup.cluster.collections.served
     both = [f"{resource} ({name})" for resource, name in classes.items() if resource in setup.config.roles]
     if both:
         yield warning(

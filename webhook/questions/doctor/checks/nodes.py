@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from webhook import names
 from webhook.devices import wording
 from webhook.devices.ascend.family import npus_by_id
-from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
-from webhook.devices.nodes import GATE_NAMES, Node, numbers_of
+from webhook.devices.nodes import GATE_NAMES, numbers_of
 from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.lenient import obj, objs, text
@@ -21,7 +20,6 @@ from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.results import Results, broken, listed, warning
 from webhook.rules.policy_keys import Toleration
-from webhook.settings.snapshot import read_nodes
 from webhook.texts import counted
 
 _RESTART = "restart the device plugin there, and look at its log"
@@ -105,7 +103,7 @@ def node_resources(setup: Setup) -> Results:
     configured = (vgpu.number_name, vgpu.memory_name, vgpu.cores_name)
     gated = GATE_NAMES if setup.target.gates_nodes else ()
     doubtful = {name for _, nodes in in_doubt for name in nodes}
-    fleet = build_fleet(_nodes(setup), setup.config, setup.target).vgpu
+    fleet = setup.fleet.vgpu
     unheard = [node for node, name in fleet.gated if name == names.NODE_VGPU_HANDSHAKE]
     if unheard:
         yield broken(
@@ -131,7 +129,7 @@ def node_resources(setup: Setup) -> Results:
 
 def _in_doubt(setup: Setup) -> Iterable[tuple[tuple[str, bool], list[str]]]:
     """Why nodes offer no devices now but may soon, and whether their devices are known; with the names of the nodes."""
-    fleet = build_fleet(_nodes(setup), setup.config, setup.target)
+    fleet = setup.fleet
     nodes: dict[tuple[str, bool], list[str]] = {}
     for shapes in fleet.by_family.values():
         for shape in shapes:
@@ -139,10 +137,6 @@ def _in_doubt(setup: Setup) -> Iterable[tuple[tuple[str, bool], list[str]]]:
                 listed_nodes = [fleet.index.names[at] for at in numbers_of(shape.members)]
                 nodes.setdefault((shape.doubt, bool(shape.devices)), []).extend(listed_nodes)
     return nodes.items()
-
-
-def _nodes(setup: Setup) -> list[Node]:
-    return read_nodes(setup.facts.all(ObjectKind.NODE), setup.config)
 
 
 def _offered(node: Object, name: str) -> int:
@@ -261,10 +255,8 @@ def assignments(setup: Setup) -> Results:
     """Nothing is wrong with what live pods hold of the devices."""
     pods = known(setup.facts.bound_pods)
     need(setup.facts.gap(ObjectKind.NODE) if not setup.facts.all(ObjectKind.NODE) else None)
-    nodes = _nodes(setup)
-    fleet = build_fleet(nodes, setup.config, setup.target)
     found: dict[LedgerRule, list[LedgerFinding]] = {}
-    for finding in occupancy(nodes, pods, fleet).findings:
+    for finding in occupancy(setup.nodes, pods, setup.fleet).findings:
         found.setdefault(finding.rule, []).append(finding)
     for rule, some in sorted(found.items()):
         first = some[0]

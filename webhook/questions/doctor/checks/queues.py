@@ -1,7 +1,6 @@
 """Volcano's queues: which of them can run vGPU pods, and what stops all of them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from webhook.lenient import objs, text
 from webhook.questions.doctor.check import known, need
@@ -23,8 +22,7 @@ def queues(setup: Setup) -> Results:
         return "no plugin of the scheduler limits queues"
     every = read_queues(setup)
     number = setup.config.vgpu.number_name
-    target = replace(setup.target, scheduler=conf)
-    why = {name: _obstacle(queue, every, number, target) for name, queue in every.by_name.items()}
+    why = {name: _obstacle(queue, every, number, setup.target) for name, queue in every.by_name.items()}
     stopped = [f"{name} ({reason})" for name, reason in why.items() if reason]
     if len(stopped) == len(why):
         yield broken(

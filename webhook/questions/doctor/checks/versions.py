@@ -13,7 +13,6 @@ from webhook.questions.doctor.facts import Object, ObjectKind, Unread
 from webhook.questions.doctor.setup import Setup, service
 from webhook.questions.doctor.volcano import ImageWorkload
 from webhook.results import Results, broken, listed, warning
-from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, format_version
 
 _GATING: Version = (1, 15, 1)  # of the releases that need no handshake
@@ -80,8 +79,8 @@ def plugin_version(setup: Setup) -> Results:
 def version_pair(setup: Setup) -> Results:
     """The scheduler and the device plugin go together, and what an upgrade of only one of them would do."""
     scheduler, plugin = known(setup.scheduler), known(setup.plugin)
-    target = replace(setup.target, volcano=_version(scheduler), device_plugin=_version(plugin))
-    runs = f"{plugin.place} runs {format_version(target.device_plugin)}, {scheduler.place} {format_version(target.volcano)}"
+    target, volcano = setup.target, format_version(_version(scheduler))
+    runs = f"{plugin.place} runs {format_version(_version(plugin))}, {scheduler.place} {volcano}"
     if not target.reads_handshake:
         return f"{runs}: they go together"
     if not target.writes_handshake:
@@ -94,9 +93,8 @@ def version_pair(setup: Setup) -> Results:
         "upgrade Volcano before the device plugin: a plugin newer than 1.12.0 writes no handshake, and this Volcano would "
         "then use the vGPUs of no node"
     )
-    nodes = read_nodes(setup.facts.all(ObjectKind.NODE), setup.config)
-    now, then = (build_fleet(nodes, setup.config, each) for each in (target, replace(target, volcano=_GATING)))
-    for change in node_changes(now, then):
+    then = build_fleet(setup.nodes, setup.config, replace(target, volcano=_GATING))
+    for change in node_changes(setup.fleet, then):
         if not change.gained:
             yield warning(
                 f"{listed(list(change.nodes))}: {wording.lacks(change.lacks, 'the')}: a Volcano that needs no handshake would "
