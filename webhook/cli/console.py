@@ -4,7 +4,6 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from webhook.console.guard import LOOPBACK
 from webhook.console.serving import LIMITS, Console, ConsoleLimits
 from webhook.console.state import ConsoleState, Sources
 from webhook.gunicorn import check_address
-from webhook.live.reader import KEEP_SECONDS, FileReader, Reader, Reports, read_statuses
+from webhook.live.reader import Reports
 
 DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page
@@ -107,9 +106,13 @@ def command(
         """Start the threads, in the process that serves."""
         watcher.start(FIRST_READ_SECONDS if cluster else 0.0)
         decisions, pods = _decisions(audit_log, store), settings.or_sample_pods(pod_files)
+        reports = Reports(logging.getLogger("vgpu-webhook").warning)
+        reader = (
+            settings.reader(pods, lambda: watcher.current, reports, follow=lambda: None) if pods or cluster else None
+        )
         sources = Sources(
             watcher,
-            _reader(watcher, settings, pods),
+            reader,
             pods,
             cluster,
             settings.client if cluster else None,
@@ -154,18 +157,3 @@ def _decisions(audit_log: str | None, store: str | None) -> DecisionSource | Non
     follower = LogFollower(audit_log)
     follower.start()
     return follower
-
-
-def _reader(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]) -> Reader | None:
-    """What reads pods: those of files, else those of the cluster; None if there is neither."""
-    reports = Reports(logging.getLogger("vgpu-webhook").warning)
-    if pod_files:
-        seconds = inf if settings.cluster is None else KEEP_SECONDS  # nodes of a file are settings, which are watched
-        return FileReader(
-            pod_files, lambda: watcher.current, lambda: read_statuses(settings.raw_nodes()), reports, seconds
-        )
-    if settings.cluster is None:
-        return None
-    from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
-    return ClusterReader(settings.client, lambda: watcher.current, reports, follow=lambda: None)

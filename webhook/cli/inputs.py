@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from webhook.settings.table import (
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client
+    from webhook.live.reader import Reader, Reports, Settings, Statuses
 
 FLEET_UNKNOWN = (
     "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
@@ -107,6 +109,36 @@ class SettingsOptions(NamedTuple):
         from webhook.cluster.settings import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
         return read_inputs(self.client(), self.cluster, found)
+
+    def reader(
+        self,
+        pods: tuple[Path, ...],
+        current: "Settings",
+        reports: "Reports",
+        *,
+        statuses: "Statuses | None" = None,
+        follow: Callable[[], None] | None = None,
+    ) -> "Reader":
+        """What reads live pods, with settings that are read or followed.
+
+        Args:
+            pods: the files that have them; none for those of the cluster.
+            current: the settings in use.
+            reports: what to do with what is reported.
+            statuses: those of the nodes, if they were read.
+            follow: as `ClusterReader` has it.
+        """
+        if not pods:
+            from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
+
+            return ClusterReader(self.client, current, reports, follow=follow)
+        from webhook.live.reader import KEEP_SECONDS, FileReader, read_statuses  # noqa: PLC0415  # the server reads no pods
+
+        def read() -> "Statuses":
+            return read_statuses(self.raw_nodes()) if statuses is None else statuses
+
+        # The nodes of a file are settings, which are watched.
+        return FileReader(pods, current, read, reports, inf if FLEET.part in self.files else KEEP_SECONDS)
 
 
 def cluster_option(what: str) -> Decorator:

@@ -10,7 +10,7 @@ from typing import TextIO
 from webhook.cli.inputs import SettingsOptions
 from webhook.cli.program import bad_usage, report_warning
 from webhook.inputs.documents import Complain
-from webhook.live.reader import FileReader, Reader, Reports, read_statuses
+from webhook.live.reader import Reader, Reports, read_statuses
 from webhook.settings.sources import load
 from webhook.settings.table import FLEET
 
@@ -81,21 +81,10 @@ def reading(
     inputs = settings.read(given)
     current = inputs, inputs.snapshot()
     # Of a file; the nodes themselves take more memory.
-    found = read_statuses(given.pop(FLEET.part)) if FLEET.part in given else None
+    statuses = read_statuses(given.pop(FLEET.part)) if FLEET.part in given else None
     progress = Progress(sys.stderr, lambda: reader.share)
     reports = Reports(report_warning, progress.step, complain)
-    reader: Reader
-    if pod_files:
-        reader = FileReader(
-            pod_files,
-            lambda: current,
-            lambda: found if found is not None else read_statuses(settings.raw_nodes()),
-            reports,
-        )
-    else:
-        from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
-        reader = ClusterReader(settings.client, lambda: current, reports)
+    reader = settings.reader(pod_files, lambda: current, reports, statuses=statuses)
     try:
         yield reader
     finally:

@@ -87,7 +87,6 @@ class ClusterReader(Reader):
         )
 
     def stop(self) -> None:
-        """Follow nothing any more; returns at once."""
         if self._followed is not None:
             self._followed.stop()
 

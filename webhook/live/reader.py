@@ -148,6 +148,9 @@ class Reader(ABC):
             WebhookError: it cannot be read.
         """
 
+    def stop(self) -> None:  # noqa: B027  # most follow nothing
+        """Follow nothing any more; returns at once."""
+
     def live(self) -> LiveCluster:
         """What live pods leave now: the same one until nodes, settings or pods have changed.
 

@@ -131,16 +131,13 @@ class UsageCommand:
     def follow(self, settings: SettingsOptions) -> None:
         """Follow nodes, pods and settings, and print what they come to whenever it changes."""
         from webhook.cluster.watcher import SettingsWatcher  # noqa: PLC0415
-        from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
         settings.read()  # what cannot be used or read is an error now, and a warning later
         changed = threading.Event()
         shown: LiveCluster | None = None
         reported: set[str | None] = set()
         with SettingsWatcher(settings.files, settings.cluster, lambda _: changed.set()) as watcher:
-            reader = ClusterReader(
-                settings.client, lambda: watcher.current, Reports(report_warning), follow=changed.set
-            )
+            reader = settings.reader((), lambda: watcher.current, Reports(report_warning), follow=changed.set)
             try:
                 while True:
                     known = reader.version is not None and watcher.settled.is_set() and watcher.snapshot.knows_nodes
