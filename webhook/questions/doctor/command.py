@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.files import FileArguments, files_option
-from webhook.cli.inputs import cluster_option
+from webhook.cli.inputs import SettingsOptions, cluster_option
 from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import FILE, Command, OptionGroup, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
@@ -18,7 +18,7 @@ from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.questions.doctor.text import show, to_value
 from webhook.results import Status
-from webhook.settings.sources import SAMPLE_CLUSTER
+from webhook.settings.sources import SAMPLE_CLUSTER, ClusterOptions
 from webhook.settings.table import POLICY
 
 _EPILOG = """
@@ -88,10 +88,8 @@ def command(
     directories = [str(each) for each in (directory, SAMPLE_CLUSTER if sample else None) if each]
     paths = [*given.paths, *directories]
     if not paths:
-        from webhook.cluster.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
-        from webhook.cluster.credentials import Credentials  # noqa: PLC0415
-
-        facts = facts_from_cluster(Client(Credentials(kubeconfig, context)), now, rules, namespace, name)
+        client = SettingsOptions({}, ClusterOptions(kubeconfig, context)).client()
+        facts = facts_from_cluster(client, now, rules, namespace, name)
     elif cluster or kubeconfig or context:
         raise bad_usage("files are read instead of a cluster: leave out --cluster, --kubeconfig and --context")
     else:
