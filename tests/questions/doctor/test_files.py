@@ -12,7 +12,7 @@ from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy,
 from webhook.errors import ConfigError
 from webhook.inputs.documents import manifest_files
 from webhook.inputs.files import MAX_CHECKED
-from webhook.questions.doctor.facts import ObjectKind, Unread
+from webhook.questions.doctor.facts import Facts, ObjectKind, Unread
 from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.results import Status
@@ -21,8 +21,8 @@ from webhook.results import Status
 @pytest.fixture
 def read(tmp_path):
     def read():
-        facts, errors = facts_from_files([tmp_path], NOW, None)
-        assert errors == []
+        facts = facts_from_files([tmp_path], Facts(now=NOW))
+        assert facts.complaints == ()
         return facts
 
     return read
@@ -143,7 +143,7 @@ def test_a_directory_without_readable_files_is_an_error(tmp_path, place, message
     (tmp_path / "ignored" / "notes.txt").write_text("a: [")
     os.mkfifo(tmp_path / "ignored" / "pipe.yaml")
     with pytest.raises(ConfigError, match=message):
-        facts_from_files([tmp_path / place], NOW, None)
+        facts_from_files([tmp_path / place], Facts())
 
 
 def test_the_number_and_the_total_size_of_the_files_are_bounded(tmp_path):
@@ -151,6 +151,6 @@ def test_the_number_and_the_total_size_of_the_files_are_bounded(tmp_path):
     dump(tmp_path / "b.yaml", {"kind": "Node", "metadata": {"name": "b" * 60}})
     with pytest.raises(ConfigError, match="more than 1 files"):
         manifest_files(tmp_path, recursive=True, most=1)
-    facts, errors = facts_from_files([tmp_path], NOW, None, most=100)
+    facts = facts_from_files([tmp_path], Facts(), most=100)
     assert len(facts.all(ObjectKind.NODE)) == 1
-    assert "larger than" in errors[0]
+    assert "larger than" in facts.complaints[0]

@@ -10,7 +10,7 @@ from tests.questions.doctor.cluster import NOW, READY, check_results, facts_of, 
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError
-from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread, namespace_of
+from webhook.questions.doctor.facts import Facts, HttpResponse, ObjectKind, Unread, namespace_of
 from webhook.questions.doctor.gather import api_path, facts_from_cluster
 from webhook.questions.doctor.registry import examine
 from webhook.results import Status
@@ -42,7 +42,7 @@ def api():
 
 @pytest.fixture
 def gather(api, tmp_path):
-    return lambda: facts_from_cluster(Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig"))), NOW, None)
+    return lambda: facts_from_cluster(Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig"))), Facts(now=NOW))
 
 
 def results(facts):

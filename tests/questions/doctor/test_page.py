@@ -25,6 +25,7 @@ from webhook.errors import ClusterError
 from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.certificate import check_certificate
 from webhook.questions.doctor.examiner import Examiner
+from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.gather import facts_from_files
 from webhook.questions.doctor.operation import WORST_FIRST, Examined
 from webhook.questions.doctor.registry import examine
@@ -38,7 +39,7 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 @cache
 def gather_samples():
-    return facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)
+    return facts_from_files([SAMPLES / "cluster"], Facts())
 
 
 def console(settings=None, decisions=None, **examined):
@@ -234,7 +235,7 @@ class Gatherer:
 
 def test_the_doctor_returns_the_results_of_the_command():
     found = doctor_results(console(examiner=Examiner("samples", gather_samples)))
-    expected = examine(gather_samples()[0], partial(configurations, all_pods=True))
+    expected = examine(gather_samples(), partial(configurations, all_pods=True))
     assert sorted(
         (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
     ) == sorted((result.check, result.status.value, result.message, result.remedy) for result in expected)

@@ -1,7 +1,5 @@
 """`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from webhook.cli.program import FILE, Command, OptionGroup, bad_usage, exit_code
 from webhook.cli.terminal import Terminal
 from webhook.manifests.configurations import configurations
 from webhook.output.formats import emit
+from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.questions.doctor.registry import examine
 from webhook.questions.doctor.text import show, to_value
@@ -82,26 +81,22 @@ def command(
     warnings_as_errors: bool,
 ) -> int:
     """Find out what is wrong with the cluster around the webhook, and what to do about it."""
-    rules = POLICY.load(policy) if policy else None
-    now = datetime.now(UTC)
-    complaints: list[str] = []
+    start = Facts(policy=POLICY.load(policy) if policy else None, namespace=namespace, name=name)
     directories = [str(each) for each in (directory, SAMPLE_CLUSTER if sample else None) if each]
     paths = [*given.paths, *directories]
     if not paths:
-        client = SettingsOptions({}, ClusterOptions(kubeconfig, context)).client()
-        facts = facts_from_cluster(client, now, rules, namespace, name)
+        facts = facts_from_cluster(SettingsOptions({}, ClusterOptions(kubeconfig, context)).client(), start)
     elif cluster or kubeconfig or context:
         raise bad_usage("files are read instead of a cluster: leave out --cluster, --kubeconfig and --context")
     else:
-        facts, complaints = facts_from_files(paths, now, rules, recursive=given.recursive or bool(directories))
-        facts = replace(facts, namespace=namespace, name=name)
-    for complaint in complaints:
+        facts = facts_from_files(paths, start, recursive=given.recursive or bool(directories))
+    for complaint in facts.complaints:
         report_error(complaint)
     found = examine(facts, partial(configurations, all_pods=True))
     emit([to_value(found)], output, lambda: show(found, Terminal(), verbose=verbose))
     statuses = {result.status for result in found}
     return exit_code(
-        unread=bool(complaints) or statuses == {Status.UNCHECKED},
+        unread=bool(facts.complaints) or statuses == {Status.UNCHECKED},
         found=Status.BROKEN in statuses,
         warned=warnings_as_errors and Status.WARNING in statuses,
     )

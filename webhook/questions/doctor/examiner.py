@@ -61,10 +61,10 @@ class Examiner:
     def __init__(
         self,
         subject: str,
-        read: Callable[[], tuple[Facts, list[str]]],
+        read: Callable[[], Facts],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the subject, a function that reads the facts and lists what it could not read, and the clock."""
+        """Take the subject, a function that reads the facts, and the clock."""
         self.subject = subject
         self._read = read
         self._work = Background("doctor", self._examine, clock)
@@ -93,11 +93,11 @@ class Examiner:
     def _examine(self) -> Examination:
         at = datetime.now(UTC)
         try:
-            facts, complaints = self._read()
+            facts = self._read()
             results = examine(facts, partial(configurations, all_pods=True))
         except WebhookError as error:
             return Examination(at, problem=str(error))
         except Exception:
             log.exception("the doctor: a bug")
             return Examination(at, problem="a bug in the doctor; the console's log has the details")
-        return Examination(at, tuple(results), tuple(complaints))
+        return Examination(at, tuple(results), facts.complaints)

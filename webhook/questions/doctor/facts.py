@@ -5,7 +5,7 @@ Objects are read without trust: a value of an unexpected type counts as absent.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -102,6 +102,8 @@ class Unread:
     needs: str
 
 
+A_RUN, _FILES = "a run against the cluster", "files do not show it"
+
 Gaps = Mapping[tuple[ObjectKind, str], Unread | None]
 
 
@@ -119,24 +121,26 @@ class Facts:
 
     Attributes:
         now: the time for which certificates are checked.
-        objects: by kind.
+        objects: by kind; if several have the same name, the first.
         gaps: by kind and namespace, why not all objects are known; None if they are, so that an absent one does not exist.
         namespace, name: of the webhook's Service, as the operator gave them; empty: what its configurations call.
         policy: given by the operator; None: the one in the cluster.
         bound_pods: those with devices that are bound to a node.
         readiness: the webhook's response to `/readyz`.
         metrics: those of the API server.
+        complaints: about files that cannot be read.
     """
 
-    now: datetime
-    objects: Mapping[ObjectKind, tuple[Object, ...]]
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    objects: Mapping[ObjectKind, tuple[Object, ...]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=lambda: MappingProxyType({}))
     namespace: str = ""
     name: str = ""
     policy: Policy | None = None
-    bound_pods: tuple[BoundPod, ...] | Unread
-    readiness: HttpResponse | Unread
-    metrics: HttpResponse | Unread
+    bound_pods: tuple[BoundPod, ...] | Unread = Unread("pods with devices", _FILES, A_RUN)
+    readiness: HttpResponse | Unread = Unread("/readyz of the webhook", _FILES, A_RUN)
+    metrics: HttpResponse | Unread = Unread("metrics of the API server", _FILES, A_RUN)
+    complaints: tuple[str, ...] = ()
 
     def all(self, kind: ObjectKind) -> tuple[Object, ...]:
         """All objects of a kind that were read."""

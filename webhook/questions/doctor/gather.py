@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
@@ -16,8 +15,8 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.inputs.documents import file_size, flattened, manifest_files
 from webhook.inputs.files import parse_file, source_name
 from webhook.lenient import at
-from webhook.policy.policy import Policy
 from webhook.questions.doctor.facts import (
+    A_RUN,
     EVERYWHERE,
     Facts,
     HttpResponse,
@@ -81,24 +80,15 @@ _PENDING = {"fieldSelector": "status.phase=Pending"}
 
 
 def facts_from_files(
-    paths: Sequence[str | Path],
-    now: datetime,
-    policy: Policy | None,
-    *,
-    recursive: bool = True,
-    most: int = MAX_BYTES,
-) -> tuple[Facts, list[str]]:
+    paths: Sequence[str | Path], start: Facts, *, recursive: bool = True, most: int = MAX_BYTES
+) -> Facts:
     """Read files, and all files in directories.
 
     Args:
         paths: files and directories; `-` for standard input.
-        now: the instant at which certificates are judged.
-        policy: the operator's; None for that of the files.
+        start: what the operator gave.
         recursive: read the directories below a directory, too.
         most: how many bytes of all files are read.
-
-    Returns:
-        The facts in them, and complaints about files that cannot be read.
 
     Raises:
         ConfigError: a directory cannot be read, or nothing holds an object that checks read.
@@ -120,7 +110,7 @@ def facts_from_files(
         raise ConfigError(
             f"{source}: holds no object that the doctor examines; `vgpu-webhook doctor --help` lists them"
         )
-    return collection.facts(source, now, policy), complaints
+    return collection.facts(source, replace(start, complaints=tuple(complaints)))
 
 
 def _cut(raw: Any) -> Any:
@@ -133,10 +123,10 @@ def _cut(raw: Any) -> Any:
 
 @dataclass(slots=True)
 class _Collection:
-    """The objects of all files; if several have the same name, the first."""
+    """The objects of all files."""
 
     objects: dict[ObjectKind, dict[tuple[str, str], Object]] = field(default_factory=dict)
-    complete: set[tuple[ObjectKind, str]] = field(default_factory=set)
+    known: set[tuple[ObjectKind, str]] = field(default_factory=set)
 
     def add(self, document: Any) -> None:
         """Add the objects of a document. A List holds all objects of its kind in its namespaces."""
@@ -151,31 +141,20 @@ class _Collection:
                 listed.setdefault(kind, set()).add(key[0])
         for kind, namespaces in listed.items():
             everywhere = len(namespaces) > 1  # kubectl prints several of them only with -A
-            self.complete |= {(kind, namespace) for namespace in ({EVERYWHERE} if everywhere else namespaces)}
+            self.known |= {(kind, namespace) for namespace in ({EVERYWHERE} if everywhere else namespaces)}
 
-    def facts(self, source: str, now: datetime, policy: Policy | None) -> Facts:
-        needs = "a run against the cluster"
+    def facts(self, source: str, start: Facts) -> Facts:
         gaps = {
             (kind, EVERYWHERE): Unread(kind.plural, f"not in {source}", _command(kind))
             if kind not in self.objects
-            else Unread(kind.plural, f"{source} does not show whether it has those of all namespaces", needs)
+            else Unread(kind.plural, f"{source} does not show whether it has those of all namespaces", A_RUN)
             for kind in ObjectKind
         }
-        facts = Facts(
-            now=now,
-            objects={kind: tuple(found.values()) for kind, found in self.objects.items()},
-            gaps={**gaps, **dict.fromkeys(self.complete)},
-            policy=policy,
-            bound_pods=gaps[ObjectKind.POD, EVERYWHERE],
-            readiness=Unread("/readyz of the webhook", "files do not show it", needs),
-            metrics=Unread("metrics of the API server", "files do not show it", needs),
-        )
-        pods = facts.all(ObjectKind.POD)
-        if not pods:
-            return facts
-        reader = BoundPodReader(device_config_in(facts))
-        bound = [pod for raw in pods if (pod := reader.read(raw)) is not None]
-        return replace(facts, bound_pods=tuple(bound))
+        objects = {kind: tuple(found.values()) for kind, found in self.objects.items()}
+        facts = replace(start, objects=objects, gaps={**gaps, **dict.fromkeys(self.known)})
+        pods, reader = facts.all(ObjectKind.POD), BoundPodReader(device_config_in(facts))
+        bound = tuple([pod for raw in pods if (pod := reader.read(raw)) is not None])
+        return replace(facts, bound_pods=bound if pods else gaps[ObjectKind.POD, EVERYWHERE])
 
 
 def _command(kind: ObjectKind) -> str:
@@ -187,32 +166,16 @@ def _command(kind: ObjectKind) -> str:
 # --- from the API server ------------------------------------------------------------------------------------------
 
 
-def facts_from_cluster(
-    client: "Client", now: datetime, policy: Policy | None, namespace: str = "", name: str = ""
-) -> Facts:
+def facts_from_cluster(client: "Client", start: Facts) -> Facts:
     """Read what checks need from the API server, and close the client.
 
     Args:
         client: of the API server.
-        now: the time for which certificates are checked.
-        policy: given by the operator; None for that of the cluster.
-        namespace: of the webhook's Service; empty for what the webhook configurations call.
-        name: likewise.
+        start: what the operator gave.
 
     Raises:
         ClusterError: the API server does not answer, or does not accept the credentials.
     """
-    unasked = Unread("text", "not requested", "time")
-    start = Facts(
-        now=now,
-        objects={},
-        namespace=namespace,
-        name=name,
-        policy=policy,
-        bound_pods=unasked,
-        readiness=unasked,
-        metrics=unasked,
-    )
     try:
         return _Gathering(client, start).gather()
     finally:

@@ -1,7 +1,7 @@
 """The results of the doctor, which checks the cluster around the webhook."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,6 +12,7 @@ from webhook.cli.program import FILE
 from webhook.console.state import ConsoleState, Sources
 from webhook.output.json import ResponseModel
 from webhook.questions.doctor.examiner import Examination, Examiner
+from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.results import WORST_FIRST, CheckResult, Status
 from webhook.settings.sources import SAMPLE_CLUSTER, is_sample
@@ -61,9 +62,9 @@ def follow(sources: Sources) -> Examined:
         directory = SAMPLE_CLUSTER
     examiner = None
     if directory is not None:
-        examiner = Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))
+        examiner = Examiner(str(directory), lambda: facts_from_files([directory], Facts()))
     elif connect is not None:
-        examiner = Examiner("the cluster", lambda: (facts_from_cluster(connect(), datetime.now(UTC), None), []))
+        examiner = Examiner("the cluster", lambda: facts_from_cluster(connect(), Facts()))
     return Examined(examiner, sources.certificate)
 
 
