@@ -8,6 +8,7 @@ import pytest
 
 from tests.console.pages import Page
 from webhook.cli.ci import Reported, scanned
+from webhook.cli.complaints import Complaints
 from webhook.cli.report import COLUMNS, WRITERS
 from webhook.document_review import LocatedFinding
 from webhook.existing_objects import ScanRow
@@ -26,21 +27,19 @@ def reported(word: str) -> Reported:
     return Reported(subject, [ScanRow(subject, finding, 2, word, word)], word, word)
 
 
-def written(
-    form: str, *some: Reported, unread: int = 0, texts: tuple[str, ...] = (), notes: tuple[str, ...] = ()
-) -> str:
+def written(form: str, *some: Reported, complaints: tuple[str, ...] = (), notes: tuple[str, ...] = ()) -> str:
     stream = io.StringIO()
     writer = WRITERS[form](stream)
     for one in some:
         writer.add(one)
-    writer.finish(unread, texts, notes)
+    writer.finish(Complaints(len(complaints), [*complaints]), notes)
     return stream.getvalue()
 
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_hostile_names_stay_text_on_the_page(word: str):
     usual, hostile = (
-        Page(written("html", reported(each), unread=1, texts=(each,), notes=(each,))) for each in ("usual", word)
+        Page(written("html", reported(each), complaints=(each,), notes=(each,))) for each in ("usual", word)
     )
     assert [each.keys() for each in hostile.elements] == [each.keys() for each in usual.elements]
     assert [each["tag"] for each in hostile.elements] == [each["tag"] for each in usual.elements]

@@ -23,6 +23,7 @@ import orjson
 from tests.reviewing import ALL_FAMILIES, CONFIG, snapshot
 from webhook.audit import writer as audit
 from webhook.cli.ci import scanned
+from webhook.cli.complaints import Complaints
 from webhook.cli.report import WRITERS
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
@@ -219,7 +220,7 @@ def _scanned(document: Document) -> None:
     for one in scanned(tally.rows()):
         assert all(found.message for _, found in one.findings)
         page.add(one)
-    page.finish(0)
+    page.finish(Complaints())
     assert stream.getvalue().replace("\n", "").isprintable()
 
 
@@ -232,7 +233,7 @@ def _reported(reviews: list[Reviewed]) -> None:
         report = make(stream)
         for reviewed in reviews:
             report.add(reviewed, None)
-        report.finish(0)
+        report.finish(Complaints())
         texts[name] = stream.getvalue()
         texts[name].encode()
     for name in ("json", "patch"):

@@ -37,18 +37,8 @@ from certs.errors import CertsError
 from certs.show import format_facts, inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
 from webhook import names
-from webhook.cli.options import output_option
-from webhook.cli.program import (
-    FILE,
-    LABEL_NAME,
-    OBJECT_NAME,
-    ExitCode,
-    Group,
-    OptionGroup,
-    combined,
-    duration,
-    report_error,
-)
+from webhook.cli.options import LABEL_NAME, OBJECT_NAME, output_option
+from webhook.cli.program import FILE, ExitCode, Group, OptionGroup, combined, duration, report_error
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.durations import format_duration

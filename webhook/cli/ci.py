@@ -9,6 +9,7 @@ from typing import Any, Generic, TextIO, TypeVar
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from webhook.cli.complaints import Complaints
 from webhook.document_review import LocatedFinding, Reviewed, locate
 from webhook.existing_objects import ScanRow
 from webhook.lenient import text
@@ -88,12 +89,11 @@ class Writer(ABC, Generic[Item]):
     def add(self, one: Item, /) -> None:
         """Write or keep what was found of one object."""
 
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-        """End; a format without a place for what could not be read leaves that to standard error.
+    def finish(self, complaints: Complaints, notes: Sequence[str] = ()) -> None:
+        """End, with what could not be read; a format without a place for that leaves it to standard error.
 
         Args:
-            unread: how many files or documents could not be read.
-            texts: what was wrong with the first of them, each with its name.
+            complaints: what could not be read.
             notes: what was not reviewed or not checked.
         """
 
@@ -124,13 +124,6 @@ def located_findings(reviewed: Reviewed) -> Iterator[LocatedFinding]:
             yield locate(document, Violation(rule, Level.WARN, "", sentence))
 
 
-def unread_texts(unread: int, texts: Sequence[str]) -> Iterator[str]:
-    """Sentences about what could not be read: one for each that is named, and one for the others."""
-    yield from texts
-    if others := unread - len(texts):
-        yield f"{counted(others, 'file or document', 'files or documents')} could not be read; standard error has the reasons"
-
-
 class Sarif(Writer[Reported]):
     """Writes all findings as one SARIF 2.1.0 log."""
 
@@ -154,16 +147,16 @@ class Sarif(Writer[Reported]):
                 | pods
             )
 
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+    def finish(self, complaints: Complaints, notes: Sequence[str] = ()) -> None:
         notifications = [
             {"level": level, "message": {"text": sentence}}
-            for level, sentences in (("error", unread_texts(unread, texts)), ("note", notes))
+            for level, sentences in (("error", complaints.sentences), ("note", notes))
             for sentence in sentences
         ]
         rules = [_sarif_rule(rule) for rule in self._rules]
         run = {
             "tool": {"driver": {"name": TOOL, "version": product_version(), "rules": rules}},
-            "invocations": [{"executionSuccessful": not unread, "toolExecutionNotifications": notifications}],
+            "invocations": [{"executionSuccessful": not complaints.count, "toolExecutionNotifications": notifications}],
             "columnKind": "unicodeCodePoints",
             "results": self._results,
         }
@@ -202,9 +195,9 @@ class JUnitSuites(Writer[Item]):
         """Add a test case to the suite of a file."""
         return ET.SubElement(self._suite(file), "testcase", classname=visible(place), name=visible(name))
 
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+    def finish(self, complaints: Complaints, notes: Sequence[str] = ()) -> None:
         """Write the test suites."""
-        for found, sentences in (("error", unread_texts(unread, texts)), ("skipped", notes)):
+        for found, sentences in (("error", complaints.sentences), ("skipped", notes)):
             for sentence in sentences:
                 ET.SubElement(self.case(TOOL, TOOL, sentence), found, message=visible(sentence))
         root = ET.Element("testsuites", name=TOOL)
@@ -245,9 +238,9 @@ class JUnit(JUnitSuites[Reported]):
 class GitHubCommands(Writer[Item]):
     """Writes workflow commands, which GitHub shows beside the lines that they are about."""
 
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+    def finish(self, complaints: Complaints, notes: Sequence[str] = ()) -> None:
         """Write a command for everything that could not be read, and for each note."""
-        for name, sentences in (("error", unread_texts(unread, texts)), ("notice", notes)):
+        for name, sentences in (("error", complaints.sentences), ("notice", notes)):
             for sentence in sentences:
                 self.command(name, {"title": TOOL}, sentence)
 

@@ -1,5 +1,6 @@
 """Options that several commands share, each defined once; webhook.cli.inputs has those of the settings."""
 
+import re
 from collections.abc import Mapping
 from enum import EnumMeta
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -52,6 +53,21 @@ target_option: Decorator = click.option(
     metavar="NAME=VERSION,...",
     help="Other versions of volcano, devicePlugin and kubernetes.",
 )
+
+
+def _object_name(pattern: str) -> Parsed[str]:
+    """The name of a Kubernetes object that matches a pattern."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and dashes")
+        return text
+
+    return Parsed("name", parse)
+
+
+LABEL_NAME = _object_name(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # of a namespace or Service
+OBJECT_NAME = _object_name(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")  # of most other objects
 
 
 warnings_as_errors_option: Decorator = OptionGroup.OUTPUT.option(

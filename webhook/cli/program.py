@@ -17,8 +17,6 @@ from webhook.durations import format_duration, parse_duration
 from webhook.errors import ConfigError
 from webhook.texts import visible
 
-MAX_COMPLAINTS = 1_000  # that reports repeat
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Value = TypeVar("Value")
 
@@ -51,25 +49,6 @@ def exit_code(*, unread: bool = False, found: bool = False, warned: bool = False
     if found:
         return ExitCode.FOUND
     return ExitCode.WARNED if warned else ExitCode.OK
-
-
-class Complaints:
-    """Reports what could not be read or written.
-
-    Attributes:
-        count: of the errors so far.
-        texts: the first of them.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.texts: list[str] = []
-
-    def __call__(self, text: str) -> None:
-        self.count += 1
-        if len(self.texts) < MAX_COMPLAINTS:
-            self.texts.append(text)
-        report_error(text)
 
 
 def report_error(text: str) -> None:
@@ -275,17 +254,4 @@ def _namespaced_name(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _object_name(pattern: str) -> Parsed[str]:
-    """The name of a Kubernetes object that matches a pattern."""
-
-    def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and dashes")
-        return text
-
-    return Parsed("name", parse)
-
-
-LABEL_NAME = _object_name(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # of a namespace or Service
-OBJECT_NAME = _object_name(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")  # of most other objects
 NAMESPACED_NAME = Parsed("[namespace/]name", _namespaced_name)  # a tuple of both; the namespace may be empty

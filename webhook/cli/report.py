@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, TextIO
 
-from webhook.cli.ci import TOOL, Concise, GitHub, JUnit, Reported, Sarif, Writer, rule_page, unread_texts
+from webhook.cli.ci import TOOL, Concise, GitHub, JUnit, Reported, Sarif, Writer, rule_page
+from webhook.cli.complaints import Complaints
 from webhook.cli.terminal import LEVEL_STYLES
 from webhook.product import product_version
 from webhook.texts import counted, visible
@@ -106,10 +107,10 @@ class Html(Writer[Reported]):
         if not any(one.findings):
             self._add(f"{head}</td>", "skipped" if one.skipped else "fine", "", _text(one.skipped))
 
-    def finish(self, unread: int, texts: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+    def finish(self, complaints: Complaints, notes: Sequence[str] = ()) -> None:
         levels = [level for level in (*map(str, LEVEL_STYLES), "fine", "skipped") if self._counts[level]]
         counts = ", ".join(f'<span class="{level}">{self._counts[level]} {level}</span>' for level in levels)
-        sentences = [("deny", sentence) for sentence in unread_texts(unread, texts)]
+        sentences = [("deny", sentence) for sentence in complaints.sentences]
         sentences += [("warn", sentence) for sentence in notes]
         listed = [f'<li class="{name}">{_text(sentence)}</li>\n' for name, sentence in sentences]
         self._stream.write(f"{_HEAD}<p>{counts or 'nothing found'}</p>\n")

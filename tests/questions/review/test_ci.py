@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import only_rules
 from tests.questions import needs
 from tests.reviewing import ALL_FAMILIES, snapshot
+from webhook.cli.complaints import Complaints
 from webhook.document_review import Reviewed, review_document
 from webhook.inputs.documents import parse_documents
 from webhook.questions.review.text import FORMATS
@@ -111,7 +112,7 @@ def render(form: str, unread: int = 0, policy: Any = None) -> str:
     report = FORMATS[form](stream)
     for reviewed in reviews(policy):
         report.add(reviewed, None)
-    report.finish(unread)
+    report.finish(Complaints(unread))
     return stream.getvalue()
 
 
@@ -149,7 +150,7 @@ def test_sarif_links_the_documentation_of_each_rule():
 @pytest.mark.parametrize("form", ["sarif", "junit", "github", "html"])
 def test_reports_name_what_could_not_be_read(form: str):
     stream = io.StringIO()
-    FORMATS[form](stream).finish(3, ["a.yaml: not YAML", "<b>\x00.yaml: no such file"])
+    FORMATS[form](stream).finish(Complaints(3, ["a.yaml: not YAML", "<b>\x00.yaml: no such file"]))
     text = stream.getvalue()
     assert "a.yaml: not YAML" in text
     assert "<b>" not in text or form in ("sarif", "github")

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option
-from webhook.cli.program import Command, Complaints, exit_code, report_warning
+from webhook.cli.program import Command, exit_code, report_warning
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal
 from webhook.devices.dialects import DIALECTS, Dialect, Place
 from webhook.document_review import review_document, templates_by_shape

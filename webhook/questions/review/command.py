@@ -8,10 +8,11 @@ from typing import Protocol
 
 import click
 
+from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option, selector_option
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import exempt_namespaces_option, output_option, warnings_as_errors_option
-from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_fixed, report_warning
+from webhook.cli.program import Command, bad_usage, exit_code, report_fixed, report_warning
 from webhook.cli.terminal import Terminal
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
@@ -43,8 +44,8 @@ class Report(Protocol):
     def add(self, reviewed: Reviewed, explained: ObjectExplanation | None) -> None:
         """Write one outcome."""
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
-        """End; so many documents could not be read, and this was wrong with the first of them."""
+    def finish(self, complaints: Complaints) -> None:
+        """End, with what could not be read."""
 
 
 @click.command("review", cls=Command, epilog=_EPILOG)
@@ -125,7 +126,7 @@ def command(
         report_warning(sentence)
     if passed_over:
         _report_passed_over(passed_over, [] if read else given.paths, complain)
-    report.finish(complain.count, complain.texts)
+    report.finish(complain)
     return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 
 

@@ -1,10 +1,12 @@
 """The outcome of a review: for people with the verdict, the changes, the findings and what to do next; as JSON, YAML, patch."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TextIO, TypeVar
 
 from webhook.cli.ci import Reported, Writer, reported
+from webhook.cli.complaints import Complaints
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import INDENT, LEVEL_STYLES, MARK_STYLES, Style, Terminal
@@ -92,18 +94,18 @@ class TextReport:
         if explained.gang is not None:
             explanation.show_gang(explained.gang, self.terminal)
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:  # noqa: ARG002  # standard error has them
+    def finish(self, complaints: Complaints) -> None:
         """Write the summary of several documents, and what could not be checked."""
         if self._fleet_missed:
             self.terminal.line()
             self.terminal.paragraph("", ((Style.BOLD, "note  "),), f"{FLEET_UNKNOWN} (or try --sample)")
         written = sum(self._counts.values())
-        total = written + self._without_pods + unread
+        total = written + self._without_pods + complaints.count
         if total < 2 and not self._without_pods:
             return
         parts = [(style, f"{self._counts[word]} {word}") for word, style in _VERDICTS.items() if word in self._counts]
-        if unread:
-            parts.append((Style.BAD, f"{unread} not readable"))
+        if complaints.count:
+            parts.append((Style.BAD, f"{complaints.count} not readable"))
         if self._without_pods:
             parts.append((Style.DIM, f"{self._without_pods} with nothing to review: neither a pod nor a workload"))
         if written:
@@ -320,25 +322,25 @@ class Format:
     def add(self, reviewed: Reviewed, explained: ObjectExplanation | None = None) -> None:
         print(self._render(reviewed, explained), file=self._stream)
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
+    def finish(self, complaints: Complaints) -> None:
         """Write nothing: standard error has what could not be read."""
 
 
 class Findings:
     """Writes the findings of outcomes in a format that scans have, too."""
 
-    def __init__(self, writer: Writer[Reported]) -> None:
-        """Take the writer of the format."""
-        self._writer = writer
+    def __init__(self, make: type[Writer[Reported]], stream: TextIO) -> None:
+        """Take the writer of the format, and the stream."""
+        self._writer = make(stream)
 
     def add(self, reviewed: Reviewed, _: object = None) -> None:
         """Add one outcome; there is nothing to report of an object without pods."""
         if reviewed.has_pods:
             self._writer.add(reported(reviewed))
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:
+    def finish(self, complaints: Complaints) -> None:
         """Write what could not be read."""
-        self._writer.finish(unread, texts)
+        self._writer.finish(complaints)
 
 
 def _json(reviewed: Reviewed, explained: ObjectExplanation | None) -> str:
@@ -368,12 +370,8 @@ def _yaml(reviewed: Reviewed, _: object) -> str:
     return "\n".join(["---", *lines, body])
 
 
-def _of_findings(make: type[Writer[Reported]]) -> Callable[[TextIO], Findings]:
-    return lambda stream: Findings(make(stream))
-
-
 FORMATS: Mapping[str, Callable[[TextIO], Format | Findings]] = {
     "json": lambda stream: Format(stream, _json),
     "yaml": lambda stream: Format(stream, _yaml),
     "patch": lambda stream: Format(stream, _patch),
-} | {name: _of_findings(make) for name, make in WRITERS.items()}
+} | {name: partial(Findings, make) for name, make in WRITERS.items()}

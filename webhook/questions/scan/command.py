@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import click
 
 from webhook.cli.ci import scanned
+from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option, selector_option
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import exempt_namespaces_option, output_option, refuse_both, warnings_as_errors_option
-from webhook.cli.program import Command, Complaints, bad_usage, exit_code, report_warning
+from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import Terminal
@@ -134,6 +135,6 @@ def _report(scan: Scan, complaints: Complaints, output: str) -> None:
         writer = WRITERS[output](sys.stdout)
         for one in scanned(tally.rows()):
             writer.add(one)
-        writer.finish(complaints.count, complaints.texts, notes)
+        writer.finish(complaints, notes)
     for line in notes:
         report_warning(line)

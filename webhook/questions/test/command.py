@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option
 from webhook.cli.options import output_option
-from webhook.cli.program import Command, Complaints, bad_usage, exit_code
+from webhook.cli.program import Command, bad_usage, exit_code
 from webhook.cli.terminal import Terminal
 from webhook.errors import ConfigError
 from webhook.inputs.files import STANDARD_INPUT
@@ -48,7 +49,7 @@ def command(given: FileArguments, output: str, update: bool) -> int:
         for result in _results(suite, complain):
             failed |= not result.passed
             report.add(result)
-    report.finish(complain.count, complain.texts)
+    report.finish(complain)
     return exit_code(unread=complain.count > 0, found=failed)
 
 

@@ -1,9 +1,10 @@
 """Results of policy tests: for the terminal, as JSON, as JUnit XML and as commands of GitHub workflows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
 from webhook.cli.ci import GitHubCommands, JUnitSuites, Writer
+from webhook.cli.complaints import Complaints
 from webhook.cli.terminal import INDENT, MARK_STYLES, Style, Terminal
 from webhook.output.difference import MarkedLine, difference
 from webhook.output.json import to_json
@@ -42,10 +43,10 @@ class TextResults:
         for line in result_difference(result):
             self._terminal.line(INDENT * 4, (MARK_STYLES[line.mark], line.shown))
 
-    def finish(self, unread: int, texts: Sequence[str] = ()) -> None:  # noqa: ARG002  # standard error has them
+    def finish(self, complaints: Complaints) -> None:
         total = self._passed + self._failed
         parts = [f"{self._passed} passed", f"{self._failed} failed" if self._failed else ""]
-        parts.append(f"{unread} not readable" if unread else "")
+        parts.append(f"{complaints.count} not readable" if complaints.count else "")
         self._terminal.line((Style.BOLD, f"{counted(total, 'case')}: "), ", ".join(part for part in parts if part))
 
 

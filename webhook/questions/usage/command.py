@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import click
 
+from webhook.cli.complaints import Complaints
 from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option, pods_option, refuse_both
-from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
+from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
 from webhook.devices.usage import UsageReport, report
