@@ -23,14 +23,14 @@ def rules_by_entry(configuration: Object) -> dict[str, Any]:
     Raises:
         CertsError: an annotation cannot be read.
     """
-    found = {}
+    rules = {}
     for key, text in (configuration["metadata"].get("annotations") or {}).items():
         if key.startswith(names.RULES_ANNOTATION):
             try:
-                found[key.removeprefix(names.RULES_ANNOTATION)] = yaml.safe_load(text)
+                rules[key.removeprefix(names.RULES_ANNOTATION)] = yaml.safe_load(text)
             except yaml.YAMLError as error:
                 raise CertsError(f"the annotation {key} is not YAML: apply the manifests again") from error
-    return found
+    return rules
 
 
 def unbound(configuration: Object) -> dict[int, str]:

@@ -82,8 +82,8 @@ class Cluster:
             CertsError: they could not be read.
         """
         began = time.monotonic()
-        found = [(target, self._get(target)) for target in (SERVING, *KINDS, AUTHORITY)]
-        objects = {target: one for target, one in found if one is not None}
+        every = [(target, self._get(target)) for target in (SERVING, *KINDS, AUTHORITY)]
+        objects = {target: one for target, one in every if one is not None}
         secrets = {target: _read_secret(one) for target, one in objects.items() if target not in KINDS}
         configurations = {kind: _read_configuration(objects[kind]) for kind in KINDS if kind in objects}
         state = ClusterState(secrets.get(AUTHORITY), secrets.get(SERVING), configurations)
@@ -97,9 +97,9 @@ class Cluster:
                 f"the local clock shows {here:%Y-%m-%d %H:%M}, the API server's {reading.now:%Y-%m-%d %H:%M} (UTC): "
                 "correct the one that is wrong"
             )
-        for target, found in reading.objects.items():
+        for target, obj in reading.objects.items():
             name = self.names.describe(target)
-            if any(key.startswith(_CERT_MANAGER) for key in found["metadata"].get("annotations") or {}):
+            if any(key.startswith(_CERT_MANAGER) for key in obj["metadata"].get("annotations") or {}):
                 yield (
                     f"cert-manager manages {name}, according to its annotations: let cert-manager manage all "
                     "certificates, or remove the annotations and the Certificate that makes it write there"
@@ -138,8 +138,8 @@ class Cluster:
             Conflict: a configuration was changed after it was read.
             CertsError: they could not be read or written.
         """
-        found = {kind: self._get(kind) for kind in KINDS}
-        configurations = {kind: one for kind, one in found.items() if one and binding.rules_by_entry(one)}
+        read = {kind: self._get(kind) for kind in KINDS}
+        configurations = {kind: one for kind, one in read.items() if one and binding.rules_by_entry(one)}
         if not configurations:
             return []
         with explained(f"get Namespace {self.names.namespace}"):
@@ -207,14 +207,14 @@ class Cluster:
         return f"/api/v1/namespaces/{self.names.namespace}/secrets/{name}"
 
 
-def _read_secret(found: Object) -> Secret:
-    data = {key: _decoded(content) for key, content in (found.get("data") or {}).items()}
-    return Secret(data, found["metadata"]["resourceVersion"], _written(found["metadata"]))
+def _read_secret(obj: Object) -> Secret:
+    data = {key: _decoded(content) for key, content in (obj.get("data") or {}).items()}
+    return Secret(data, obj["metadata"]["resourceVersion"], _written(obj["metadata"]))
 
 
-def _read_configuration(found: Object) -> Configuration:
-    bundles = tuple(_decoded(webhook["clientConfig"].get("caBundle")) for webhook in found.get("webhooks") or [])
-    return Configuration(bundles, found["metadata"]["resourceVersion"])
+def _read_configuration(obj: Object) -> Configuration:
+    bundles = tuple(_decoded(webhook["clientConfig"].get("caBundle")) for webhook in obj.get("webhooks") or [])
+    return Configuration(bundles, obj["metadata"]["resourceVersion"])
 
 
 def _bundle_patch(wanted: Configuration) -> list[Object]:

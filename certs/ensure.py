@@ -51,14 +51,14 @@ def ensure(cluster: Cluster, desired: Desired, patience: Patience, *, rotate: bo
     """
     desired = _pin_rotation(_with_retries(cluster.read, patience), desired, report) if rotate else desired
     for _ in range(ROUNDS):
-        reading, observed, found = _with_retries(lambda: _round(cluster, desired, report), patience)
-        if found.actions:
+        reading, observed, planned = _with_retries(lambda: _round(cluster, desired, report), patience)
+        if planned.actions:
             continue
-        seconds = (found.due - reading.now).total_seconds() if found.due else None
+        seconds = (planned.due - reading.now).total_seconds() if planned.due else None
         if seconds is None or time.monotonic() + seconds > patience.until:
-            _report_end(cluster, reading, observed, found, report)
+            _report_end(cluster, reading, observed, planned, report)
             return
-        report(f"waiting {max(0, round(seconds))} s: {found.waiting}")
+        report(f"waiting {max(0, round(seconds))} s: {planned.waiting}")
         time.sleep(max(patience.pause, seconds))
     raise CertsError(
         "it does not finish: another client changes the certificates again and again; the lines above name the objects"
@@ -100,14 +100,14 @@ def _bind(cluster: Cluster, patience: Patience, report: ReportLine) -> list[str]
 def _round(cluster: Cluster, desired: Desired, report: ReportLine) -> tuple[ReadState, Observed, Plan]:
     reading = cluster.read()
     observed = observe(reading.state, reading.now, desired)
-    found = plan(observed)
+    planned = plan(observed)
     objection = next(cluster.objections(reading), None)
-    if found.actions and objection:
+    if planned.actions and objection:
         raise CertsError(f"{objection}; until then nothing is written")
-    for action in found.actions:
+    for action in planned.actions:
         cluster.write(reading, observed, action)
         report(f"{cluster.names.describe(action.target)}: {action.kind}: {action.why}")
-    return reading, observed, found
+    return reading, observed, planned
 
 
 def _with_retries(attempt: Callable[[], T], patience: Patience) -> T:
@@ -133,12 +133,12 @@ def _pin_rotation(reading: ReadState, desired: Desired, report: ReportLine) -> D
     return replace(desired, replace=verify.fingerprint(current)) if current else desired
 
 
-def _report_end(cluster: Cluster, reading: ReadState, observed: Observed, found: Plan, report: ReportLine) -> None:
+def _report_end(cluster: Cluster, reading: ReadState, observed: Observed, planned: Plan, report: ReportLine) -> None:
     for kind in KINDS:
         if kind not in reading.state.configurations:
             report(f"{cluster.names.describe(kind)} does not exist: skipped until it is applied")
-    if found.due:
-        report(f"a CA rotation is in progress: {found.waiting} (after {found.due:%Y-%m-%d %H:%M:%S} UTC)")
+    if planned.due:
+        report(f"a CA rotation is in progress: {planned.waiting} (after {planned.due:%Y-%m-%d %H:%M:%S} UTC)")
     leaf = observed.leaf.certificate
     if leaf is not None:
         report(f"in order: the serving certificate is valid until {leaf.not_valid_after_utc:%Y-%m-%d}")

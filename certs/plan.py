@@ -171,11 +171,11 @@ def _same(published: bytes, wanted: tuple[x509.Certificate, ...]) -> bool:
 
 def _difference(observed: Observed, published: tuple[bytes, ...]) -> str:
     """The certificates that a bundle lacks, and those that it should not hold."""
-    found = {certificate for bundle in published for certificate in verify.certificates(bundle)}
+    there = {certificate for bundle in published for certificate in verify.certificates(bundle)}
     lacking = [
         verify.fingerprint(one) for one in observed.bundle if not all(one in verify.certificates(b) for b in published)
     ]
-    excess = sorted(verify.fingerprint(one) for one in found - set(observed.bundle))
+    excess = sorted(verify.fingerprint(one) for one in there - set(observed.bundle))
     changes = [f"adds {', '.join(lacking)}"] * bool(lacking) + [f"drops {', '.join(excess)}"] * bool(excess)
     return " and ".join(changes)
 

@@ -27,16 +27,16 @@ def inspect(cluster: Cluster, desired: Desired) -> Facts:
     """
     reading = cluster.read()
     observed = observe(reading.state, reading.now, desired)
-    found, named = plan(observed), cluster.names.describe
+    planned, named = plan(observed), cluster.names.describe
     bundles = [_bundle(observed, named(kind), kind) for kind in KINDS]
     if observed.state.serving:
         bundles.append(_published(observed, f"{named(SERVING)} {CA}", (observed.state.serving.data.get(CA, b""),)))
     objections = list(cluster.objections(reading))
     trusted = all(bundle["problem"] is None for bundle in bundles if bundle["there"])
     waiting = {kind: list(binding.unbound(reading.objects[kind]).values()) for kind in KINDS if kind in reading.objects}
-    steps = [f"{named(action.target)}: {action.kind}: {action.why}" for action in found.actions]
-    if found.due:
-        steps.append(f"from {_moment(found.due)} on: {found.waiting}")
+    steps = [f"{named(action.target)}: {action.kind}: {action.why}" for action in planned.actions]
+    if planned.due:
+        steps.append(f"from {_moment(planned.due)} on: {planned.waiting}")
     steps += [
         f"{named(kind)}: make it binding when the API server gets a response from the webhook"
         for kind, entries in waiting.items()

@@ -144,17 +144,17 @@ class Leaf:
         """Read the serving Secret."""
         if secret is None:
             return cls(None, "there is no leaf yet", now)
-        found = verify.certificates(secret.data.get(CERTIFICATE, b""))
-        if not found:
+        chain = verify.certificates(secret.data.get(CERTIFICATE, b""))
+        if not chain:
             return cls(None, "it cannot be read", now)
-        problem = verify.validity_problem(found[0], now) or verify.key_problem(found[0], secret.data.get(KEY, b""))
+        problem = verify.validity_problem(chain[0], now) or verify.key_problem(chain[0], secret.data.get(KEY, b""))
         if problem is not None:
-            return cls(found[0], problem, now)
-        signed = found[0].not_valid_before_utc + CLOCK_SKEW
+            return cls(chain[0], problem, now)
+        signed = chain[0].not_valid_before_utc + CLOCK_SKEW
         issued = max(signed, secret.written or signed)
         if issued > now + CLOCK_SKEW:
             problem = f"it is dated {issued:%Y-%m-%d %H:%M}, which is in the future"
-        return cls(found[0], problem, issued)
+        return cls(chain[0], problem, issued)
 
 
 def serving_data(existing: Mapping[str, bytes], leaf: Pair, bundle: bytes) -> dict[str, bytes]:
@@ -177,10 +177,10 @@ def _read_ca(data: Mapping[str, bytes], role: str) -> Ca | None:
 
 def _read_time(data: Mapping[str, bytes]) -> datetime | None:
     try:
-        found = datetime.fromisoformat(data.get(SINCE, b"").decode())
+        time = datetime.fromisoformat(data.get(SINCE, b"").decode())
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 PUBLISH_LAG = timedelta(minutes=1)  # until every API server uses a changed caBundle

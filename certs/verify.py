@@ -32,13 +32,13 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----
 
 def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     """The certificates of a PEM bundle, each once; text between them and unreadable ones are left out."""
-    found: dict[x509.Certificate, None] = {}
+    unique: dict[x509.Certificate, None] = {}
     for block in _BLOCK.findall(pem):
         try:
-            found[x509.load_pem_x509_certificate(block)] = None
+            unique[x509.load_pem_x509_certificate(block)] = None
         except _UNREADABLE:
             continue
-    return tuple(found)
+    return tuple(unique)
 
 
 def bundle(authorities: Iterable[x509.Certificate]) -> bytes:

@@ -267,16 +267,16 @@ class Tally:
         elif judged.requests_devices and self.fine:
             self._add(judged, None, source)
 
-    def add_findings(self, subject: Subject, found: Iterable[Violation], source: Document, example: str = "") -> None:
+    def add_findings(self, subject: Subject, new: Iterable[Violation], source: Document, example: str = "") -> None:
         """Add what was found of an object beside its review.
 
         Args:
             subject: under which it is reported.
-            found: the findings.
+            new: the findings.
             source: the document of the object.
             example: the name of the pod if it is one of the subject's; else empty.
         """
-        for finding in found:
+        for finding in new:
             self.objects[finding.level] += 1
             self.findings[finding.level] += 1
             self._add_row(subject, finding, source, example)

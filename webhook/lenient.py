@@ -20,25 +20,25 @@ def text(value: Any, *path: str) -> str:
 
 def obj(value: Any, *path: str) -> dict[str, Any]:
     """The object at a path; empty where there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, dict) else {}
+    part = at(value, *path)
+    return part if isinstance(part, dict) else {}
 
 
 def objs(value: Any, *path: str) -> list[dict[str, Any]]:
     """The objects of the list at a path."""
-    found = at(value, *path)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    part = at(value, *path)
+    return [item for item in part if isinstance(item, dict)] if isinstance(part, list) else []
 
 
 def texts(value: Any, *path: str) -> list[str]:
     """The strings of the list at a path."""
-    found = at(value, *path)
-    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+    part = at(value, *path)
+    return [item for item in part if isinstance(item, str)] if isinstance(part, list) else []
 
 
 def only(value: Any, fields: Mapping[str, Collection[str]]) -> Any:
     """An object with some of its fields, and of those that are objects with some of theirs; no fields are all."""
     if not isinstance(value, dict):
         return value
-    found = {key: value[key] for key in fields if key in value}
-    return {key: only(own, dict.fromkeys(fields[key], ())) if fields[key] else own for key, own in found.items()}
+    kept = {key: value[key] for key in fields if key in value}
+    return {key: only(own, dict.fromkeys(fields[key], ())) if fields[key] else own for key, own in kept.items()}

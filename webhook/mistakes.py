@@ -47,9 +47,9 @@ def mistakes_in(error: ValidationError, whole: str, model: type[BaseModel] | Non
         return [
             f"it has {error.error_count():,} mistakes, too many to list; compare it with the documentation of {whole}"
         ]
-    found = error.errors(include_url=False)
-    more = len(found) - MAX_MISTAKES
-    shown = [mistake_at(each, whole, model) for each in found[:MAX_MISTAKES]]
+    errors = error.errors(include_url=False)
+    more = len(errors) - MAX_MISTAKES
+    shown = [mistake_at(each, whole, model) for each in errors[:MAX_MISTAKES]]
     return [*shown, f"{counted(more, 'more mistake')}; correct these first"] if more > 0 else shown
 
 
@@ -78,8 +78,8 @@ def mistake_in_value(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return "it is missing; add it"
     rule = _RULES.get(error["type"])
-    found = f"of {context['actual_length']}" if "actual_length" in context else _quoted(error["input"])
-    return f"it must be {rule(context) if rule else 'another value'}, not {found}"
+    given = f"of {context['actual_length']}" if "actual_length" in context else _quoted(error["input"])
+    return f"it must be {rule(context) if rule else 'another value'}, not {given}"
 
 
 def mistake_in_model(error: ErrorDetails, model: type[BaseModel], path: Sequence[int | str]) -> str:
@@ -102,17 +102,17 @@ def _keys_at(model: Any, path: Sequence[int | str]) -> list[str]:
     for part in path:
         if isinstance(part, int):
             continue
-        found = next((field for field in model.model_fields.values() if field.alias == part), None)
-        if found is None:
+        named = next((field for field in model.model_fields.values() if field.alias == part), None)
+        if named is None:
             break
-        model = _model_in(found.annotation) or model
+        model = _model_in(named.annotation) or model
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((inner for part in get_args(annotation) if (inner := _model_in(part))), None)
 
 
 def _quoted(value: object) -> str:

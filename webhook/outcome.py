@@ -149,8 +149,8 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     @property
     def rules(self) -> list[str]:
         """The rules that changed or found something, each once: repairs first."""
-        found = [*self.mutations, *[rule for rule, _ in self.notices], *[v.rule for v in self.violations]]
-        return list(dict.fromkeys(found))
+        rules = [*self.mutations, *[rule for rule, _ in self.notices], *[v.rule for v in self.violations]]
+        return list(dict.fromkeys(rules))
 
     @property
     def changes(self) -> tuple[dict[str, Any], ...]:

@@ -35,8 +35,8 @@ class Parameters(BaseModel):
         try:
             cls.model_validate(values)
         except ValidationError as error:
-            found = error.errors(include_url=False)
-            return {str(each["loc"][0]): mistake_in_value(each) for each in found if each["type"] != "extra_forbidden"}
+            errors = error.errors(include_url=False)
+            return {str(each["loc"][0]): mistake_in_value(each) for each in errors if each["type"] != "extra_forbidden"}
         return {}
 
     @classmethod
@@ -51,21 +51,21 @@ class Parameters(BaseModel):
             RequestError: a parameter is given twice where one value is expected: programs disagree on which of the two
                 counts.
         """
-        found = dict(parts)
+        read = dict(parts)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         for key, values in lists:
             given = [value for value in values if value != ""]
             if key in parts:
                 raise RequestError(f"{key}: the path names it already; leave it out of the query")
             if key not in fields:
-                found[key] = values[-1]  # `checked` refuses it
+                read[key] = values[-1]  # `checked` refuses it
             elif get_origin(fields[key].annotation) is tuple:
-                found[key] = given
+                read[key] = given
             elif len(given) > 1:
                 raise RequestError(f"{key}: given {len(given)} times; write it once")
             elif given:
-                found[key] = given[0]
-        return found
+                read[key] = given[0]
+        return read
 
     def query(self, **changes: Any) -> dict[str, Any]:
         """The parameters that differ from their defaults, for a link.
@@ -73,8 +73,8 @@ class Parameters(BaseModel):
         Args:
             changes: other values for some of them; None leaves one out.
         """
-        found = self.model_dump(mode="json", by_alias=True, exclude_defaults=True) | changes
-        spelled = {key: str(value).lower() if isinstance(value, bool) else value for key, value in found.items()}
+        changed = self.model_dump(mode="json", by_alias=True, exclude_defaults=True) | changes
+        spelled = {key: str(value).lower() if isinstance(value, bool) else value for key, value in changed.items()}
         return {key: value for key, value in spelled.items() if value is not None}
 
 

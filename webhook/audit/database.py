@@ -197,10 +197,10 @@ class Database:
         if getattr(error.orig, "sqlstate", None) == "42P01" or "no such table" in str(error.orig):
             return "it has no decisions yet; `vgpu-webhook decisions ship` makes the tables when it starts"
         lines = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        found, password = "; ".join(lines[:2])[:MAX_PROBLEM], self._engine.url.password
+        problem, password = "; ".join(lines[:2])[:MAX_PROBLEM], self._engine.url.password
         for secret in (password, quote(password), quote_plus(password)) if password else ():
-            found = found.replace(secret, "***")
-        return found
+            problem = problem.replace(secret, "***")
+        return problem
 
 
 @contextmanager
@@ -256,12 +256,12 @@ def _is_outage(error: DBAPIError) -> bool:
 
 def _parse(url: str) -> URL:
     try:
-        found = make_url(url)
-        right = "@" not in (found.host or "") and found.database
-        if right and found.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
-            return found.set(drivername="postgresql+psycopg")
-        if right and found.drivername == "sqlite" and not found.query and str(found.database).startswith("/"):
-            return found
+        place = make_url(url)
+        right = "@" not in (place.host or "") and place.database
+        if right and place.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+            return place.set(drivername="postgresql+psycopg")
+        if right and place.drivername == "sqlite" and not place.query and str(place.database).startswith("/"):
+            return place
     except (ArgumentError, ValueError):  # their texts may have the password
         pass
     raise ConfigError(

@@ -71,8 +71,8 @@ class Excerpt:
                 spec[containers[0].kind] = [self._of_container(container, resources) for container in containers]
         if self._beside and isinstance(beside := pod.spec.get("resources"), dict):  # of the pod itself
             parts = {part: resources.pick(obj(beside, part)) for part in _AMOUNTS}
-            if found := {part: _scalars(some) for part, some in parts.items() if some}:
-                spec["resources"] = found
+            if amounts := {part: _scalars(some) for part, some in parts.items() if some}:
+                spec["resources"] = amounts
         if self._selects and pod.selector is not None:
             spec |= pod.selector.json()
         kept: dict[str, Any] = {"spec": spec}
@@ -80,7 +80,7 @@ class Excerpt:
             "annotations": _texts(pod.annotations, self._annotations, resources),
             "labels": _texts(pod.labels, self._labels, resources, rule_labels),
         }
-        if some := {part: found for part, found in metadata.items() if found}:
+        if some := {part: texts for part, texts in metadata.items() if texts}:
             kept["metadata"] = some
         return kept
 
@@ -89,8 +89,8 @@ class Excerpt:
         metadata = obj(raw, "metadata")
         own = {"name": _scalar(metadata["name"])} if "name" in metadata else {}
         for part, keys in self._of_workload.items():
-            if found := {key: _scalar(value) for key, value in obj(metadata, part).items() if key in keys}:
-                own[part] = found
+            if kept_keys := {key: _scalar(value) for key, value in obj(metadata, part).items() if key in keys}:
+                own[part] = kept_keys
         kept: dict[str, Any] = {"metadata": own} if own else {}
         if isinstance(raw.get("spec"), dict):
             kept["spec"] = self._above(raw["spec"], "spec", _marked(templates), read=False)
@@ -148,8 +148,8 @@ class Excerpt:
 
 def _fields(value: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     """The fields of an object that are in a tree; nothing of those that are empty."""
-    found = {field: _part(value[field], below) for field, below in tree.items() if field in value}
-    return {field: part for field, part in found.items() if part not in _EMPTY}
+    parts = {field: _part(value[field], below) for field, below in tree.items() if field in value}
+    return {field: part for field, part in parts.items() if part not in _EMPTY}
 
 
 def _part(value: Any, tree: Tree) -> Any:
@@ -161,8 +161,8 @@ def _part(value: Any, tree: Tree) -> Any:
         return _fields(value, tree) if isinstance(value, dict) else ""
     if not isinstance(value, list):
         return ""
-    found = [_part(each, entries) for each in value]
-    return found if entries.is_read else _trimmed([{} if _is_bare(part) else part for part in found])
+    parts = [_part(each, entries) for each in value]
+    return parts if entries.is_read else _trimmed([{} if _is_bare(part) else part for part in parts])
 
 
 def _is_bare(entry: Any) -> bool:
@@ -170,14 +170,14 @@ def _is_bare(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.keys() <= {"name"}
 
 
-def _texts(found: Mapping[str, Any], keys: Keys, resources: Resources, more: Collection[str] = ()) -> dict[str, Any]:
+def _texts(texts: Mapping[str, Any], keys: Keys, resources: Resources, more: Collection[str] = ()) -> dict[str, Any]:
     """The annotations or labels with some keys, cut; a value of another type is kept as a wrong text."""
-    if not found:
+    if not texts:
         return {}
     named = resources.exact if RESOURCE in keys.exact else ()
     return {
         key: value[:MAX_TEXT] if isinstance(value, str) else ""
-        for key, value in found.items()
+        for key, value in texts.items()
         if value is not None and (key in keys or key in more or key in named)
     }
 

@@ -96,14 +96,14 @@ class Filter(Parameters):
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """What a decision must be; equal for equal filters, whatever else a subclass has."""
-        found = []
+        conditions = []
         for name, field in Filter.model_fields.items():
             (condition,) = [each for each in field.metadata if isinstance(each, Condition)]
             value = getattr(self, name)
             if value != field.default:
                 value = value.at if isinstance(value, Moment) else value
-                found.append(condition if condition.value is not None else condition._replace(value=value))
-        return tuple(found)
+                conditions.append(condition if condition.value is not None else condition._replace(value=value))
+        return tuple(conditions)
 
     def admits(self, decision: Decision) -> bool:
         """Whether a decision matches."""

@@ -117,17 +117,17 @@ def _like(glob: str) -> str:
 
 def _regex(glob: str) -> str:
     """A glob as a regular expression of PostgreSQL, with the meaning of `fnmatch`."""
-    found, place = "^", 0
+    regex, place = "^", 0
     while place < len(glob):
         letter, place = glob[place], place + 1
         negated = glob.startswith("!", place)
         end = glob.find("]", place + negated + 1) if letter == "[" else -1
         if end >= 0:
-            found += _bracket(glob[place + negated : end], negated=negated)
+            regex += _bracket(glob[place + negated : end], negated=negated)
             place = end + 1
         else:
-            found += {"*": ".*", "?": "."}.get(letter) or _escaped(letter)
-    return found + "$"
+            regex += {"*": ".*", "?": "."}.get(letter) or _escaped(letter)
+    return regex + "$"
 
 
 def _bracket(letters: str, *, negated: bool) -> str:

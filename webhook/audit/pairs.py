@@ -151,7 +151,7 @@ def pair_of(store: "DecisionStore", number: int, decision: Decision) -> int | No
 
 def pairs_among(entries: "Sequence[NumberedDecision]") -> dict[int, int]:
     """For each validation among some decisions, newest first, the number of the repair of the same new pod among them."""
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     taken: set[int] = set()
     for place, (number, decision) in enumerate(entries):
         if decision.endpoint != "validate":
@@ -160,9 +160,9 @@ def pairs_among(entries: "Sequence[NumberedDecision]") -> dict[int, int]:
         for earlier, other in entries[place + 1 : place + 1 + MAX_BESIDE]:
             if earlier not in taken and line.matches(other):
                 taken.add(earlier)
-                found[number] = earlier
+                pairs[number] = earlier
                 break
-    return found
+    return pairs
 
 
 def repairs_before(store: "DecisionStore", number: int, judged: Decision) -> "list[NumberedDecision]":

@@ -262,13 +262,13 @@ class DecisionStore:
         """
         with self.database.reading() as db:
             number = decisions.c.number
-            found = _numbers(matching(db, wanted), number > after).order_by(number).limit(limit)
-            return list(_in_full(db, db.scalars(found).all()))
+            numbers = _numbers(matching(db, wanted), number > after).order_by(number).limit(limit)
+            return list(_in_full(db, db.scalars(numbers).all()))
 
     def decision(self, number: int) -> Decision | None:
         """One decision; None if the store does not hold it, or not yet."""
         with self.database.reading() as db:
-            return next((found.decision for found in _in_full(db, [number])), None)
+            return next((each.decision for each in _in_full(db, [number])), None)
 
     def decisions(self, wanted: Filter = EVERY) -> Iterator[Decision]:
         """All that match, oldest first, of those that the store holds now and does not forget meanwhile.
@@ -277,8 +277,8 @@ class DecisionStore:
             RequestError: the filter takes too long.
         """
         last, at = self.extent().last, 0
-        while found := self.following(wanted, at, _READ):
-            for at, decision in found:
+        while entries := self.following(wanted, at, _READ):
+            for at, decision in entries:
                 if at > last:
                     return
                 yield decision
@@ -286,8 +286,8 @@ class DecisionStore:
     def policies(self) -> list[PolicyUse]:
         """The policies of the decisions, the latest first."""
         with self.database.reading() as db:
-            found = db.execute(select(policies.c.digest, policies.c.at).order_by(policies.c.at.desc()))
-            return [PolicyUse(row.digest, to_moment(row.at)) for row in found]
+            rows = db.execute(select(policies.c.digest, policies.c.at).order_by(policies.c.at.desc()))
+            return [PolicyUse(row.digest, to_moment(row.at)) for row in rows]
 
     def policy_text(self, digest: str) -> str:
         """The content of a policy; empty if it is not known."""
@@ -336,12 +336,12 @@ def _row(number: int, line: bytes, decision: Decision) -> dict[str, Any]:
 
 def _policies(batch: Sequence[tuple[bytes, Decision]]) -> dict[str, datetime]:
     """The policies of decisions, each with the first time."""
-    found: dict[str, datetime] = {}
+    first_use: dict[str, datetime] = {}
     for _, decision in batch:
         digest = decision.digests.get("policy")
         if isinstance(digest, str) and is_id(digest):
-            found[digest] = min(decision.time, found.get(digest, decision.time))
-    return found
+            first_use[digest] = min(decision.time, first_use.get(digest, decision.time))
+    return first_use
 
 
 def _keep_policy(db: Connection, digest: str, at: datetime, text: str = "") -> None:
@@ -386,10 +386,10 @@ def _in_full(db: Connection, numbers: Sequence[int]) -> Iterator[NumberedDecisio
     """Decisions from their lines, in the order of these numbers."""
     for place in range(0, len(numbers), _READ):
         some = numbers[place : place + _READ]
-        found: dict[int, str] = {
+        line_of: dict[int, str] = {
             row.number: row.line for row in db.execute(select(lines).where(lines.c.number.in_(some)))
         }
         for number in some:
-            decision = parse_decision(found[number].encode()) if number in found else None
+            decision = parse_decision(line_of[number].encode()) if number in line_of else None
             if decision is not None:  # it was one when it was added
                 yield NumberedDecision(number, decision)

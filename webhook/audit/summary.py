@@ -53,11 +53,11 @@ class Trend:
 
     def cells(self, *names: str) -> dict[int, int]:
         """The counts of some names together, by the second since 1970 at which their step begins."""
-        found = Counter[int]()
+        counts = Counter[int]()
         for name in names:
             for step, count in self._cells.get(name, {}).items():
-                found[step * self.step] += count
-        return found
+                counts[step * self.step] += count
+        return counts
 
     def times(self) -> Iterator[datetime]:
         """When each step begins."""
@@ -234,9 +234,9 @@ def worst_first(named: tuple[str, Count]) -> tuple[int, int, int, int, str]:
 
 
 def _count(table: dict[str, Count], name: str) -> Count:
-    found = table.get(name)
-    if found is None:
+    count = table.get(name)
+    if count is None:
         if len(table) >= MAX_KEYS:
             name = OTHERS
-        found = table.setdefault(name, Count())
-    return found
+        count = table.setdefault(name, Count())
+    return count

@@ -41,8 +41,8 @@ def _count_over_time(db: Connection, wanted: Filter, summary: Summary) -> None:
         "namespace": case((each.allowed, ""), else_=each.namespace),
         "effects": case((each.allowed, NO_EFFECTS), else_=each.effects),
     }
-    found = select(*[column.label(name) for name, column in columns.items()]).where(matching(db, wanted)).subquery()
-    rows = db.execute(select(found, func.count()).group_by(*found.c))
+    selected = select(*[column.label(name) for name, column in columns.items()]).where(matching(db, wanted)).subquery()
+    rows = db.execute(select(selected, func.count()).group_by(*selected.c))
     for step, endpoint, word, allowed, namespace, effects, count in rows:
         at = to_moment(step * length)
         summary.outcomes.add(word, at, count)

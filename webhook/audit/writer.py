@@ -111,9 +111,9 @@ class AuditFile:
         fresh = self._open(mode)
         self.close()
         self.descriptor = fresh
-        found = os.fstat(fresh)
-        self._identity = found.st_dev, found.st_ino
-        self.torn = found.st_size > 0 and self._last_byte() != b"\n"
+        status = os.fstat(fresh)
+        self._identity = status.st_dev, status.st_ino
+        self.torn = status.st_size > 0 and self._last_byte() != b"\n"
 
     def _rotate(self) -> None:
         """Rename the file to FILE.1 and open a new one."""
@@ -139,10 +139,10 @@ class AuditFile:
 
 def _identity(name: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(name)  # noqa: PTH116  # before every line; half the cost of Path.stat
+        status = os.stat(name)  # noqa: PTH116  # before every line; half the cost of Path.stat
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _replace(name: str, target: str) -> None:

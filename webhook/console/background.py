@@ -44,11 +44,11 @@ class Background(Generic[T]):
             self._changed.wait_for(lambda: self.began is None, timeout=seconds)
 
     def _run(self) -> None:
-        found = self.last
+        result = self.last
         try:
-            found = self._compute()
+            result = self._compute()
         except Exception:
             log.exception("%s: a bug; the last result stays", self._name)
         with self._changed:
-            self.last, self.ended, self.began = found, self.clock(), None
+            self.last, self.ended, self.began = result, self.clock(), None
             self._changed.notify_all()

@@ -181,5 +181,5 @@ computing = Places().take  # limits how many heavy requests of this process run 
 
 def _name(host: str) -> str | None:
     """The name or address in a Host header; None if it is malformed, for example if it names a user."""
-    found = _HOST.fullmatch(host)
-    return found and (found["address"] or found["name"])
+    match = _HOST.fullmatch(host)
+    return match and (match["address"] or match["name"])

@@ -141,8 +141,8 @@ class ConsolePage:
     def answer(self, state: ConsoleState, **path: Any) -> Response:
         """The value as JSON."""
         values = _body() | path if request.method == "POST" else self.parameters.values(request.args.lists(), path)
-        found = self.run(state, self.parameters.checked(values))
-        parts = self.value.dump_python(found, mode="json", by_alias=True)
+        result = self.run(state, self.parameters.checked(values))
+        parts = self.value.dump_python(result, mode="json", by_alias=True)
         return Response(to_json(parts, self.whole), mimetype=MEDIA_TYPE)
 
     def show(self, state: ConsoleState, **parts: Any) -> Response:
@@ -268,9 +268,9 @@ def _body() -> dict[str, Any]:
     if request.mimetype != MEDIA_TYPE:
         raise UnsupportedMediaType(f"send the request body as {MEDIA_TYPE}")
     try:
-        found = orjson.loads(request.get_data(cache=False))
+        body = orjson.loads(request.get_data(cache=False))
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"the body is not JSON: {mistake_in_json(error)}") from error
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
-    return found
+    return body

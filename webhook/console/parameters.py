@@ -24,10 +24,10 @@ def wider(wanted: Parameters, keys: Sequence[str]) -> dict[str, Any] | None:
     Returns:
         None if every name has wildcards already, or is too long for them.
     """
-    found = wanted.query()
-    texts = {key: [found[key]] if isinstance(found[key], str) else found[key] for key in keys if key in found}
+    query = wanted.query()
+    texts = {key: [query[key]] if isinstance(query[key], str) else query[key] for key in keys if key in query}
     wide = {key: [_containing(text) for text in each] for key, each in texts.items()}
-    return found | wide if wide != texts else None
+    return query | wide if wide != texts else None
 
 
 def _containing(text: str) -> str:

@@ -194,8 +194,8 @@ def changes(before: object, now: object) -> Results:
 
 
 def _count(nvidia: Mapping[str, Any], key: str, default: int) -> int:
-    found = nvidia.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else default
+    number = nvidia.get(key)
+    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else default
 
 
 def ascend_templates(_place: str, document: object, _target: Target) -> Results:

@@ -79,8 +79,8 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
     try:
         model = _Model.model_validate(document)
     except ValidationError as error:
-        found = mistakes_in(error, "the device config")
-        raise Mistakes(source, [*found, "Volcano would fall back to its built-in defaults"]) from error
+        mistakes = mistakes_in(error, "the device config")
+        raise Mistakes(source, [*mistakes, "Volcano would fall back to its built-in defaults"]) from error
     return device_config(model.nvidia, _ascend(model.vnpus), lacks_vgpus=bool(document) and "nvidia" not in document)
 
 
@@ -136,12 +136,12 @@ def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[str, Role]
 
 def _prefixes(roles: Iterable[str]) -> tuple[str, ...]:
     """The usual prefixes; for a name with another prefix, its domain and first word."""
-    found = set(names.RESOURCE_PREFIXES)
+    prefixes = set(names.RESOURCE_PREFIXES)
     for name in roles:
         if not name.startswith(names.RESOURCE_PREFIXES):
             first = _FIRST_WORD.match(name)
-            found.add(first[0] if first else name)
-    return tuple(sorted(found))
+            prefixes.add(first[0] if first else name)
+    return tuple(sorted(prefixes))
 
 
 _FIRST_WORD = re.compile(r"[^/]+/[A-Za-z]+")

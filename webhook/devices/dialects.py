@@ -101,9 +101,9 @@ _GROUP = "Volcano's controllers make the PodGroup of a pod"
 _OWN_GROUP = "make a PodGroup of scheduling.volcano.sh, and name it in the annotation scheduling.k8s.io/group-name"
 
 
-def _noted(place: Place, why: str, *found: str, sign: bool = True, blocks: bool = False) -> tuple[Word, ...]:
+def _noted(place: Place, why: str, *written: str, sign: bool = True, blocks: bool = False) -> tuple[Word, ...]:
     """Names that nothing here says the same as, for one reason."""
-    return tuple(Word(name, place, note=why, sign=sign, blocks=blocks) for name in found)
+    return tuple(Word(name, place, note=why, sign=sign, blocks=blocks) for name in written)
 
 
 _ALL = (
@@ -397,9 +397,9 @@ _NAMES = {
 PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.place is Place.CONTAINER_ANNOTATION}
 
 
-def dialects_with(found: Collection[str]) -> list[Dialect]:
+def dialects_with(used: Collection[str]) -> list[Dialect]:
     """The dialects that have one of some names of a pod."""
-    prefixed = any([name.startswith(PREFIXES) for name in found])
+    prefixed = any([name.startswith(PREFIXES) for name in used])
     return [
-        dialect for dialect in _ALL if not _NAMES[dialect.id].isdisjoint(found) or (prefixed and dialect.id in PREFIXED)
+        dialect for dialect in _ALL if not _NAMES[dialect.id].isdisjoint(used) or (prefixed and dialect.id in PREFIXED)
     ]

@@ -129,12 +129,12 @@ def draw_node(
 
 def _drawn(count: int, first: Iterable[int]) -> list[int]:
     """The indexes of the cards that are drawn, ascending; of too many, `first` before the others."""
-    found: dict[int, None] = {}
+    indexes: dict[int, None] = {}
     for index in chain(first, range(count)):
-        if len(found) == MAX_CARDS:
+        if len(indexes) == MAX_CARDS:
             break
-        found[index] = None
-    return sorted(found)
+        indexes[index] = None
+    return sorted(indexes)
 
 
 def drawn_name(container: Container) -> str:

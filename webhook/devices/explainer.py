@@ -158,10 +158,10 @@ class Explainer(ABC, Generic[Requested, D]):
 
     def sentences(self, taken: Sequence[Taken], note: str) -> Iterator[str]:
         """What the pod gets, for people: a sentence for each container and kind of part."""
-        found: dict[tuple[int, str], list[Taken]] = {}
+        alike: dict[tuple[int, str], list[Taken]] = {}
         for each in taken:
-            found.setdefault((id(each.container), each.label), []).append(each)
-        for (_, label), some in found.items():
+            alike.setdefault((id(each.container), each.label), []).append(each)
+        for (_, label), some in alike.items():
             who = "the pod" if some[0].container is None else wording.container(some[0].container)
             indexes = sorted(each.device for each in some)
             listed = ", ".join(map(str, indexes[:MAX_INDEXES])) + (", …" if len(indexes) > MAX_INDEXES else "")

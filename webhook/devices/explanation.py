@@ -187,10 +187,10 @@ class PlacementRequest(NamedTuple):
             for node, missing in part.gated
             if explains.lacks(request, missing)
         ]
-        found = self._explanation(
+        explanation = self._explanation(
             tuple(explained), shapes, self.family.lacking or explains.missing(request, part), skipped
         )
-        return replace(found, chip=explains.label(request))
+        return replace(explanation, chip=explains.label(request))
 
     def _explanation(
         self,

@@ -57,8 +57,8 @@ class Refusal(Generic[Requested, D]):
         """The only container that requests the resource; None if several do."""
         if self.never.container is not None:
             return self.never.container
-        found = [amount.container for amount in self.pod.amounts if amount.resource == self.never.resource]
-        return found[0] if len(found) == 1 else None
+        containers = [amount.container for amount in self.pod.amounts if amount.resource == self.never.resource]
+        return containers[0] if len(containers) == 1 else None
 
     @property
     def path(self) -> str:
@@ -168,15 +168,15 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """The nodes with such devices, as shapes; those that the policy declares come last."""
         if self.lacking:
             return FleetPart((), index)
-        found: Grouping[D] = Grouping()
+        grouping: Grouping[D] = Grouping()
         gated: list[tuple[str, str]] = []
         for number, node in enumerate(nodes):
             for state in self.read(node):
                 if isinstance(state, SkippedDevices):
                     gated.append((node.name, state.resource))
                 else:
-                    found.add(number, node.name, state)
-        return FleetPart((*found.shapes(), *declared), index, tuple(gated))
+                    grouping.add(number, node.name, state)
+        return FleetPart((*grouping.shapes(), *declared), index, tuple(gated))
 
     # --- pods --------------------------------------------------------------------------------------------------------
 

@@ -274,11 +274,11 @@ class NodeLedger:
 
     def assign(self, pod: BoundPod, card: str, device: str, assigned: Assigned) -> None:
         """Note that a pod holds something of a device, given by its id, or that the node lacks the device."""
-        found = self.by_id.get(card)
-        if found is None:
+        occupied = self.by_id.get(card)
+        if occupied is None:
             self.missing(pod, card, device)
         else:
-            self.hold(found, pod, assigned)
+            self.hold(occupied, pod, assigned)
 
     def find(self, rule: LedgerRule, pod: BoundPod | None, message: str, remedy: str) -> None:
         """Note a mistake; of one pod, the first of each kind."""
@@ -384,10 +384,10 @@ class Accountant(ABC, Generic[Requested, D]):
 
     def remaining(self, part: FleetPart[D], nodes: Iterable[OccupiedNode]) -> FleetPart[D]:
         """What live pods leave of some nodes of one occupancy."""
-        found: Grouping[D] = Grouping()
+        grouping: Grouping[D] = Grouping()
         for node in nodes:
-            found.add(node.number, node.name, cast("NodeState[D]", node.left.state))
-        return FleetPart(tuple(found.shapes()), part.index)
+            grouping.add(node.number, node.name, cast("NodeState[D]", node.left.state))
+        return FleetPart(tuple(grouping.shapes()), part.index)
 
 
 AnyAccountant = Accountant[Any, Any]

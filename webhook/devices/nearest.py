@@ -128,14 +128,14 @@ class ChangeSearch:
         Returns:
             The change that gives up least, None if no single one helps; and False if the search was cut short.
         """
-        found: list[tuple[float, Change]] = []
+        helpful: list[tuple[float, Change]] = []
         searched = True
         try:
             for change in self._helpful(judge, unchanged, removals, amounts, admits or (lambda _: True)):
-                found.append(change)  # noqa: PERF402  # a cut search keeps what it has
+                helpful.append(change)  # noqa: PERF402  # a cut search keeps what it has
         except _CutShort:
             searched = False
-        return min(found, key=lambda change: change[0], default=(1.0, None))[1], searched
+        return min(helpful, key=lambda change: change[0], default=(1.0, None))[1], searched
 
     def _helpful(
         self,

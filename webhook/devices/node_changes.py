@@ -38,11 +38,11 @@ def node_changes(before: Fleet, after: Fleet) -> Iterator[NodeChange]:
         was, now = _members(before, part.members), _members(after, other.members)
         for gained, changed, gated in ((False, was - now, other.gated), (True, now - was, part.gated)):
             reasons = dict(gated)
-            found: dict[str, list[str]] = {}
+            by_reason: dict[str, list[str]] = {}
             for name in before.index.names:
                 if name in changed and name in in_both:
-                    found.setdefault(reasons.get(name, ""), []).append(name)
-            for lacks, nodes in found.items():
+                    by_reason.setdefault(reasons.get(name, ""), []).append(name)
+            for lacks, nodes in by_reason.items():
                 yield NodeChange(Family(family), gained, lacks, tuple(nodes))
 
 

@@ -139,16 +139,16 @@ class Index:
         compared: int = MAX_COMPARED,
     ) -> None:
         """Take the nodes, and the limits MAX_REMEMBERED, MAX_LISTED and MAX_COMPARED."""
-        found = tuple(nodes)
+        fleet = tuple(nodes)
         self._remembered = remembered
         self._most_compared = compared
-        self.names = tuple([node.name for node in found])
-        self._all_nodes = (1 << len(found)) - 1
+        self.names = tuple([node.name for node in fleet])
+        self._all_nodes = (1 << len(fleet)) - 1
         self._by_name: dict[str, list[int]] = {}
         self._known: dict[NodeSelector, int] = {}
         self._labelled: dict[str, int] = {}
         holders: dict[str, dict[str, list[int]]] = {}
-        for number, node in enumerate(found):
+        for number, node in enumerate(fleet):
             for key, value in node.labels.items():
                 holders.setdefault(key, {}).setdefault(value, []).append(number)
         self._by_label: dict[str, dict[str, Holders]] = {
@@ -211,10 +211,10 @@ class Index:
         return bits([number for name in wanted for number in self._by_name.get(name, ())])
 
 
-def _union(found: Iterable[Holders]) -> int:
+def _union(sets: Iterable[Holders]) -> int:
     listed: list[int] = []
     chosen = 0
-    for holders in found:
+    for holders in sets:
         if isinstance(holders, int):
             chosen |= holders
         else:
@@ -228,13 +228,13 @@ def _union(found: Iterable[Holders]) -> int:
 
 def bits(numbers: Iterable[int]) -> int:
     """A set of small numbers."""
-    found = bytearray()
+    mask = bytearray()
     for number in numbers:
         byte = number >> 3
-        if byte >= len(found):
-            found.extend(bytes(byte + 1 - len(found)))
-        found[byte] |= 1 << (number & 7)
-    return int.from_bytes(found, "little")
+        if byte >= len(mask):
+            mask.extend(bytes(byte + 1 - len(mask)))
+        mask[byte] |= 1 << (number & 7)
+    return int.from_bytes(mask, "little")
 
 
 def lowest(members: int) -> int:

@@ -143,8 +143,8 @@ _READ_OF_CONTAINERS: Mapping[str, tuple[str, ...]] = {"name": (), "resources": (
 
 def cut_pod(raw: Any) -> Any:
     """What `BoundPodReader` needs of a pod's JSON, whatever the device config."""
-    found = only(raw, _READ)
-    spec, status = obj(found, "spec"), obj(found, "status")
+    pod = only(raw, _READ)
+    spec, status = obj(pod, "spec"), obj(pod, "status")
     if "conditions" in status:
         status["conditions"] = [one for one in objs(status, "conditions") if one.get("type") == _BOUND]
     spec |= {
@@ -152,7 +152,7 @@ def cut_pod(raw: Any) -> Any:
         for kind, containers in spec.items()
         if isinstance(containers, list)
     }
-    return found
+    return pod
 
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -164,14 +164,14 @@ def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, 
         pod = DevicePod(PodView(dict(raw)), config)
     except Malformed:
         return {}, {}
-    found = {}
+    by_family = {}
     for family, accounts in ACCOUNTANTS.items():
         if family.id in pod.requested:
             served = accounts.served(pod, config)
             if served is not None:
-                found[family.id] = served
+                by_family[family.id] = served
     resources = dict.fromkeys(amount.resource for amount in pod.amounts)
-    return found, {resource: total(pod, resource).total for resource in resources}
+    return by_family, {resource: total(pod, resource).total for resource in resources}
 
 
 def _refilled_by(metadata: Mapping[str, Any]) -> str:
@@ -200,10 +200,10 @@ class KnownStates:
         """The shape of nodes of a family with a state, with the name of the first of them."""
         devices = tuple([self._devices.setdefault((type(one), one.content), one) for one in state.devices])
         state = state._replace(devices=devices)
-        found = self._shapes.get((family, state))
-        if found is None:
-            found = self._shapes[family, state] = NodeShape(state, (node,))
-        return found
+        shape = self._shapes.get((family, state))
+        if shape is None:
+            shape = self._shapes[family, state] = NodeShape(state, (node,))
+        return shape
 
 
 def occupancy(
@@ -224,8 +224,8 @@ def occupancy(
     known = set()
     for devices in nodes_with_devices(nodes, fleet):
         known.add(devices.node.name)
-        found, wrong = occupy_node(devices, by_node.get(devices.node.name, ()), fleet.families, states)
-        occupied += found
+        in_use, wrong = occupy_node(devices, by_node.get(devices.node.name, ()), fleet.families, states)
+        occupied += in_use
         findings += wrong
     if fleet.complete:
         for name in by_node.keys() - known:
@@ -250,14 +250,14 @@ class NodeDevices(NamedTuple):
 
 def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevices]:
     """The nodes from which a fleet was built that have devices the scheduler uses, in the same order."""
-    found: dict[int, list[tuple[AnyFamily, AnyShape]]] = {}
+    by_node: dict[int, list[tuple[AnyFamily, AnyShape]]] = {}
     for family in fleet.families.values():
         for shape in fleet.parts[family.id].shapes:
             for number in numbers_of(shape.members):
-                found.setdefault(number, []).append((family, shape))
-    for number in sorted(found):
+                by_node.setdefault(number, []).append((family, shape))
+    for number in sorted(by_node):
         if not nodes[number].gone:
-            yield NodeDevices(number, nodes[number], found[number])
+            yield NodeDevices(number, nodes[number], by_node[number])
 
 
 def occupy_node(
@@ -280,10 +280,10 @@ def occupy_node(
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]
         left = states.shape(family.id, node.name, accounts.state_left(ledger.cards, idle, shape.mode))
-        found = OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number, left)
-        for card in found.cards if not shape.doubt else ():
-            card.free = accounts.within_totals(found, card)
-        occupied.append(found)
+        in_use = OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number, left)
+        for card in in_use.cards if not shape.doubt else ():
+            card.free = accounts.within_totals(in_use, card)
+        occupied.append(in_use)
         findings += ledger.findings
     served = {family.id for family, _ in shapes}
     others = [family for family in families.values() if family.id not in served]
@@ -291,10 +291,10 @@ def occupy_node(
 
 
 def _by_node(pods: Iterable[BoundPod]) -> dict[str, list[BoundPod]]:
-    found: dict[str, dict[tuple[str, str], BoundPod]] = {}
+    by_node: dict[str, dict[tuple[str, str], BoundPod]] = {}
     for pod in pods:
-        found.setdefault(pod.node, {}).setdefault((pod.namespace, pod.name), pod)
-    return {node: list(some.values()) for node, some in found.items()}
+        by_node.setdefault(pod.node, {}).setdefault((pod.namespace, pod.name), pod)
+    return {node: list(some.values()) for node, some in by_node.items()}
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------

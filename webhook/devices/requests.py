@@ -133,20 +133,20 @@ class DevicePod:
         """
         if self.previous is not None:
             return frozenset().union(*optional, Role, PodFact)
-        found, requested = fields_among(optional, self.view) | self.noted, self.requested
+        facts, requested = fields_among(optional, self.view) | self.noted, self.requested
         if requested:
             roles, values = [*map(_role, self.amounts)], [*map(_value, self.amounts)]
             first, *others = requested.values()
-            found.update(roles)
+            facts.update(roles)
             if None in values:
-                found.add(PodFact.UNUSABLE)
+                facts.add(PodFact.UNUSABLE)
             if 0 in values:
-                found.add(PodFact.ZERO)
+                facts.add(PodFact.ZERO)
             if others or len(first) > 1:
-                found.add(PodFact.SEVERAL)
+                facts.add(PodFact.SEVERAL)
             if others or Family.VGPU not in requested or roles.count(Role.NUMBER) < len(first):
-                found.add(PodFact.UNCOUNTED)
-        return frozenset(found)
+                facts.add(PodFact.UNCOUNTED)
+        return frozenset(facts)
 
     def requests_family(self, family: str) -> bool:
         """Whether some container requests a family."""
@@ -189,7 +189,7 @@ class PodAmounts(NamedTuple):
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
     """The device resources of one container, each once: limits first, then what only requests have."""
     limits = container.limits
-    found = []
+    device_amounts = []
     for others, amounts in (((), limits), (limits, container.requests)):  # a manifest may have one map for both
         for resource, raw in amounts.items():
             if resource in roles and resource not in others:
@@ -197,8 +197,8 @@ def amounts_of(container: Container, roles: Roles) -> list[Amount]:
                 value = usable(raw)
                 if value is not None and value > MAX_MEMORY and role is Role.MEMORY:
                     value = None
-                found.append(Amount(container, resource, family, role, raw, value))
-    return found
+                device_amounts.append(Amount(container, resource, family, role, raw, value))
+    return device_amounts
 
 
 def _requesting(amounts: list[Amount], container: Container) -> list[Amount]:

@@ -108,8 +108,8 @@ class FleetPart(Generic[D_co]):
 
     def selected(self, nodes: int | None) -> list[tuple[NodeShape[D_co], str]]:
         """The shapes of which a selector leaves a node, each with the name of such a node."""
-        found = [(shape, shape.node_left(nodes, self.index)) for shape in self.shapes]
-        return [(shape, node) for shape, node in found if node is not None]
+        left = [(shape, shape.node_left(nodes, self.index)) for shape in self.shapes]
+        return [(shape, node) for shape, node in left if node is not None]
 
 
 AnyPart = FleetPart[Device]

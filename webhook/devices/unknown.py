@@ -65,12 +65,12 @@ def _unnamed(
 def _unknown(unnamed: list[tuple[Container, str]], config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
     known = fleet if fleet is not None and fleet.complete else None
     candidates = _candidates(config, offered_roles(known, config) or tuple(config.roles))
-    found = []
+    unknown = []
     for number, (container, resource) in enumerate(unnamed):
         meant = _nearest(resource, candidates) if number < MAX_COMPARED else None
         if known is not None or _is_strange(resource, meant):
-            found.append(UnknownName(container, resource, meant))
-    return found
+            unknown.append(UnknownName(container, resource, meant))
+    return unknown
 
 
 def _is_strange(resource: str, meant: str | None) -> bool:
@@ -101,13 +101,13 @@ def _candidates(config: DeviceConfig, known: tuple[str, ...]) -> dict[tuple[str,
     roles = [(name, config.roles[name][1], name) for name in known]
     usual = [(usual, role, config.vgpu.role_names[role]) for usual, role in _USUAL.items()]
     roles += [one for one in usual if one[2] in known]
-    found: dict[tuple[str, str], str] = {}
+    spellings: dict[tuple[str, str], str] = {}
     for spelt, role, name in roles:
         domain, word = _split(spelt)
         family = word.partition("-")[0]
         for form in (word, family, f"{family}-count") if role is Role.NUMBER else (word,):
-            found.setdefault((domain, form), name)
-    return found
+            spellings.setdefault((domain, form), name)
+    return spellings
 
 
 def _nearest(resource: str, candidates: dict[tuple[str, str], str]) -> str | None:

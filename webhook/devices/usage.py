@@ -72,20 +72,20 @@ class UsageReport:
 
 
 def report(
-    found: Occupancy, families: Families, names: Sequence[str] = (), namespaces: Sequence[str] = (), size: int = 0
+    occupied: Occupancy, families: Families, names: Sequence[str] = (), namespaces: Sequence[str] = (), size: int = 0
 ) -> UsageReport:
     """Sum up an occupancy.
 
     Args:
-        found: what pods hold.
+        occupied: what pods hold.
         families: the device families.
         names: of the nodes to select; none for all.
         namespaces: whose pods to select, and the devices of which they hold something; none for all.
         size: memory of a slice, in MiB, to compute what is unusable for it; 0 for none.
     """
-    nodes = [node for node in found.nodes if not names or node.name in names]
+    nodes = [node for node in occupied.nodes if not names or node.name in names]
     totals = tuple(by_family(nodes, families, size))
-    findings = [one for one in found.findings if not names or one.node in names]
+    findings = [one for one in occupied.findings if not names or one.node in names]
     if namespaces:
         nodes = list(_of_namespaces(nodes, frozenset(namespaces)))
         findings = [one for one in findings if one.pod.partition("/")[0] in namespaces]
@@ -149,9 +149,9 @@ def unaccounted(card: OccupiedCard) -> int:
 def largest_pods(family: AnyFamily, nodes: Sequence[OccupiedNode]) -> Iterator[LargestPod]:
     """For each number of devices the largest pod."""
     for number in NUMBERS if accountant(family).gives_several else NUMBERS[:1]:
-        found = [one for node in nodes if (one := _largest_on(node, number, family)) is not None]
-        if found:
-            yield max(found, key=lambda one: (one.memory, one.cores))
+        largest = [one for node in nodes if (one := _largest_on(node, number, family)) is not None]
+        if largest:
+            yield max(largest, key=lambda one: (one.memory, one.cores))
 
 
 def _largest_on(node: OccupiedNode, number: int, family: AnyFamily) -> LargestPod | None:

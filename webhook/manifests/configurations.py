@@ -97,9 +97,9 @@ def as_json(objects: list[Object]) -> str:
 
 def as_yaml(objects: list[Object]) -> str:
     """A YAML stream in which the conditions can be read, to be applied."""
-    found = [_unbound(one) for one in objects]
+    unbound = [_unbound(one) for one in objects]
     text: str = yaml.dump_all(
-        found, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True, allow_unicode=True
+        unbound, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True, allow_unicode=True
     )
     # Above the first `---` it would be a document, which an API server that reads files refuses.
     return text.replace("\n", "\n" + (_HEADER if "webhooks" in objects[0] else _FALLBACK_HEADER), 1)

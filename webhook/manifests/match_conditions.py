@@ -165,21 +165,21 @@ def _values(root: str, steps: Sequence[str], variables: Sequence[str]) -> str:
         return _folded(f"{_present(root, steps)} ? [{'.'.join([root, *steps])}] : []")
     is_map, rest, item = steps[until] == "*", steps[until + 1 :], variables[0]
     fields = steps[:until] if is_map else [*steps[:until], steps[until].removesuffix("[*]")]
-    found = ".".join([root, *fields])
-    items = f"{found}.map({item}, {found}[{item}])" if is_map else found
+    path = ".".join([root, *fields])
+    items = f"{path}.map({item}, {path}[{item}])" if is_map else path
     if any(map(_is_list, rest)):
         items += f".map({item}, {_values(item, rest, variables[1:])})"
     elif rest:
         items += f".filter({item}, {_present(item, rest)}).map({item}, {'.'.join([item, *rest])})"
     elif not is_map:
         items += f".map({item}, {item})"  # for its type: a list of whatever
-    return _folded(f"{_present(root, fields)} ? (size({found}) > {MAX_TEMPLATES} ? {_too_many(found)} : {items}) : []")
+    return _folded(f"{_present(root, fields)} ? (size({path}) > {MAX_TEMPLATES} ? {_too_many(path)} : {items}) : []")
 
 
-def _too_many(found: str) -> str:
+def _too_many(containers: str) -> str:
     """A list or map of too many templates, as one template of each form that has them as its containers, which are too many."""
-    pod = f'dyn({{"spec": dyn({{"containers": dyn({found})}})}})'
-    return f'[dyn({{"template": {pod}, "spec": {pod}.spec, "containers": dyn({found}), "sidecars": dyn({found})}})]'
+    pod = f'dyn({{"spec": dyn({{"containers": dyn({containers})}})}})'
+    return f'[dyn({{"template": {pod}, "spec": {pod}.spec, "containers": dyn({containers}), "sidecars": dyn({containers})}})]'
 
 
 def _folded(expression: str) -> str:
@@ -269,14 +269,14 @@ def changes_assignment(config: DeviceConfig) -> str:
         exists("[object]", "pod", _some_container(requests(config, sure=True), sure=True))
         for requests in (_requests_npu, _requests_device)
     )
-    found = any_of(
+    assigns = any_of(
         reserved_key,
         f"!{_MANY_ANNOTATIONS} && ({block(by_affix)})",
         f"{of_npus} &&\n{requests_npu}",
         f"{waits} &&\n{chosen} &&\n{requests_device}",
     )
     # To compare many takes long, so only one entry does it.
-    return _annotations_of_both(f"({_MANY_ANNOTATIONS} || now != before) && ({block(found)})")
+    return _annotations_of_both(f"({_MANY_ANNOTATIONS} || now != before) && ({block(assigns)})")
 
 
 def _annotations_of_both(condition: str) -> str:
@@ -354,10 +354,10 @@ def _exposes(*, sure: bool) -> str:
 
 def _annotated(names_of_some: Collection[str], condition: str, *, sure: bool) -> str:
     """The pod has one of these annotations, or one for whose name `key` the condition holds."""
-    found = exists_or_many("pod.metadata.annotations", MAX_ANNOTATIONS, "key", condition, _many(sure))
+    named = exists_or_many("pod.metadata.annotations", MAX_ANNOTATIONS, "key", condition, _many(sure))
     if names_of_some:
-        found = any_of(exists(list_of(names_of_some), "key", "key in pod.metadata.annotations"), found)
-    return f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(found)})"
+        named = any_of(exists(list_of(names_of_some), "key", "key in pod.metadata.annotations"), named)
+    return f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(named)})"
 
 
 def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:
@@ -365,17 +365,17 @@ def _uses_dialect(config: DeviceConfig, levels: Policy) -> str:
     resources = {names.NVIDIA_GPU, *(name for one in used for name in one.resources)} - config.roles.keys()
     keys = [key for one in used for key in one.sizes(Place.ANNOTATION)]
     of_containers = [key.split("{}") for one in used for key in one.sizes(Place.CONTAINER_ANNOTATION)]
-    found = []
+    uses = []
     if resources:
-        found.append(_some_container(_requests(f"name in {list_of(resources)}")))
+        uses.append(_some_container(_requests(f"name in {list_of(resources)}")))
     if keys:
         there = exists(list_of(keys), "key", "key in pod.metadata.annotations")
-        found.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
+        uses.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
     if of_containers:
         named = (f"{text(start)} + c.name + {text(end)} in pod.metadata.annotations" for start, end in of_containers)
         there = _some_container(f"has(c.name) && type(c.name) == string && ({block(any_of(*named))})")
-        found.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
-    return any_of(*found)
+        uses.append(f"has(pod.metadata) && has(pod.metadata.annotations) &&\n{there}")
+    return any_of(*uses)
 
 
 def _many(sure: bool) -> str:

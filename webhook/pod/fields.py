@@ -78,18 +78,18 @@ class OptionalFields(NamedTuple):
 
 def optional_fields(paths: Iterable[str]) -> OptionalFields:
     """The fields that a pod, or one of its containers, has if there is something at one of these paths."""
-    found = [match.groups() for match in map(_OPTIONAL.match, paths) if match is not None]
-    return OptionalFields(*[frozenset([name for root, name in found if root == part]) for part in _ROOTS])
+    optional = [match.groups() for match in map(_OPTIONAL.match, paths) if match is not None]
+    return OptionalFields(*[frozenset([name for root, name in optional if root == part]) for part in _ROOTS])
 
 
 class Keys:
     """Keys of annotations or labels, or names of variables, whatever their case."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        found = {pattern.lower() for pattern in patterns}
-        self.exact = frozenset(pattern for pattern in found if "*" not in pattern)
-        self._starts = tuple(sorted(pattern[:-1] for pattern in found if "*" in pattern and pattern[0] != "*"))
-        self._parts = [pattern[1:-1] for pattern in sorted(found) if pattern[0] == "*"]
+        lowered = {pattern.lower() for pattern in patterns}
+        self.exact = frozenset(pattern for pattern in lowered if "*" not in pattern)
+        self._starts = tuple(sorted(pattern[:-1] for pattern in lowered if "*" in pattern and pattern[0] != "*"))
+        self._parts = [pattern[1:-1] for pattern in sorted(lowered) if pattern[0] == "*"]
 
     def __contains__(self, key: str) -> bool:
         """Whether one of the patterns is the key's."""
@@ -99,14 +99,14 @@ class Keys:
 
 def place_and_key(path: str) -> tuple[str, str]:
     """A path without the key at its end, and the key: empty if it has none, or any."""
-    found = _KEY.fullmatch(path)
-    return (path, "") if found is None or found[2] == "*" else (found[1], found[2])
+    match = _KEY.fullmatch(path)
+    return (path, "") if match is None or match[2] == "*" else (match[1], match[2])
 
 
 def keys_at(place: str, paths: Iterable[str]) -> Keys:
     """The keys of the paths that lead to a place: of `metadata.labels[team]`, to `metadata.labels`."""
-    found = map(place_and_key, paths)
-    return Keys([key for where, key in found if key and where == place])
+    places = map(place_and_key, paths)
+    return Keys([key for where, key in places if key and where == place])
 
 
 class Tree(dict[str, "Tree"]):

@@ -234,9 +234,9 @@ def read_groups(group: str, kind: str, raw: Mapping[str, Any], templates: Iterab
 
 def read_pods(group: str, raw: Mapping[str, Any], templates: Iterable[str]) -> list[GangRole]:
     """The pods that are made of each template of a workload, of one of its copies; none where a number is malformed."""
-    found = [_read_role(group, raw, template) for template in templates if not template.endswith(_SUBMITTER)]
-    roles = [role for role in found if role is not None]
-    return roles if len(roles) == len(found) else []
+    read = [_read_role(group, raw, template) for template in templates if not template.endswith(_SUBMITTER)]
+    roles = [role for role in read if role is not None]
+    return roles if len(roles) == len(read) else []
 
 
 def every_pod(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable[str]) -> Sequence[GangRole]:
@@ -251,8 +251,8 @@ def every_pod(group: str, kind: str, raw: Mapping[str, Any], templates: Iterable
 
 def _least_of_shape(raw: Mapping[str, Any]) -> tuple[str, int] | None:
     """With so many pods a workload of an unknown kind starts, as a PodGroup has it, and where it says so; None if nowhere."""
-    found = ((path, _count(here.get("minMember"), None)) for path, here in _sections(raw))
-    return next(((f"{path}.minMember", least) for path, least in found if least is not None), None)
+    members = ((path, _count(here.get("minMember"), None)) for path, here in _sections(raw))
+    return next(((f"{path}.minMember", least) for path, least in members if least is not None), None)
 
 
 def _sections(raw: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -299,7 +299,7 @@ def _groups(gangs: Iterable[Gang]) -> list[Gang]:
 
 def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | None:
     """The pods that are made of a template; None if a field on the way is malformed."""
-    *above, last = [found[1] or found[0] for found in _STEP.finditer(template)] or [""]
+    *above, last = [match[1] or match[0] for match in _STEP.finditer(template)] or [""]
     holders: list[Any] = [raw]
     for step in above:
         here = holders[-1]
@@ -383,16 +383,16 @@ def _stages(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, int]:
 
     A Job waits only for Jobs before it: until they are complete, or until they are ready, when both exist.
     """
-    found: dict[str, int] = {}
+    stage_of: dict[str, int] = {}
     numbers: dict[frozenset[str | int], int] = {}
     for job in jobs:
         others = objs(job, "dependsOn")
         ended = {text(other, "name") for other in others if other.get("status") == "Complete"}
-        stages = {found.get(text(other, "name"), 0) for other in others if other.get("status") != "Complete"} - {0}
+        stages = {stage_of.get(text(other, "name"), 0) for other in others if other.get("status") != "Complete"} - {0}
         if ended or len(stages) > 1:
             stages = {numbers.setdefault(frozenset(ended | stages), len(numbers) + 1)}
-        found[text(job, "name")] = max(stages, default=0)
-    return found
+        stage_of[text(job, "name")] = max(stages, default=0)
+    return stage_of
 
 
 def _roles_of_tasks(tasks: list[Any]) -> Iterator[GangRole]:
@@ -423,7 +423,7 @@ def group_min_member(raw: Mapping[str, Any]) -> int:
     written = text(raw, "metadata", "annotations", names.GROUP_MIN_MEMBER)
     if not written.removeprefix("+").isascii() or not written.removeprefix("+").isdigit():
         return 1
-    return found if len(written) < 12 and (found := int(written)) <= _MAX_INT32 else 1
+    return number if len(written) < 12 and (number := int(written)) <= _MAX_INT32 else 1
 
 
 def is_parallel(spec: Mapping[str, Any]) -> bool:

@@ -115,11 +115,11 @@ def _labels(selector: Any, budget: _Budget) -> Iterator[Requirement]:
 def _terms(affinity: Any, budget: _Budget) -> tuple[Term, ...]:
     """The terms of which one must hold; empty if one of them cannot be read at all, because it might hold."""
     demanded = at(affinity, *_PATH)
-    found: list[Term] = []
+    terms: list[Term] = []
     for term in demanded if isinstance(demanded, list) else ():
         budget.spend(1)
-        found.append(tuple(_term(term, budget)) if isinstance(term, dict) else ())
-    return tuple(found) if all(found) else ()
+        terms.append(tuple(_term(term, budget)) if isinstance(term, dict) else ())
+    return tuple(terms) if all(terms) else ()
 
 
 def _term(term: Mapping[str, Any], budget: _Budget) -> Iterator[Requirement]:
@@ -154,12 +154,12 @@ def _requirement(expression: Mapping[str, Any], budget: _Budget) -> Requirement 
 
 
 def _term_json(term: Term) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for requirement in term if term != (_NO_NODE,) else ():
-        part = found.setdefault("matchExpressions" if requirement.key else "matchFields", [])
+        part = parts.setdefault("matchExpressions" if requirement.key else "matchFields", [])
         values = {"values": list(requirement.values)} if requirement.values else {}
         part.append({"key": requirement.key or _NODE_NAME, "operator": requirement.operator, **values})
-    return found
+    return parts
 
 
 def integer(text: str) -> int | None:

@@ -50,13 +50,13 @@ class Size:
             What is too much, for people; empty if nothing is.
         """
         spec, metadata = obj(pod, "spec"), obj(pod, "metadata")
-        lists = [found for kind in (REGULAR, INIT, EPHEMERAL) if isinstance(found := spec.get(kind), list)]
+        lists = [containers for kind in (REGULAR, INIT, EPHEMERAL) if isinstance(containers := spec.get(kind), list)]
         self._containers += sum(map(len, lists))
         if self._containers > MAX_CONTAINERS:
             return f"{self._containers} containers are too many, at most {MAX_CONTAINERS} are reviewed"
         entries = _entries(metadata, ("annotations", "labels")) + _entries(spec, ("tolerations", "volumes"))
-        for found in lists:
-            for container in found:
+        for containers in lists:
+            for container in containers:
                 if isinstance(container, dict):
                     entries += _entries(container, ("env", "envFrom", "volumeMounts", "volumeDevices"))
                     if "resources" in container:
@@ -75,7 +75,7 @@ class Size:
 def _entries(parent: Mapping[str, Any], keys: tuple[str, ...]) -> int:
     count = 0
     for key in keys:
-        found = parent.get(key)
-        if isinstance(found, (list, dict)):
-            count += len(found)
+        entries = parent.get(key)
+        if isinstance(entries, (list, dict)):
+            count += len(entries)
     return count

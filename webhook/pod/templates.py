@@ -149,21 +149,21 @@ def _workflow(spec: Mapping[str, Any], path: str) -> Iterator[Template]:
 
 def _step(step: Mapping[str, Any], path: str) -> Iterator[Template]:
     prefix = f"{path}."
-    found = [(key, mapping(step, key, prefix)) for key in STEP_CONTAINERS if step.get(key)]
+    containers = [(key, mapping(step, key, prefix)) for key in STEP_CONTAINERS if step.get(key)]
     of_set = objects(mapping(step, "containerSet", prefix), "containers", f"{prefix}containerSet.")
-    found += [(f"containerSet.containers[{index}]", each) for index, each in of_set]
-    if not found:
+    containers += [(f"containerSet.containers[{index}]", each) for index, each in of_set]
+    if not containers:
         return
-    found += [(f"sidecars[{index}]", each) for index, each in objects(step, "sidecars", prefix)]
+    containers += [(f"sidecars[{index}]", each) for index, each in objects(step, "sidecars", prefix)]
     first = [(f"initContainers[{index}]", each) for index, each in objects(step, "initContainers", prefix)]
     metadata = mapping(step, "metadata", prefix)
     fields = {key: step[key] for key in _STEP_FIELDS if key in step}
-    if _has_expression([metadata, fields, [each.get("resources") for _, each in [*found, *first]]]):
+    if _has_expression([metadata, fields, [each.get("resources") for _, each in [*containers, *first]]]):
         return  # `{{inputs.parameters.cards}}`: the value is unknown before the step runs
-    spec = {**fields, "containers": [dict(each) for _, each in found]}
+    spec = {**fields, "containers": [dict(each) for _, each in containers]}
     if first:
         spec["initContainers"] = [dict(each) for _, each in first]
-    sources = [(f"spec.containers[{index}]", source) for index, (source, _) in enumerate(found)]
+    sources = [(f"spec.containers[{index}]", source) for index, (source, _) in enumerate(containers)]
     yield Template(path, pod_of(metadata, spec), whole=False, sources=(*sources, ("spec", "")))
 
 

@@ -15,21 +15,21 @@ def find_templates(raw: Mapping[str, Any]) -> list[Template]:
 
     That is an object whose `spec` has a list of containers; or an object that has such a list itself.
     """
-    found: list[Template] = []
+    templates: list[Template] = []
     stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key not in _NO_TEMPLATES})]
-    while stack and len(found) < MAX_FOUND:
+    while stack and len(templates) < MAX_FOUND:
         steps, here = stack.pop()
         if isinstance(here, list):
             stack.extend(((*steps, f"[{index}]"), item) for index, item in reversed(list(enumerate(here))))
         elif isinstance(here, dict):
             if steps and _has_containers(here.get("spec")):
-                found.append(Template(_joined(steps), pod_of(here.get("metadata"), here["spec"]), whole=False))
+                templates.append(Template(_joined(steps), pod_of(here.get("metadata"), here["spec"]), whole=False))
             elif steps and _has_containers(here):
-                found.append(Template(_joined(steps), pod_of(None, here), whole=False, sources=(("spec", ""),)))
+                templates.append(Template(_joined(steps), pod_of(None, here), whole=False, sources=(("spec", ""),)))
             else:
                 children = [((*steps, step_of(key)), here[key]) for key in here if len(key) <= MAX_KEY]
                 stack.extend(reversed(children))
-    return found
+    return templates
 
 
 def holds_pods(raw: Mapping[str, Any]) -> bool:
@@ -70,8 +70,8 @@ def _walk(raw: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _has_containers(value: Any) -> bool:
-    found = at(value, "containers")
-    return isinstance(found, list) and bool(found) and all(isinstance(each, dict) for each in found)
+    containers = at(value, "containers")
+    return isinstance(containers, list) and bool(containers) and all(isinstance(each, dict) for each in containers)
 
 
 def _holds_container(raw: Mapping[str, Any]) -> bool:

@@ -210,8 +210,8 @@ class PodView:
         raise Malformed(path, "a string in quotes", value)
 
     def _list(self, kind: str) -> tuple[Container, ...]:
-        found = sequence(self.spec, kind, "spec.")
-        return tuple([Container(kind, index, raw) for index, raw in enumerate(found)]) if found else ()
+        containers = sequence(self.spec, kind, "spec.")
+        return tuple([Container(kind, index, raw) for index, raw in enumerate(containers)]) if containers else ()
 
     def _text(self, key: str) -> str:
         value = self.spec.get(key)
@@ -224,12 +224,12 @@ class PodView:
 
 def fields_among(optional: OptionalFields, pod: PodView) -> set[str]:
     """Those of some fields that a pod has, in its metadata, its specification or any of its containers."""
-    found = {*optional.spec.intersection(pod.spec)}
+    fields = {*optional.spec.intersection(pod.spec)}
     for container in pod.every_container():
         if not optional.containers.isdisjoint(container.raw):
-            found |= optional.containers.intersection(container.raw)
+            fields |= optional.containers.intersection(container.raw)
     if pod.annotations:
-        found.add("annotations")
+        fields.add("annotations")
     if pod.labels:
-        found.add("labels")
-    return found
+        fields.add("labels")
+    return fields

@@ -77,20 +77,20 @@ class Effective(EffectiveSettings):
         """The active validations that may find something in a pod, decided once for all pods with the same facts."""
         facts, cluster = pod.facts(OPTIONAL_FIELDS), pod.cluster.facts
         key = (facts, cluster, *pod.requested)
-        found = self._known.get(key)
-        if found is None:
+        rules = self._known.get(key)
+        if rules is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             known = cluster | {ClusterFact.LIMITS} if self.limits or self.cards else cluster
             off = ("", *self.repairs_off)
-            self._known[key] = found = tuple(
+            self._known[key] = rules = tuple(
                 [
                     (rule, level)
                     for rule, level in self.active
                     if rule.instead_of in off and rule.may_find(pod.requested, facts, known)
                 ]
             )
-        return found
+        return rules
 
 
 def layered(

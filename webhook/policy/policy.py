@@ -88,10 +88,10 @@ class Policy(PolicyKeys):
     def declared(self, config: DeviceConfig) -> Mapping[str, tuple[AnyShape, ...]]:
         """The shapes of nodes that may be scaled up from zero, by family, with the MIG geometries of the device config."""
         families = registry.bind(config, self.target.facts())
-        found: dict[str, list[AnyShape]] = {}
+        shapes_of: dict[str, list[AnyShape]] = {}
         for entry in self.fleet.declared:
-            found.setdefault(entry.family, []).extend(families[entry.family].declared_shapes(entry))
-        return {family: tuple(shapes) for family, shapes in found.items()}
+            shapes_of.setdefault(entry.family, []).extend(families[entry.family].declared_shapes(entry))
+        return {family: tuple(shapes) for family, shapes in shapes_of.items()}
 
     @cached_property
     def _known(self) -> dict[str, Effective]:
@@ -104,27 +104,27 @@ class Policy(PolicyKeys):
     @cached_property
     def _excepted(self) -> dict[str, Excepted]:
         """The exceptions by namespace and rule."""
-        found: dict[str, Excepted] = {}
+        by_namespace: dict[str, Excepted] = {}
         for exception in self.exceptions:
-            by_rule = found.setdefault(exception.namespace, {})
+            by_rule = by_namespace.setdefault(exception.namespace, {})
             for rule in exception.rules:
                 by_rule.setdefault(rule, []).append(exception)
-        return found
+        return by_namespace
 
     def of(self, namespace: str) -> Effective:
         """What holds in a namespace."""
-        found = self._known.get(namespace)
-        if found is None:
+        effective = self._known.get(namespace)
+        if effective is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             winner = self.winning_entry(namespace)
             if winner not in self._by_winner:
                 self._by_winner[winner] = self.at(winner)
-            found = self._by_winner[winner]
+            effective = self._by_winner[winner]
             if exceptions := self._excepted.get(namespace):
-                found = replace(found, exceptions=exceptions)
-            self._known[namespace] = found
-        return found
+                effective = replace(effective, exceptions=exceptions)
+            self._known[namespace] = effective
+        return effective
 
     def winning_entry(self, namespace: str) -> int | None:
         """The entry of `namespaces` that decides in a namespace; None if none matches."""
@@ -140,8 +140,8 @@ class Policy(PolicyKeys):
     @cached_property
     def by_glob(self) -> dict[str, int]:
         """The last entry of each other glob, from the last entry to the first."""
-        found = [(glob, at) for at, entry in enumerate(self.namespaces) for glob in entry.match if is_wide(glob)]
-        return dict(sorted(dict(found).items(), key=lambda each: -each[1]))
+        globs = [(glob, at) for at, entry in enumerate(self.namespaces) for glob in entry.match if is_wide(glob)]
+        return dict(sorted(dict(globs).items(), key=lambda each: -each[1]))
 
     @property
     def everywhere(self) -> int | None:

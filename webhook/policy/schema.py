@@ -134,11 +134,11 @@ NO_EXCEPTIONS: Exceptions = {}
 
 def exceptions_for(name: str, day: date, excepted: Excepted) -> Exceptions:
     """The exceptions that hold for a pod, whose name is as `exception_name` has it, on a day in UTC."""
-    found = {
+    chosen = {
         rule: next((one for one in exceptions if day <= one.until and matches(name, one.names)), None)
         for rule, exceptions in excepted.items()
     }
-    return {rule: exception for rule, exception in found.items() if exception is not None}
+    return {rule: exception for rule, exception in chosen.items() if exception is not None}
 
 
 def exception_name(metadata: Mapping[str, Any], known: str, *, is_pod: bool = True) -> str:

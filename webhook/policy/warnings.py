@@ -49,20 +49,20 @@ class PolicyWarning:
 
 def warnings_of(policy: Policy, today: date | None = None) -> list[PolicyWarning]:
     """Everything that looks like a mistake, each with what to write instead; of exceptions only with a day."""
-    found = [*_softened(policy, "rules", policy.rules), *_untrusted(policy), *_unanswered(policy, None)]
-    found += _useless_exceptions(policy, today) if today is not None else ()
+    warnings = [*_softened(policy, "rules", policy.rules), *_untrusted(policy), *_unanswered(policy, None)]
+    warnings += _useless_exceptions(policy, today) if today is not None else ()
     for index, entry in enumerate(policy.namespaces):
         place = f"namespaces.{index}"
-        found += _impossible(entry, place)
-        found += _softened(policy, f"{place}.rules", entry.rules)
-        found += [] if entry.exempt else _unanswered(policy, index)
+        warnings += _impossible(entry, place)
+        warnings += _softened(policy, f"{place}.rules", entry.rules)
+        warnings += [] if entry.exempt else _unanswered(policy, index)
         useless = next((key for key, value in entry if value and key not in ("match", "exempt")), None)
         if entry.exempt and useless:
-            found.append(
+            warnings.append(
                 PolicyWarning(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
             )
-    found += [*_hidden(policy.namespaces), *_idle(policy), *_all_exempt(policy)]
-    return sorted(found, key=_place)
+    warnings += [*_hidden(policy.namespaces), *_idle(policy), *_all_exempt(policy)]
+    return sorted(warnings, key=_place)
 
 
 def _place(warning: PolicyWarning) -> list[tuple[int, str]]:
@@ -144,10 +144,10 @@ def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[PolicyWarning]:
     wide = last if len(last) <= MAX_COMPARED else {}
     for index, entry in enumerate(entries):
         globs = dict.fromkeys(entry.match)
-        later = {glob: found for glob in globs if (found := _later(glob, index, last, wide)) is not None}
+        later = {glob: number for glob in globs if (number := _later(glob, index, last, wide)) is not None}
         if not later:
             continue
-        hiding = and_more([f"{_quoted(glob)} (namespaces.{found})" for glob, found in later.items()], MAX_NAMED)
+        hiding = and_more([f"{_quoted(glob)} (namespaces.{number})" for glob, number in later.items()], MAX_NAMED)
         what = "it never decides" if len(later) == len(globs) else "it does not decide for all of its globs"
         yield PolicyWarning(
             f"namespaces.{index}",
@@ -159,7 +159,7 @@ def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[PolicyWarning]:
 def _later(glob: str, index: int, last: Mapping[str, int], wide: Mapping[str, int]) -> int | None:
     if last[glob] > index:
         return last[glob]
-    return next((found for other, found in wide.items() if found > index and _within(glob, other)), None)
+    return next((number for other, number in wide.items() if number > index and _within(glob, other)), None)
 
 
 def _within(narrow: str, wide: str) -> bool:

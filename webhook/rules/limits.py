@@ -46,8 +46,8 @@ def of_quota(raw: Mapping[str, Any], cluster: KnownCluster, *, compared: bool) -
         counted = key.startswith(COUNTED)
         if counted:
             plain[resource] = amount
-        if not (counted and quantity.whole(amount) == 0) and (found := _unknown(resource, key, COUNTED, cluster)):
-            yield f"spec.hard[{key}]", found
+        if not (counted and quantity.whole(amount) == 0) and (problem := _unknown(resource, key, COUNTED, cluster)):
+            yield f"spec.hard[{key}]", problem
         elif resource == cluster.config.vgpu.percentage_name:
             yield f"spec.hard[{key}]", _percentage(key, COUNTED, cluster)
         elif not counted and not (compared and key == f"{PREFIX}{memory}"):
@@ -58,8 +58,8 @@ def of_quota(raw: Mapping[str, Any], cluster: KnownCluster, *, compared: bool) -
                 f"spec.hard[{key}]",
                 warning(f"{key} limits nothing: of {resource}, Kubernetes counts {COUNTED} only", advice),
             )
-    for found in _memory(plain, COUNTED, cluster):
-        yield f"spec.hard[{COUNTED}{memory}]", found
+    for problem in _memory(plain, COUNTED, cluster):
+        yield f"spec.hard[{COUNTED}{memory}]", problem
 
 
 def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
@@ -78,8 +78,8 @@ def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
                 yield path, warning(f"{key} limits nothing: a queue counts resources by their plain names", advice)
             elif resource == cluster.config.vgpu.percentage_name:
                 yield path, _percentage(key, "", cluster)
-            elif quantity.whole(amount) != 0 and (found := _unknown(resource, key, "", cluster)):
-                yield path, found
+            elif quantity.whole(amount) != 0 and (problem := _unknown(resource, key, "", cluster)):
+                yield path, problem
     if named and conf is not None and not conf.limits_queues:
         yield (
             "spec.capability",
@@ -88,8 +88,8 @@ def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
                 "add `- name: capacity` or `- name: proportion` to a tier of the scheduler's configuration",
             ),
         )
-    for found in _memory(capability, "", cluster):
-        yield f"spec.capability[{cluster.config.vgpu.memory_name}]", found
+    for problem in _memory(capability, "", cluster):
+        yield f"spec.capability[{cluster.config.vgpu.memory_name}]", problem
     yield from _above_parents(raw, cluster)
 
 

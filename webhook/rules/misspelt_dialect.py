@@ -66,7 +66,7 @@ def misspelt_names(dialect: Dialect, pod: PodView, served: Collection[str]) -> I
 
 
 def _near(
-    dialect: Dialect, place: Place, found: Iterable[str], containers: Collection[str], left: Iterator[int]
+    dialect: Dialect, place: Place, names: Iterable[str], containers: Collection[str], left: Iterator[int]
 ) -> Iterator[tuple[str, str]]:
     """The names at a place that the dialect does not have there, each with the end of a sentence about it; `left` are compared.
 
@@ -85,7 +85,7 @@ def _near(
     spelt = {_spelling(name): name for name in sorted(here)}
     domains = {_domain(name) for name in (*here, *elsewhere)}
     others = (
-        name for name in found if name not in here and (_domain(name) in domains or name.startswith(dialect.prefixes))
+        name for name in names if name not in here and (_domain(name) in domains or name.startswith(dialect.prefixes))
     )
     for name in others:
         compared = next(left, None) is not None

@@ -55,8 +55,8 @@ def unjudged_devices(pod: ReviewedPod) -> list[UnjudgedDevice]:
     """The devices that a pod requests and the webhook does not judge, without what no node offers; at most 20."""
     absent = {(one.container, one.resource) for one in not_offered(pod)}
     foreign = set(filter(pod.cluster.config.resources.looks_like_device, pod.foreign))
-    found = _devices(pod, foreign.difference(pod.roles, _reported(pod)), claims=True)
-    return list(islice((one for one in found if (one.container, one.resource) not in absent), MAX_UNJUDGED))
+    devices = _devices(pod, foreign.difference(pod.roles, _reported(pod)), claims=True)
+    return list(islice((one for one in devices if (one.container, one.resource) not in absent), MAX_UNJUDGED))
 
 
 def not_offered(pod: ReviewedPod) -> list[UnjudgedDevice]:

@@ -86,9 +86,9 @@ def unit_of(factor: int) -> str:
     return "MiB" if factor == 1 else f"units of {factor} MiB"
 
 
-def sizes(found: list[int], config: DeviceConfig) -> str:
+def sizes(amounts: list[int], config: DeviceConfig) -> str:
     """Some sizes of cards, with their unit."""
-    return f"{', '.join(map(str, found[:6]))}{', …' if len(found) > 6 else ''} {unit(config)}"
+    return f"{', '.join(map(str, amounts[:6]))}{', …' if len(amounts) > 6 else ''} {unit(config)}"
 
 
 def shows_devices(env: Any) -> bool:

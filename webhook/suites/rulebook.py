@@ -257,12 +257,12 @@ def _validation(rule: Validation) -> RuleEntry:
 
 def with_keys(paths: Iterable[str]) -> list[str]:
     """Paths for people: those that differ in their last key as one, with a few of the keys."""
-    found: dict[str, list[str]] = {}
+    by_place: dict[str, list[str]] = {}
     for path in paths:
         place, key = place_and_key(path)
-        found.setdefault(place, []).append(key)
+        by_place.setdefault(place, []).append(key)
     shown = {
         place: ", ".join([*keys[:MAX_SHOWN], *(["…"] if len(keys) > MAX_SHOWN else [])])
-        for place, keys in found.items()
+        for place, keys in by_place.items()
     }
     return [f"{place}[{keys}]" if keys else place for place, keys in shown.items()]

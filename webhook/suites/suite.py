@@ -151,8 +151,8 @@ def suite_files(path: str, *, recursive: bool) -> list[str]:
     if path == STANDARD_INPUT or not Path(path).is_dir():
         return files
     endings = ("/suite.yaml", "/suite.yml", ".suite.yaml", ".suite.yml")
-    if found := [file for file in files if file.endswith(endings)]:
-        return found
+    if suites := [file for file in files if file.endswith(endings)]:
+        return suites
     more = "" if recursive else ", or add -R to read the directories below it"
     raise ConfigError(f"{path}: no suite in this directory; name one suite.yaml or NAME.suite.yaml{more}")
 
@@ -180,8 +180,8 @@ class Suite:
             self._content = SuiteFile.model_validate(self._document)
         except ValidationError as error:
             raise Mistakes(self.file, [self._mistake(each) for each in error.errors(include_url=False)]) from error
-        found = [case.name for case in self.cases]
-        if twice := next((name for name in found if found.count(name) > 1), None):
+        names = [case.name for case in self.cases]
+        if twice := next((name for name in names if names.count(name) > 1), None):
             raise ConfigError(f"{self.file}: two cases are called {twice!r}; give each a name of its own")
         try:
             self.snapshot(_Settings())
@@ -313,11 +313,11 @@ def _read_document(setting: DocumentSetting[Any], path: Path) -> Any:
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """The base with other values; objects are merged, lists replaced."""
-    found = dict(base)
+    merged = dict(base)
     for key, value in over.items():
-        below = found.get(key)
-        found[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return found
+        below = merged.get(key)
+        merged[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def _whole(outcome: Outcome) -> dict[str, Any]:
@@ -344,8 +344,8 @@ def _actual(outcome: Outcome, expected: Mapping[str, Any]) -> dict[str, Any]:
     if "findings" in expected:
         wanted = expected["findings"]
         actual["findings"] = [
-            {key: value for key, value in found.items() if at >= len(wanted) or key in wanted[at]}
-            for at, found in enumerate(actual["findings"])
+            {key: value for key, value in finding.items() if at >= len(wanted) or key in wanted[at]}
+            for at, finding in enumerate(actual["findings"])
         ]
     return actual
 
@@ -361,8 +361,8 @@ def _golden(result: CaseResult) -> dict[str, Any]:
 def _case_nodes(data: bytes) -> list[yaml.MappingNode]:
     """The cases as they are written; none if they are written in another way than as a list."""
     roots = [node for node in yaml.compose_all(data, yaml.SafeLoader) if isinstance(node, yaml.MappingNode)]
-    found = [value for key, value in roots[0].value if key.value == "cases"]
-    return [node for sequence in found for node in sequence.value if isinstance(node, yaml.MappingNode)]
+    lists = [value for key, value in roots[0].value if key.value == "cases"]
+    return [node for sequence in lists for node in sequence.value if isinstance(node, yaml.MappingNode)]
 
 
 def _splice(text: list[str], case: yaml.MappingNode, expect: Mapping[str, Any]) -> None:

@@ -35,9 +35,9 @@ class DeviceClasses:
 
     def __init__(self, classes: Iterable[DeviceClass], *, listed: bool = True) -> None:
         """Take all of them; unless they are `listed`, nothing is known of the others."""
-        found = sorted(classes, key=lambda each: each.name)
-        self.by_resource: Mapping[str, str] = {each.resource: each.name for each in found if each.resource}
-        self.complete = listed and complaint(found) is None
+        in_order = sorted(classes, key=lambda each: each.name)
+        self.by_resource: Mapping[str, str] = {each.resource: each.name for each in in_order if each.resource}
+        self.complete = listed and complaint(in_order) is None
         content = [self.complete, *self.by_resource.items()]
         self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 

@@ -117,18 +117,18 @@ class Queues:
     def limit(self, name: str, resource: str, target: Target) -> Limit | None:
         """The lowest limit on a resource of a queue: its own, or with a hierarchy of queues also its parents'."""
         nested = target.scheduler is not None and target.scheduler.nests_queues
-        found: Limit | None = None
+        lowest: Limit | None = None
         if self._is_remote(name):
             return None
         for queue in self.lineage(name):
             amount = queue.capability.get(resource)
             if nested and queue.name == ROOT:
                 amount = _limit_of_root(queue, resource)
-            if amount is not None and (found is None or amount < found.amount):
-                found = Limit(queue.name, amount)
+            if amount is not None and (lowest is None or amount < lowest.amount):
+                lowest = Limit(queue.name, amount)
             if not nested:
                 break
-        return found
+        return lowest
 
     def limit_of_groups(self, name: str, resource: str, target: Target) -> int | None:
         """The most of a resource that a pod of a queue may have: it runs in one node group. None: no limit is known."""
@@ -239,8 +239,8 @@ def _digested(queue: Queue) -> Iterator[object]:
 
 def _groups(affinity: Mapping[str, Any]) -> frozenset[str]:
     wanted, unwanted = obj(affinity, "nodeGroupAffinity"), obj(affinity, "nodeGroupAntiAffinity")
-    found = {*texts(wanted, _REQUIRED), *texts(wanted, _PREFERRED)} - {*texts(unwanted, _REQUIRED)}
-    return frozenset(found | {*texts(unwanted, _PREFERRED)})
+    named = {*texts(wanted, _REQUIRED), *texts(wanted, _PREFERRED)} - {*texts(unwanted, _REQUIRED)}
+    return frozenset(named | {*texts(unwanted, _PREFERRED)})
 
 
 def _group_limits(written: str) -> dict[str, dict[str, int]] | None:
@@ -248,21 +248,21 @@ def _group_limits(written: str) -> dict[str, dict[str, int]] | None:
     if not written:
         return {}
     try:
-        found = orjson.loads(written) or {}
+        limits = orjson.loads(written) or {}
         return {
             group: {name: math.floor(quantity.parse(amount)) for name, amount in (of or {}).items()}
-            for group, of in found.items()
+            for group, of in limits.items()
         }
     except (ValueError, AttributeError):  # other JSON has no items
         return None
 
 
 def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:
-    found = {}
+    amounts = {}
     for resource, value in raw.items():
         try:
             # The scheduler compares thousandths, rounded up; pods request whole units.
-            found[resource] = math.ceil(quantity.parse(value) * 1000) // 1000
+            amounts[resource] = math.ceil(quantity.parse(value) * 1000) // 1000
         except ValueError:
             continue
-    return found
+    return amounts

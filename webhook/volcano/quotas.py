@@ -39,11 +39,11 @@ class Quotas:
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
         """Take all of them."""
-        found = sorted(quotas, key=lambda quota: (quota.namespace, quota.name))
+        in_order = sorted(quotas, key=lambda quota: (quota.namespace, quota.name))
         self._by_namespace: dict[str, list[Quota]] = {}
-        for quota in found:
+        for quota in in_order:
             self._by_namespace.setdefault(quota.namespace, []).append(quota)
-        content = [(quota.namespace, quota.name, *quota.limits.items()) for quota in found]
+        content = [(quota.namespace, quota.name, *quota.limits.items()) for quota in in_order]
         self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
     def of(self, namespace: str) -> Sequence[Quota]:

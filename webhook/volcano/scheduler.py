@@ -72,14 +72,14 @@ class SchedulerConf:
 
     def argument(self, plugin: str, name: str) -> Any:
         """An argument of a plugin; None if it is not set."""
-        found = self.plugin(plugin)
-        return found.arguments.get(name) if found is not None else None
+        configured = self.plugin(plugin)
+        return configured.arguments.get(name) if configured is not None else None
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The arguments of deviceshare; empty if it is not in use."""
-        found = self.plugin(DEVICESHARE)
-        return found.arguments if found is not None else {}
+        configured = self.plugin(DEVICESHARE)
+        return configured.arguments if configured is not None else {}
 
     @property
     def config_place(self) -> tuple[str, str]:
@@ -95,8 +95,8 @@ class SchedulerConf:
         """`default`, `binpack` or `spread`: the order in which cards are tried; None without deviceshare."""
         if self.plugin(DEVICESHARE) is None:
             return None
-        found = self.argument(DEVICESHARE, SCHEDULE_POLICY)
-        return found if found in POLICIES else POLICIES[0]
+        policy = self.argument(DEVICESHARE, SCHEDULE_POLICY)
+        return policy if policy in POLICIES else POLICIES[0]
 
     @property
     def exclusive_rules(self) -> tuple[Mapping[str, str], ...]:
@@ -105,8 +105,8 @@ class SchedulerConf:
         Of a rule with other values than text the scheduler leaves these out; here it counts as absent, so it refuses no pod.
         Source: volcano `pkg/scheduler/plugins/deviceshare/gpuexclusive.go`.
         """
-        found = self.argument(DEVICESHARE, EXCLUSIVE_RULES)
-        return tuple([rule for rule in (found if isinstance(found, list) else ()) if is_rule(rule)][:MAX_RULES])
+        rules = self.argument(DEVICESHARE, EXCLUSIVE_RULES)
+        return tuple([rule for rule in (rules if isinstance(rules, list) else ()) if is_rule(rule)][:MAX_RULES])
 
     @property
     def locks_nodes(self) -> bool:
@@ -133,14 +133,14 @@ class SchedulerConf:
     @property
     def picks_groups(self) -> bool:
         """Whether a queue's affinity and limits decide on the nodes of which node groups its pods run."""
-        found = self.plugin(NODE_GROUP)
-        return found is not None and found.options.get("enablePredicate") is not False
+        configured = self.plugin(NODE_GROUP)
+        return configured is not None and configured.options.get("enablePredicate") is not False
 
     @property
     def inherits_groups(self) -> bool:
         """Whether a queue without an affinity has that of its nearest parent that has one."""
-        found = self.plugin(NODE_GROUP)
-        return found is not None and found.options.get("enableHierarchy") is True
+        configured = self.plugin(NODE_GROUP)
+        return configured is not None and configured.options.get("enableHierarchy") is True
 
     @property
     def facts(self) -> tuple[object, ...]:

@@ -134,16 +134,18 @@ def exclusive_rules(place: str, conf: SchedulerConf, target: Target) -> Results:
     return f"{EXCLUSIVE_RULES} has {counted(len(rules), 'rule')}"
 
 
-def families(place: str, conf: SchedulerConf, target: Target, found: Mapping[tuple[str, ...], list[str]]) -> Results:
+def families(
+    place: str, conf: SchedulerConf, target: Target, registered: Mapping[tuple[str, ...], list[str]]
+) -> Results:
     """The switch of every family that nodes register is on.
 
     Args:
         place: of the configuration.
         conf: the configuration.
         target: for how the scheduler reads switches.
-        found: names of nodes that register devices, by the switches of their family, of which one is enough.
+        registered: names of nodes that register devices, by the switches of their family, of which one is enough.
     """
-    for switches, owners in found.items():
+    for switches, owners in registered.items():
         if not any(enables(conf, switch, target) for switch in switches):
             excluding = [
                 other for other in SWITCHES if (switches[0], other) in _EXCLUSIVE and enables(conf, other, target)
@@ -155,8 +157,8 @@ def families(place: str, conf: SchedulerConf, target: Target, found: Mapping[tup
                 f"{place}: {' or '.join(switches)} is not on, so the devices of {listed(owners)} are never assigned",
                 advice,
             )
-    on = [switch for switches in found for switch in switches if enables(conf, switch, target)]
-    return f"what nodes register is on: {listed(on)}" if found else "no node registers a device"
+    on = [switch for switches in registered for switch in switches if enables(conf, switch, target)]
+    return f"what nodes register is on: {listed(on)}" if registered else "no node registers a device"
 
 
 def config_place(place: str, conf: SchedulerConf, plugin: Collection[str]) -> Results:

@@ -213,10 +213,10 @@ def _without_managed_fields(body: bytes) -> bytes:
     copied = 0  # the bytes before this position are in `kept`, or left out
     start = 0
     for _ in ("object", "oldObject"):
-        found = body.find(_MANAGED_FIELDS, start)
-        if found < 0:
+        place = body.find(_MANAGED_FIELDS, start)
+        if place < 0:
             break
-        start = found + len(_MANAGED_FIELDS)
+        start = place + len(_MANAGED_FIELDS)
         end = body.find(b"]", start)
         if end > 0 and _is_flat(body, start, end):
             kept.append(body[copied:start])
@@ -251,9 +251,9 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         NotJson: a key is there twice.
     """
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise NotJson(f"the key {twice[:60]!r} appears twice in one object, so two readers could see different values")
-    return found
+    return unique

@@ -174,11 +174,11 @@ def _ticks(begin: int, slots: int, step: int) -> list[Tick]:
     if every is None:
         every = step * -(-slots // MAX_TICKS)
     first = begin + -begin % every
-    found: list[Tick] = []
+    ticks: list[Tick] = []
     for order, at in enumerate(range(first, end, every)):
         text = spell(at, every)
         if every < _DAY:
             date, _, clock = text.partition("T")
             text = f"{date} {clock}" if order == 0 else date if clock == "00:00" else clock
-        found.append(Tick(round((at - begin) * 100 / (end - begin), 3), text, order % 2 == 1, f"{spell(at)}Z"))
-    return found
+        ticks.append(Tick(round((at - begin) * 100 / (end - begin), 3), text, order % 2 == 1, f"{spell(at)}Z"))
+    return ticks

@@ -122,10 +122,10 @@ def _letter(place: int) -> str:
 
 def _equal(cards: Sequence[DrawnCard]) -> Iterable[list[DrawnCard]]:
     """The cards that differ by more than their names, each with those that equal it."""
-    found: dict[DrawnCard, list[DrawnCard]] = {}
+    equal: dict[DrawnCard, list[DrawnCard]] = {}
     for card in cards:
-        found.setdefault(replace(card, name=""), []).append(card)
-    return found.values()
+        equal.setdefault(replace(card, name=""), []).append(card)
+    return equal.values()
 
 
 def _card(equal: Sequence[DrawnCard], drawing: DrawnNode, places: Mapping[str, int], *, kinds: bool) -> CardPicture:

@@ -49,11 +49,11 @@ def description(drawing: DrawnNode, title: str) -> str:
 
 
 def _by_container(drawing: DrawnNode) -> dict[str, Counter[DrawnPart]]:
-    found: dict[str, Counter[DrawnPart]] = {container: Counter() for container in drawing.containers}
+    by_container: dict[str, Counter[DrawnPart]] = {container: Counter() for container in drawing.containers}
     for card in drawing.cards:
         for part in card.parts:
-            found.setdefault(part.container, Counter())[part] += 1
-    return {container: parts for container, parts in found.items() if parts}
+            by_container.setdefault(part.container, Counter())[part] += 1
+    return {container: parts for container, parts in by_container.items() if parts}
 
 
 def _one(part: DrawnPart, drawing: DrawnNode) -> str:

@@ -70,15 +70,15 @@ class AscendExplainer(Explainer[ChipRequest, Device]):
         """NPUs of its own for each container: one possibility."""
         shape = part.shapes[0]
         starts = [0, *accumulate(count for _, count in shape.kinds)]
-        found: list[Taken] = []
+        parts: list[Taken] = []
         for one, share in zip(request.containers, assign(request.containers, shape), strict=True):
             label, cores = _label(one, shape, share.memory), share.cores
             if not request.hami_core and is_shared(shape):
                 cores = 0  # AI cores, where the node counts percents
             for kind, number in enumerate(share.numbers):
-                found += [Taken(one.container, starts[kind] + at, share.memory, cores, label) for at in range(number)]
+                parts += [Taken(one.container, starts[kind] + at, share.memory, cores, label) for at in range(number)]
                 starts[kind] += number
-        return tuple(found), CHOOSES
+        return tuple(parts), CHOOSES
 
     def removals(self, request: ChipRequest) -> Iterator[tuple[str, ChipRequest]]:
         """The annotation."""

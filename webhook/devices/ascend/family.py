@@ -160,8 +160,8 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
 
     def capacity(self, shape: AnyShape, device: Device) -> Amounts:
         """Cores in percent where NPUs are shared in software."""
-        found = super().capacity(shape, device)
-        return found._replace(cores=HAMI_CORES) if is_shared(shape) else found
+        amounts = super().capacity(shape, device)
+        return amounts._replace(cores=HAMI_CORES) if is_shared(shape) else amounts
 
 
 def assignment_name(word: str) -> str:

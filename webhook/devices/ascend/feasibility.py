@@ -63,15 +63,15 @@ class ChipAmounts(NamedTuple):
 
 def served_amounts(pod: DevicePod, config: AscendConfig) -> list[ChipAmounts]:
     """What the scheduler serves: the amounts of regular containers with a count or memory; in order."""
-    found: dict[tuple[int, Chip], dict[Role, int | None]] = {}
+    by_container: dict[tuple[int, Chip], dict[Role, int | None]] = {}
     containers: dict[int, Container] = {}
     for container, resource, family, role, _, value in pod.amounts:
         if family is Family.ASCEND and container.kind == REGULAR:
             containers[container.index] = container
-            found.setdefault((container.index, config.chip_of[resource]), {})[role] = value
+            by_container.setdefault((container.index, config.chip_of[resource]), {})[role] = value
     return [
         ChipAmounts(containers[index], chip, amounts)
-        for (index, chip), amounts in found.items()
+        for (index, chip), amounts in by_container.items()
         if Role.NUMBER in amounts or Role.MEMORY in amounts
     ]
 
@@ -123,10 +123,10 @@ class ChipRequest:
 
 def by_chip(pod: DevicePod, config: AscendConfig, target: Target) -> dict[Chip, tuple[NpuRequest, ...]]:
     """The same for each kind of NPU."""
-    found: dict[Chip, list[NpuRequest]] = {}
+    by_kind: dict[Chip, list[NpuRequest]] = {}
     for request in npu_requests(pod, config, target):
-        found.setdefault(request.chip, []).append(request)
-    return {chip: tuple(requests) for chip, requests in found.items()}
+        by_kind.setdefault(request.chip, []).append(request)
+    return {chip: tuple(requests) for chip, requests in by_kind.items()}
 
 
 def word_of(shape: AnyShape) -> str:
@@ -165,8 +165,8 @@ def judge(request: ChipRequest, fleet: AnyPart, nodes: int | None) -> Verdict:
     requests, chip = request.containers, request.chip
     if not all(each.usable for each in requests):
         return Unknown("a quantity cannot be used")
-    found = [(shape, node) for shape, node in fleet.selected(nodes) if word_of(shape) == chip.word]
-    able = [(shape, node) for shape, node in found if is_shared(shape) or not request.hami_core]
+    of_chip = [(shape, node) for shape, node in fleet.selected(nodes) if word_of(shape) == chip.word]
+    able = [(shape, node) for shape, node in of_chip if is_shared(shape) or not request.hami_core]
     plain = sum([each.unread_cores for each in requests])
     offering = [(shape, node) for shape, node in able if plain <= shape.offered.get(chip.cores_name, 0)]
     if able and not offering:
@@ -185,7 +185,7 @@ def judge(request: ChipRequest, fleet: AnyPart, nodes: int | None) -> Verdict:
             return Fits()
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
-    if found and not able:
+    if of_chip and not able:
         return Never(Reason.MODE, None, names.VNPU_MODE, 1)
     return _never(requests, able)
 
@@ -227,7 +227,7 @@ class EmptyNode:
             In the order of the requests; None if the node refuses one of them alone.
         """
         kinds = self._shape.kinds
-        found: list[Share] = []
+        shares: list[Share] = []
         begun = False
         for request in requests:
             memory = request.accounted(kinds[first][0])
@@ -236,8 +236,8 @@ class EmptyNode:
             takers = sum(1 << kind for kind in range(len(kinds)) if self._fits(kind, memory, request))
             begins = not begun and takers >> first & 1  # the walk gives its first NPU to the first container that fits
             begun = begun or bool(begins)
-            found.append(Share(memory, takers, int(begins)))
-        return found
+            shares.append(Share(memory, takers, int(begins)))
+        return shares
 
     def _supply(self, first: int, requests: Sequence[NpuRequest], shares: Sequence[Share]) -> "Supply":
         """The NPUs of a node, and what a walk looks for that begins at an NPU of this kind."""
@@ -323,7 +323,7 @@ def _never(requests: Sequence[NpuRequest], able: list[tuple[AnyShape, str]]) -> 
         if request.number > most:
             return Never(Reason.NPUS, request.container, chip.number_name, request.number, most, node)
     npus = {npu.content: (npu, shape, node) for shape, node in able for npu, _ in shape.kinds}
-    richest, _, where = max(npus.values(), key=lambda found: found[0].memory)
+    richest, _, where = max(npus.values(), key=lambda each: each[0].memory)
     largest = richest.memory
     for request in {request.memory: request for request in reversed(requests)}.values():  # each amount once
         # What is accounted for a given amount is the same on every NPU; for "all memory" it is not.
@@ -345,5 +345,5 @@ def _never(requests: Sequence[NpuRequest], able: list[tuple[AnyShape, str]]) -> 
     return Never(reason, None, chip.number_name, counted, offered, where)
 
 
-def _best(found: Iterator[tuple[int, str]]) -> tuple[int, str]:
-    return max(found, key=lambda entry: entry[0])
+def _best(offers: Iterator[tuple[int, str]]) -> tuple[int, str]:
+    return max(offers, key=lambda entry: entry[0])

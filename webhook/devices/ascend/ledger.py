@@ -31,10 +31,10 @@ class AscendAccountant(Accountant[ChipRequest, Device]):
     @staticmethod
     def served(pod: DevicePod, config: DeviceConfig) -> Mapping[str, tuple[str, ...]] | None:
         """By kind of NPU, the names of the containers that the scheduler serves, in order."""
-        found: dict[str, tuple[str, ...]] = {}
+        containers: dict[str, tuple[str, ...]] = {}
         for container, chip, _ in served_amounts(pod, config.ascend):
-            found[chip.word] = (*found.get(chip.word, ()), container.name)
-        return found or None
+            containers[chip.word] = (*containers.get(chip.word, ()), container.name)
+        return containers or None
 
     def identities(self, shape: AnyShape, node: Node) -> Iterable[tuple[str, Device]]:
         """The UUIDs."""
@@ -90,8 +90,8 @@ class AscendAccountant(Accountant[ChipRequest, Device]):
 
     def idle_number(self, node: OccupiedNode) -> int | None:
         """Those of the kind."""
-        found = [chip.number_name for chip in self.family.config.ascend.chips if chip.word == word_of(node.shape)]
-        return max(node.idle.get(found[0], 0), 0) if found else None
+        counted = [chip.number_name for chip in self.family.config.ascend.chips if chip.word == word_of(node.shape)]
+        return max(node.idle.get(counted[0], 0), 0) if counted else None
 
 
 def _number(text: str) -> int | None:

@@ -86,10 +86,10 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         number, memory = total(request, NUMBER), total(request, MEMORY)
         if not number.total and not memory.total:
             return Fits()  # a request for nothing fits anywhere
-        found = [(shape, node) for shape, node in part.selected(nodes) if shape.devices]
-        if any([_takes(shape, number, memory) for shape, _ in found]):
+        shapes = [(shape, node) for shape, node in part.selected(nodes) if shape.devices]
+        if any([_takes(shape, number, memory) for shape, _ in shapes]):
             return Fits()
-        return _never(found, number, memory)
+        return _never(shapes, number, memory)
 
     def instead(self, _refusal: Refusal[PodAmounts, Device]) -> str:
         """A node may have cards that are all broken."""
@@ -122,18 +122,18 @@ def _takes(shape: AnyShape, number: ResourceTotal, memory: ResourceTotal) -> boo
     return memory.served <= _most(shape) if memory.served else number.served <= _whole_cards(shape)
 
 
-def _never(found: list[tuple[AnyShape, str]], number: ResourceTotal, memory: ResourceTotal) -> Never:
+def _never(shapes: list[tuple[AnyShape, str]], number: ResourceTotal, memory: ResourceTotal) -> Never:
     """The first reason that explains the refusal."""
     resource, served, reason, room = (NUMBER, number.served, Reason.CARDS, _whole_cards)
     if memory.served:
         resource, served, reason, room = (MEMORY, memory.served, Reason.MEMORY, _most)
-    if not found:
+    if not shapes:
         return Never(Reason.HEALTH, None, resource, served)
-    best, node = max([(room(shape), node) for shape, node in found], key=lambda pair: pair[0])
+    best, node = max([(room(shape), node) for shape, node in shapes], key=lambda pair: pair[0])
     if served > best:
         return Never(reason, None, resource, served, best, node)
     for name, wanted in ((NUMBER, number.total), (MEMORY, memory.total)):
-        best, node = max([(shape.offered.get(name, 0), node) for shape, node in found], key=lambda pair: pair[0])
+        best, node = max([(shape.offered.get(name, 0), node) for shape, node in shapes], key=lambda pair: pair[0])
         if wanted > best or name == MEMORY:
             break
     return Never(Reason.TOTALS, None, name, wanted, best, node)

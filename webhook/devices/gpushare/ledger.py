@@ -43,8 +43,8 @@ class GpushareAccountant(Accountant[PodAmounts, Device]):
     @staticmethod
     def served(pod: DevicePod, _config: DeviceConfig) -> ServedTotals | None:
         """What a pod requests in total; None if that is nothing."""
-        found = ServedTotals(total(pod, MEMORY).served, total(pod, NUMBER).served)
-        return found if any(found) else None
+        totals = ServedTotals(total(pod, MEMORY).served, total(pod, NUMBER).served)
+        return totals if any(totals) else None
 
     def identities(self, shape: AnyShape, node: Node) -> Iterable[tuple[str, Device]]:
         """The numbers of the healthy cards."""

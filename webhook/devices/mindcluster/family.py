@@ -79,15 +79,15 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
                 if amount.value is None:
                     return Unknown("a quantity cannot be used")
                 total += amount.value
-        found = part.selected(nodes)
-        if not found:
+        selected = part.selected(nodes)
+        if not selected:
             return Never(Reason.NO_CARD, None, names.NPU_CORE, total)
-        able = [(shape, node) for shape, node in found if has_template(cores, chip_cores(shape))]
+        able = [(shape, node) for shape, node in selected if has_template(cores, chip_cores(shape))]
         if not able and any([has_template(cores, chip_cores(shape)) for shape in part.shapes]):
-            shape, node = found[0]
+            shape, node = selected[0]
             return Never(Reason.TEMPLATE, first and first.container, names.NPU_CORE, cores, chip_cores(shape), node)
         # If no node has such a template, a static rule reports it; then every node is considered here.
-        able = able or found
+        able = able or selected
         most, node = max((shape.offered.get(names.NPU_CORE, 0), node) for shape, node in able)
         return Fits() if total <= most else Never(Reason.TOTALS, None, names.NPU_CORE, total, most, node)
 

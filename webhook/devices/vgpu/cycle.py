@@ -84,10 +84,10 @@ class GangRequest:
 
     def totals(self, pods: Vector) -> Counter[str]:
         """What so many pods of the first roles, or of all, request in total, as the ordinary node fit counts it."""
-        found: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         for role, count in zip(self.roles, pods, strict=False):
-            found.update({name: amount * count for name, amount in role.request.totals.items()})
-        return found
+            totals.update({name: amount * count for name, amount in role.request.totals.items()})
+        return totals
 
     def starts(self, placed: Vector) -> bool:
         """Whether the gang starts with so many pods of each role."""
@@ -168,9 +168,9 @@ class Cycle:
         self._seen.add(key)
         for role in self._turns(progress.tried):
             for after in self._after(progress, role):
-                found = self._search(after) if self._budget.spend(len(after.nodes)) else None
-                if found is not None:
-                    return found
+                rest = self._search(after) if self._budget.spend(len(after.nodes)) else None
+                if rest is not None:
+                    return rest
         return None
 
     def _may_start(self, progress: CycleProgress) -> bool:
@@ -241,9 +241,9 @@ def _excluded(role: RoleRequest, fleet: VgpuFleet) -> list[frozenset[int] | None
     """The cards of each shape that a role's constraints exclude; None if they exclude the shape."""
     constraints = role.request.constraints
     left = {id(shape) for shape, _ in eligible(constraints, fleet).shapes}
-    found: list[frozenset[int] | None] = []
+    excluded: list[frozenset[int] | None] = []
     for shape in fleet.shapes:
         refused = [card for card, _ in shape.kinds if not constraints.accepts(card)]
         cards = frozenset([at for at, card in enumerate(shape.devices) if card in refused] if refused else ())
-        found.append(cards if id(shape) in left else None)
-    return found
+        excluded.append(cards if id(shape) in left else None)
+    return excluded

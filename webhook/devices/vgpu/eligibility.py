@@ -145,8 +145,8 @@ class Candidate:
 
     def slice_memory(self, number: int) -> int | None:
         """The most memory that each of so many of the cards gives; None if there are too few."""
-        found = sorted([card.capacity for card in self.cards if card.split > 0], reverse=True)
-        return found[number - 1] if 0 < number <= len(found) else None
+        capacities = sorted([card.capacity for card in self.cards if card.split > 0], reverse=True)
+        return capacities[number - 1] if 0 < number <= len(capacities) else None
 
 
 class TakenInstance(NamedTuple):
@@ -184,8 +184,8 @@ class Eligible:
         if len(self._largest) >= MAX_REMEMBERED:
             self._largest.clear()
         slices = [(memory, one) for one in self.candidates if (memory := one.slice_memory(number)) is not None]
-        found = self._largest[number] = max(slices, key=itemgetter(0), default=None)
-        return found
+        largest = self._largest[number] = max(slices, key=itemgetter(0), default=None)
+        return largest
 
     def has_less(self, number: int, memory: int) -> bool:
         """Whether so many cards of one node give something, but not so much memory each."""
@@ -207,8 +207,8 @@ class Eligible:
         kinds = self.giving(number, memory)
         mixed = any(card.geometries is None for card in kinds)
         taken = [TakenInstance(card, given, mixed) for card in kinds if (given := card.instance(memory)) is not None]
-        found = self._instances[key] = min(taken, key=lambda one: one.instance.memory, default=None)
-        return found
+        smallest = self._instances[key] = min(taken, key=lambda one: one.instance.memory, default=None)
+        return smallest
 
 
 NONE_ELIGIBLE = Eligible((), (), (), None, complete=False)
@@ -219,20 +219,20 @@ def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
 
     The result is kept in the fleet: most pods have no constraints, or the same as many others.
     """
-    found: Eligible | None = fleet.memo.get(constraints)
-    if found is None:
+    left: Eligible | None = fleet.memo.get(constraints)
+    if left is None:
         if len(fleet.memo) >= MAX_REMEMBERED or constraints.size > MAX_BYTES:
             fleet.memo.clear()
-        found = fleet.memo[constraints] = _eligible(constraints, fleet)
-    return found
+        left = fleet.memo[constraints] = _eligible(constraints, fleet)
+    return left
 
 
 def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     shapes = _shapes(constraints, fleet)
-    found = list(remainders(constraints, fleet, shapes))
+    rest = list(remainders(constraints, fleet, shapes))
     types = {card.type for shape, _ in shapes for card, _ in shape.kinds}
     accepted = {card_type for card_type in types if constraints.accepts_type(card_type)}
-    candidates = [_candidate(constraints, remainder, accepted) for remainder in found if remainder is not None]
+    candidates = [_candidate(constraints, remainder, accepted) for remainder in rest if remainder is not None]
     # Rich nodes first: a pod that fits at all mostly fits there, and the rest need not be tried.
     candidates.sort(
         key=lambda one: (len(one.cards), sum([(card.memory - card.used[1]) * count for card, count in one.kinds])),
@@ -240,7 +240,7 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     )
     cards = tuple(dict.fromkeys(card for one in candidates for card, _ in one.kinds if card.split > 0))
     capacity = max((card.capacity for card in cards), default=None)
-    return Eligible(tuple(shapes), tuple(candidates), cards, capacity, complete=None not in found)
+    return Eligible(tuple(shapes), tuple(candidates), cards, capacity, complete=None not in rest)
 
 
 def _candidate(constraints: Constraints, remainder: Remainder, types: AbstractSet[str]) -> Candidate:
@@ -257,7 +257,7 @@ def _candidate(constraints: Constraints, remainder: Remainder, types: AbstractSe
 
 def _shapes(constraints: Constraints, fleet: VgpuFleet) -> list[tuple[VgpuShape, str]]:
     """The shapes in the requested mode, each with one of the nodes that are left of it."""
-    return [found for found in fleet.selected(constraints.nodes) if constraints.mode in (None, found[0].mode)]
+    return [each for each in fleet.selected(constraints.nodes) if constraints.mode in (None, each[0].mode)]
 
 
 def remainders(
@@ -292,12 +292,12 @@ def remainders(
 def _named(uuids: Iterable[str], constraints: Constraints, fleet: VgpuFleet) -> dict[tuple[int, int], set[int]]:
     """Where some cards sit, on the nodes that the pod's selector leaves: their positions by shape and node."""
     selected = constraints.nodes
-    found: dict[tuple[int, int], set[int]] = {}
+    named: dict[tuple[int, int], set[int]] = {}
     for uuid in sorted(uuids):
         for slot in fleet.slots.get(uuid, ()):
             if selected is None or selected >> slot.node & 1:
-                found.setdefault((slot.shape, slot.node), set()).add(slot.position)
-    return found
+                named.setdefault((slot.shape, slot.node), set()).add(slot.position)
+    return named
 
 
 # --- what the author meant ------------------------------------------------------------------------------------------
@@ -305,15 +305,15 @@ def _named(uuids: Iterable[str], constraints: Constraints, fleet: VgpuFleet) -> 
 MODES = (names.MODE_HAMI_CORE, names.MODE_MIG, names.MODE_MPS)
 
 
-def corrected(found: Constraints, view: PodView, denies: Callable[[str], bool]) -> Constraints:
+def corrected(constraints: Constraints, view: PodView, denies: Callable[[str], bool]) -> Constraints:
     """Constraints as the author meant them, where a static rule refuses the annotation."""
-    if found.mode is not None and found.mode not in MODES and denies("mode-invalid"):
-        meant = near_mode(found.mode)
-        found = found._replace(mode=meant)
+    if constraints.mode is not None and constraints.mode not in MODES and denies("mode-invalid"):
+        meant = near_mode(constraints.mode)
+        constraints = constraints._replace(mode=meant)
     if excludes_every_card(view) and denies("gputype-malformed"):
         words = clean_words(view.annotation(names.NOUSE_GPUTYPE) or "")
-        found = found._replace(nouse_types=type_words(",".join(words)) if words else None)
-    return found
+        constraints = constraints._replace(nouse_types=type_words(",".join(words)) if words else None)
+    return constraints
 
 
 def excludes_every_card(view: PodView) -> bool:

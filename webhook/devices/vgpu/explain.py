@@ -150,11 +150,11 @@ def excluded_cards(request: SliceRequest, fleet: VgpuFleet) -> list[tuple[Reason
     """Why annotations and rules exclude each card, for each different node of the only shape; at least one."""
     constraints, cards = request.constraints, fleet.shapes[0].devices
     shapes = eligible(constraints, fleet).shapes
-    found = [each.positions for each in remainders(constraints, fleet, shapes) if each is not None]
+    allowed = [each.positions for each in remainders(constraints, fleet, shapes) if each is not None]
     typed = [_exclusion(constraints, card) for card in cards]
     return [
         tuple(why or (None if positions is None or at in positions else Reason.UUID) for at, why in enumerate(typed))
-        for positions in found or [frozenset[int]()]
+        for positions in allowed or [frozenset[int]()]
     ]
 
 
@@ -168,10 +168,10 @@ def find_slices(request: SliceRequest, fleet: VgpuFleet) -> tuple[Slices, str]:
     """The first of the scheduler's policies that places every container, if it is not the default one or the one in use."""
     excluded = excluded_cards(request, fleet)
     policy, slices = next(
-        (policy, found)
+        (policy, walked)
         for policy in request.policies
         for reasons in excluded
-        if not isinstance(found := walk(fleet.shapes[0].devices, request.needs, ORDERS[policy], reasons), Stuck)
+        if not isinstance(walked := walk(fleet.shapes[0].devices, request.needs, ORDERS[policy], reasons), Stuck)
     )
     is_clear = len(request.policies) == 1 or policy == "default"
     return slices, "" if is_clear else f"with SchedulePolicy {policy}; the default walk misses it"
@@ -182,8 +182,8 @@ def find_stuck(request: SliceRequest, fleet: VgpuFleet) -> Stuck | None:
     if not eligible(request.constraints, fleet).shapes:
         return None
     excluded = max(excluded_cards(request, fleet), key=lambda reasons: reasons.count(None))
-    found = walk(fleet.shapes[0].devices, request.needs, ORDERS[request.policies[0]], excluded)
-    return found if isinstance(found, Stuck) else None
+    walked = walk(fleet.shapes[0].devices, request.needs, ORDERS[request.policies[0]], excluded)
+    return walked if isinstance(walked, Stuck) else None
 
 
 def taken_of(request: SliceRequest, shape: VgpuShape, slices: Sequence[Sequence[int]]) -> Iterator[Taken]:

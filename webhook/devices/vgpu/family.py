@@ -88,15 +88,15 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
         Where a static rule refuses an annotation, it is read as the author meant it: the one mistake gets one finding,
         and the fleet rules still report at once what else is wrong.
         """
-        found = read_constraints(pod.view, self.target)
-        if found is not UNCONSTRAINED:
-            found = corrected(found, pod.view, denies)
-        return found if nodes is None else found._replace(nodes=nodes)
+        constraints = read_constraints(pod.view, self.target)
+        if constraints is not UNCONSTRAINED:
+            constraints = corrected(constraints, pod.view, denies)
+        return constraints if nodes is None else constraints._replace(nodes=nodes)
 
     def requests(self, pod: DevicePod, nodes: int | None, denies: Callable[[str], bool]) -> tuple[SliceRequest, ...]:
         """The slices of all containers together."""
-        found = slice_request(pod.slices, self.constraints(pod, nodes, denies), self.target)
-        return () if found is None else (capped(found, denies),)
+        request = slice_request(pod.slices, self.constraints(pod, nodes, denies), self.target)
+        return () if request is None else (capped(request, denies),)
 
     def judge(
         self, request: SliceRequest, part: FleetPart[Card], nodes: int | None, budget: SearchBudget | None = None

@@ -60,8 +60,8 @@ def slice_request(requests: Sequence[DeviceRequest], constraints: Constraints, t
 
 def may_take(requested: SliceRequest, candidates: Iterable[Candidate], budget: SearchBudget | None = None) -> bool:
     """Whether one of some nodes takes the slices in some order; True if there are too many orders to try."""
-    found = _placements(requested, candidates, budget or SearchBudget())
-    return any(placement is not Placement.NEVER for _, placement in found)
+    placements = _placements(requested, candidates, budget or SearchBudget())
+    return any(placement is not Placement.NEVER for _, placement in placements)
 
 
 def capped(requested: SliceRequest, denies: Callable[[str], bool]) -> SliceRequest:

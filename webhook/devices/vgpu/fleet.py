@@ -58,8 +58,8 @@ class Card(Device):
         """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough."""
         if self.geometries is None:
             return need
-        found = self.instance(need)
-        return None if found is None else found.memory
+        instance = self.instance(need)
+        return None if instance is None else instance.memory
 
     def instance(self, need: int) -> Instance | None:
         """The MIG instance that a slice of `need` takes from the empty card; None if none is large enough.
@@ -231,7 +231,7 @@ def build_vgpu_fleet(
         declared: shapes that may be scaled up from zero.
     """
     cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
-    found: Grouping[Card] = Grouping()
+    grouping: Grouping[Card] = Grouping()
     slots: dict[str, list[Slot]] = {}
     gated: list[tuple[str, str]] = []
     unseen: dict[tuple[str, tuple[tuple[str, int], ...]], list[int]] = {}
@@ -263,12 +263,12 @@ def build_vgpu_fleet(
             offered = {
                 name: amount or (full[name] if name in node.allocatable else 0) for name, amount in offered.items()
             }
-        shape = found.add(number, node.name, NodeState.of(register.cards, offered, register.mode, doubt))
+        shape = grouping.add(number, node.name, NodeState.of(register.cards, offered, register.mode, doubt))
         if target.reads_uuids:
             for position, uuid in enumerate(register.uuids):
                 slots.setdefault(uuid, []).append(Slot(shape, number, position))
     return VgpuFleet(
-        (*found.shapes(), *declared),
+        (*grouping.shapes(), *declared),
         index,
         tuple(gated),
         MappingProxyType({uuid: tuple(places) for uuid, places in slots.items()}),

@@ -137,10 +137,10 @@ def room_for(role: RoleRequest, fleet: VgpuFleet, budget: SearchBudget) -> Room 
     most = placed = 0
     held: list[tuple[str, int]] = []
     for candidate, count in able:
-        found = _pods_on(candidate, role, budget)
-        if found is None:
+        pods = _pods_on(candidate, role, budget)
+        if pods is None:
             return None
-        most_of_one, placed_on_one = found
+        most_of_one, placed_on_one = pods
         most, placed = most + most_of_one * count, placed + placed_on_one * count
         if most_of_one:
             held += [(name, most_of_one) for name in candidate.shape.names[:count]]
@@ -249,8 +249,8 @@ def _judge_together(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -
     suffices = _totals_suffice(gang, fleet)
     nodes = _nodes(gang.roles[0].request, fleet) if _is_searchable(gang) else None
     if not suffices:
-        found = _reached(gang, nodes, budget) if nodes is not None else None
-        return found if isinstance(found, NeverStarts) else NeverStarts(None, None)
+        reached = _reached(gang, nodes, budget) if nodes is not None else None
+        return reached if isinstance(reached, NeverStarts) else NeverStarts(None, None)
     if nodes is None:
         return Starts()
     policies = gang.roles[0].request.policies if gang.replicas <= MAX_PODS else ()
@@ -291,19 +291,19 @@ def _reached(
     for candidate, count in nodes:
         if any(card.geometries is not None for card, _ in candidate.kinds):
             alone = [_pods_on(candidate, role, budget) for role in gang.roles]
-            found = [tuple([most for most, _ in filter(None, alone)])]
-            exact = exact and sum(map(bool, found[0])) < 2
+            vectors = [tuple([most for most, _ in filter(None, alone)])]
+            exact = exact and sum(map(bool, vectors[0])) < 2
         else:
-            found = _largest_combinations(candidate, gang, budget)
-        if budget.left < 0 or len(found[0]) < len(targets):
+            vectors = _largest_combinations(candidate, gang, budget)
+        if budget.left < 0 or len(vectors[0]) < len(targets):
             return None
         for _ in range(count):
-            if not budget.spend(len(reached) * len(found)):
+            if not budget.spend(len(reached) * len(vectors)):
                 return None
             added = {
                 tuple([min(one + more, target) for one, more, target in zip(state, vector, targets, strict=True)])
                 for state in reached
-                for vector in found
+                for vector in vectors
             }
             after = set(_largest_of(added | reached))
             if after == reached:
@@ -317,15 +317,15 @@ def _reached(
 
 def _largest_combinations(candidate: Candidate, gang: GangRequest, budget: SearchBudget) -> list[Vector]:
     """The pods of each role that one empty node without MIG holds together, those combinations that are part of no other."""
-    found: list[Vector] = [()]
+    vectors: list[Vector] = [()]
     for target in gang.targets:
-        last = len(found[0]) + 1 == len(gang.roles)
+        last = len(vectors[0]) + 1 == len(gang.roles)
         longer: list[Vector] = []
-        for vector in found:
+        for vector in vectors:
             most = _largest(target, partial(_holds, candidate, gang, budget, vector))
             longer += [(*vector, pods) for pods in ([most] if last else range(most + 1))]
-        found = longer
-    return _largest_of(found)
+        vectors = longer
+    return _largest_of(vectors)
 
 
 def _holds(candidate: Candidate, gang: GangRequest, budget: SearchBudget, before: Vector, pods: int) -> bool:

@@ -146,10 +146,10 @@ class CardLedger:
 
     def _number(self, uuid: str) -> int | None:
         """The card whose UUID the entry contains."""
-        found = self._numbers.get(uuid.partition("[")[0])
-        if found is None and len(self._uuids) <= MAX_COMPARED:
-            found = next((number for number, known in enumerate(self._uuids) if known in uuid), None)
-        return found
+        place = self._numbers.get(uuid.partition("[")[0])
+        if place is None and len(self._uuids) <= MAX_COMPARED:
+            place = next((number for number, known in enumerate(self._uuids) if known in uuid), None)
+        return place
 
     def _add(self, number: int, pod: BoundPod, entry: Entry, container: str, *, counts: bool) -> bool:
         """Add one slice; False if the scheduler cannot read it."""
@@ -337,11 +337,11 @@ class VgpuAccountant(Accountant[SliceRequest, Card]):
         """A pod without memory gets a whole card, and counts as no memory."""
         state, vgpu = cast("Card", card.state), self.family.config.vgpu
         memory, cores = (max(node.idle.get(name, 0), 0) for name in (vgpu.memory_name, vgpu.cores_name))
-        found, idle = super().within_totals(node, card), memory * vgpu.memory_factor
-        found = found._replace(cores=min(found.cores, cores))
-        if found.memory <= idle or takes(state, state.used, Need(1, None, 0)) is not None:
-            return found
-        return found._replace(memory=idle) if idle else NOTHING
+        left, idle = super().within_totals(node, card), memory * vgpu.memory_factor
+        left = left._replace(cores=min(left.cores, cores))
+        if left.memory <= idle or takes(state, state.used, Need(1, None, 0)) is not None:
+            return left
+        return left._replace(memory=idle) if idle else NOTHING
 
     def remaining(self, part: FleetPart[Card], nodes: Iterable[OccupiedNode]) -> VgpuFleet:
         """Beside what is left of the nodes, the places of their cards."""

@@ -56,10 +56,10 @@ def place(
             return Placement.UNKNOWN
         if greedy(cards, needs, ORDERS[policy], [card.used for card in cards]) is not None:
             return Placement.FITS
-    found = placement_exists(kinds, needs, budget)
-    if found is None:
+    exists = placement_exists(kinds, needs, budget)
+    if exists is None:
         return Placement.UNKNOWN
-    return Placement.TIGHT if found else Placement.NEVER
+    return Placement.TIGHT if exists else Placement.NEVER
 
 
 def _may_fit(kinds: Kinds, needs: Sequence[Need]) -> bool:

@@ -24,26 +24,26 @@ SliceRefusal = Refusal[SliceRequest, Card]
 
 def describe(refusal: SliceRefusal, fleet: VgpuFleet, config: DeviceConfig, target: Target) -> Sentences:
     """The containers, and what the best node has."""
-    found = eligible(refusal.request.constraints, fleet)
+    left = eligible(refusal.request.constraints, fleet)
     match refusal.never.reason:
         case Reason.NO_CARD:
-            yield _no_card(refusal, fleet, found, config, target)
+            yield _no_card(refusal, fleet, left, config, target)
         case Reason.CARDS:
-            yield from _cards(refusal, found, config)
+            yield from _cards(refusal, left, config)
         case Reason.MEMORY:
-            yield from _memory(refusal, found, fleet, config, target)
+            yield from _memory(refusal, left, fleet, config, target)
         case Reason.SPLIT:
-            yield _split(refusal, found)
+            yield _split(refusal, left)
         case _:
             need, *others = refusal.request.needs
             why = "" if others else _smallest(refusal, need, fleet, config, target)
-            why = why or f"{_why(refusal.request, found, config)}; request less, or make several pods"
+            why = why or f"{_why(refusal.request, left, config)}; request less, or make several pods"
             yield "spec.containers", f"no node{refusal.left()} can take the pod even when it is empty: {why}"
 
 
-def _cards(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sentences:
+def _cards(refusal: SliceRefusal, left: Eligible, config: DeviceConfig) -> Sentences:
     mode, name = refusal.request.constraints.mode, config.vgpu.number_name
-    largest, name_of_largest = max(found.shapes, key=lambda pair: len(pair[0].devices))
+    largest, name_of_largest = max(left.shapes, key=lambda pair: len(pair[0].devices))
     most = len(largest.devices)
     node = f"the largest {mode} node" if mode else "the largest node"
     for request in refusal.pod.slices:
@@ -54,9 +54,9 @@ def _cards(refusal: SliceRefusal, found: Eligible, config: DeviceConfig) -> Sent
             yield wording.resource_path(request.container, name), f"{wanted}, but {has}; {fewer}"
 
 
-def _split(refusal: SliceRefusal, found: Eligible) -> tuple[str, str]:
+def _split(refusal: SliceRefusal, left: Eligible) -> tuple[str, str]:
     wanted = sum(need.number for need in refusal.request.needs)
-    best = max(found.candidates, key=lambda one: sum(card.split for card in one.cards))
+    best = max(left.candidates, key=lambda one: sum(card.split for card in one.cards))
     slices = sum(card.split for card in best.cards)
     has = f"the best node{refusal.left()} ({best.node}) has {slices} on {counted(len(best.cards), 'card')}"
     sentence = (
@@ -65,17 +65,15 @@ def _split(refusal: SliceRefusal, found: Eligible) -> tuple[str, str]:
     return "spec.containers", f"{sentence}; request fewer, or make several pods"
 
 
-def _memory(
-    refusal: SliceRefusal, found: Eligible, fleet: VgpuFleet, config: DeviceConfig, target: Target
-) -> Sentences:
-    if not found.cards:
+def _memory(refusal: SliceRefusal, left: Eligible, fleet: VgpuFleet, config: DeviceConfig, target: Target) -> Sentences:
+    if not left.cards:
         return
-    best, name = max(found.cards, key=lambda card: card.capacity), config.vgpu.memory_name
+    best, name = max(left.cards, key=lambda card: card.capacity), config.vgpu.memory_name
     for request, need in zip(refusal.request.requests, refusal.request.needs, strict=True):
-        if not any(memory_suffices(card, need) for card in found.cards):
+        if not any(memory_suffices(card, need) for card in left.cards):
             who = wording.container(request.container)
             what = f"requests {name} {need.memory}" if need.memory else f"gives no {name} and so requests a whole card"
-            most, _ = found.largest(need.number) or (best.capacity, None)
+            most, _ = left.largest(need.number) or (best.capacity, None)
             limit = _smallest(refusal, need, fleet, config, target) if most < best.capacity else ""
             if not limit:
                 most, room = _most(best.capacity, refusal, need, fleet, target)
@@ -120,9 +118,9 @@ def _most(memory: int, refusal: SliceRefusal, need: Need, fleet: VgpuFleet, targ
     return room, f", and the status of a pod has room for {room} units"
 
 
-def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
+def _why(request: SliceRequest, left: Eligible, config: DeviceConfig) -> str:
     """The total that is too large, if one is."""
-    shapes = [candidate.shape for candidate in found.candidates]
+    shapes = [candidate.shape for candidate in left.candidates]
     if not any(offers(shape, request.totals) for shape in shapes):
         for name in config.vgpu.role_names.values():
             most = max(shape.offered.get(name, 0) for shape in shapes)
@@ -136,19 +134,19 @@ def _why(request: SliceRequest, found: Eligible, config: DeviceConfig) -> str:
             f"and too few cards of any node have that much; write {name}"
         )
     memory = sum((need.memory or 0) * need.number for need in request.needs)
-    most_memory = max(sum(card.memory for card in candidate.cards) for candidate in found.candidates)
+    most_memory = max(sum(card.memory for card in candidate.cards) for candidate in left.candidates)
     if memory > most_memory:
         wanted = wording.memory(memory, config)
         return f"its slices have {wanted} of memory together, but no node's cards have more than {most_memory}"
     cores = sum(need.cores * need.number for need in request.needs)
-    most_cores = CARD_CORES * max(len(candidate.cards) for candidate in found.candidates)
+    most_cores = CARD_CORES * max(len(candidate.cards) for candidate in left.candidates)
     if cores > most_cores:
         return f"its slices have {cores} cores together, but no node's cards have more than {most_cores}"
     return "its containers do not fit onto the cards of one node together (memory, cores, and cards taken whole by 100 cores)"
 
 
 def _no_card(
-    refusal: SliceRefusal, fleet: VgpuFleet, found: Eligible, config: DeviceConfig, target: Target
+    refusal: SliceRefusal, fleet: VgpuFleet, eligible_left: Eligible, config: DeviceConfig, target: Target
 ) -> tuple[str, str]:
     """The annotations that leave too few cards, and the cards of the fleet."""
     pod, mode, left = refusal.pod, refusal.request.constraints.mode, refusal.left()
@@ -165,11 +163,11 @@ def _no_card(
                 ". A node with mig counts as hami-core while the device config has no knownMigGeometries for its card"
             )
         return path, f"{names.VGPU_MODE} is {written}, but no node is in that mode; {advice}"
-    if not found.shapes:
+    if not eligible_left.shapes:
         is_so = f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{left} is in that mode"
         return path, f"{is_so}; correct one of both"
     words = _words(refusal, target)
-    most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
+    most = max((sum(card.split > 0 for card in candidate.cards) for candidate in eligible_left.candidates), default=0)
     request = max(pod.slices, key=lambda request: request.number or 1)
     cards = counted(request.number or 1, "card")
     by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
@@ -205,5 +203,5 @@ def _no_cards(fleet: VgpuFleet) -> str:
 
 def card_types(shapes: Sequence[VgpuShape]) -> str:
     """The different card types of some shapes."""
-    found = sorted({card.product for shape in shapes for card, _ in shape.kinds})
-    return and_more([wording.unquoted(name) for name in found], 6) or "no cards"
+    types = sorted({card.product for shape in shapes for card, _ in shape.kinds})
+    return and_more([wording.unquoted(name) for name in types], 6) or "no cards"

@@ -38,14 +38,14 @@ def groups_of(needs: Sequence[Need], cards: Iterable[Card]) -> list[NeedGroup]:
     given takes none of 0 cores. With MIG it always matters: the last slice may take more memory than is left.
     """
     ordered = any(card.geometries is not None for card in cards)
-    found: dict[tuple[int, Need], int] = {}
+    members_of: dict[tuple[int, Need], int] = {}
     run, before = 0, None
     for need in needs:
         mark: Need | bool = need if ordered else need.cores == 0
         run += mark != before
         before = mark
-        found[run, need] = found.get((run, need), 0) + 1
-    return [NeedGroup(need, members) for (_, need), members in found.items()]
+        members_of[run, need] = members_of.get((run, need), 0) + 1
+    return [NeedGroup(need, members) for (_, need), members in members_of.items()]
 
 
 def largest_layouts(card: Card, groups: Sequence[NeedGroup], budget: SearchBudget) -> tuple[Layout, ...] | None:
@@ -241,15 +241,15 @@ class Covering:
 
     def _scarcest(self, counts: tuple[int, ...], wanted: Layout) -> int | None:
         """The group for which the cards left have the least room; None if they have too little."""
-        found, tightest = None, -1.0
+        scarcest, tightest = None, -1.0
         for group, slices in enumerate(wanted):
             if slices:
                 room = sum([count * reach[group] for count, reach in zip(counts, self._reach, strict=True)])
                 if slices > room:
                     return None
                 if slices / room > tightest:
-                    found, tightest = group, slices / room
-        return found
+                    scarcest, tightest = group, slices / room
+        return scarcest
 
     def _spend(self, steps: int) -> None:
         if not self._budget.spend(steps):

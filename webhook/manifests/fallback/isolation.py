@@ -105,8 +105,8 @@ def _isolation_env(scope: Scope) -> str:
     for condition, template, level in milder:
         if level is Level.DENY:
             message = f"({condition} ? {_message_of(isolation_env, template, name=name)} : {message})"
-    found = _of_each("env", "e", f"({overrides}) && !({admitted})", message)
-    return let(_holds_whole_cards(), "whole", found)
+    findings = _of_each("env", "e", f"({overrides}) && !({admitted})", message)
+    return let(_holds_whole_cards(), "whole", findings)
 
 
 # The literal value of the variable `e`; one that comes from elsewhere is no empty one.
@@ -143,14 +143,14 @@ def _overrides(family: str) -> str:
 
 
 def _isolation_mount(scope: Scope) -> str:
-    found = []
+    parts = []
     if scope.judges:
         shadows = under(isolation_mount.SHADOWED)
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
             path = f"m.{field}"
             problem = f"{_unclean(path)} ? {text(NOT_READ)} : {text(isolation_mount.SHADOWS)}"
             message = _message_of(isolation_mount, wording.MOUNTS, path=quoted(path), problem=f"({problem})")
-            found.append(_of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
+            parts.append(_of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
     if scope.creates:
         opens = under(CARDS, ABOVE_CARDS)
         problem = (
@@ -165,27 +165,27 @@ def _isolation_mount(scope: Scope) -> str:
             path=quoted("v.hostPath.path"),
             problem=f"({problem})",
         )
-        found.append(
+        parts.append(
             _of_host_paths(f"{_unclean('v.hostPath.path')} || v.hostPath.path.matches({text(opens)})", message)
         )
-    found.append(_injections(scope, isolation_mount))
-    return " +\n".join(found)
+    parts.append(_injections(scope, isolation_mount))
+    return " +\n".join(parts)
 
 
 def _injections(scope: Scope, rule: ModuleType) -> str:
     changed = "" if scope.creates else "!(key in variables.old && variables.old[key] == variables.annotations[key]) && "
     trusted = "" if scope.creates else f"request.userInfo.username in {scope.trusted} ? [] : "
     message = _message_of(rule, INJECTS, key=quoted("key"))
-    found = f"variables.annotations.filter(key, {changed}({when.injects('variables.annotations')}))"
-    return f"({trusted}{found}.map(key, {message}))"
+    keys = f"variables.annotations.filter(key, {changed}({when.injects('variables.annotations')}))"
+    return f"({trusted}{keys}.map(key, {message}))"
 
 
 def _host_access(scope: Scope) -> str:
-    found = []
+    parts = []
     if scope.creates:
         for field in host_access.NAMESPACES:
             shares = f"has(variables.pod.spec.{field}) && variables.pod.spec.{field}"
-            found.append(f"({shares} ? [{_message_of(host_access, host_access.SHARES, field=text(field))}] : [])")
+            parts.append(f"({shares} ? [{_message_of(host_access, host_access.SHARES, field=text(field))}] : [])")
         path = "v.hostPath.path"
         problem = text(host_access.CONTAINING)
         for controls, paths in host_access.CONTROLLING.items():
@@ -194,7 +194,7 @@ def _host_access(scope: Scope) -> str:
             host_access, wording.BRINGS_IN, name=quoted("v.name"), path=quoted(path), problem=f"({problem})"
         )
         every = chain.from_iterable(host_access.CONTROLLING.values())
-        found.append(_of_host_paths(f"{path}.matches({text(under(every, host_access.ABOVE))})", message))
+        parts.append(_of_host_paths(f"{path}.matches({text(under(every, host_access.ABOVE))})", message))
     powerful = f"power.upperAscii() in {list_of(host_access.CAPABILITIES)}"
     if not scope.creates:  # the containers are ephemeral
         of_all = "has(variables.pod.spec.hostPID) && variables.pod.spec.hostPID"
@@ -206,8 +206,8 @@ def _host_access(scope: Scope) -> str:
     )
     power = f"c.raw.securityContext.capabilities.add.filter(power, {powerful})[0]"
     message = _message_of(host_access, host_access.ADDS, power=power)
-    found.append(f"variables.judged.filter(c, {adds}).map(c, {message})")
-    return " +\n".join(found)
+    parts.append(f"variables.judged.filter(c, {adds}).map(c, {message})")
+    return " +\n".join(parts)
 
 
 def _visible_devices(scope: Scope) -> str:
@@ -228,16 +228,16 @@ def _visible_devices(scope: Scope) -> str:
     mounts = _of_each("volumeMounts", "m", f"{when.requests_by_mount()} && {under_requests}", message, "others")
     cuda = f"c.raw.env.exists(e, e.name == {text(names.CUDA_VERSION)} && {_LITERAL} != '')"
     shown = f"has(c.raw.env) && !{shares} && !{slices} && {cuda} && {_is_legacy()}"
-    found = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
+    findings = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
     npus = _of_each(
         "env",
         "e",
         f"{when.shows_devices(names.ASCEND_VISIBLE_DEVICES)} && !({_assigned()})",
         _message_of(visible_devices, visible_devices.SHOWS_NPUS),
     )
-    found += f" +\n({requests(Family.ASCEND)} || {requests(Family.MINDCLUSTER)} ? [] : {npus})"
+    findings += f" +\n({requests(Family.ASCEND)} || {requests(Family.MINDCLUSTER)} ? [] : {npus})"
     others = f"variables.judged.filter(c, !{_SERVED_ELSEWHERE})"
-    return let(others, "others", f"others.filter(c, {shown}).map(c, {legacy}) +\n{found}")
+    return let(others, "others", f"others.filter(c, {shown}).map(c, {legacy}) +\n{findings}")
 
 
 # The container `c` requests devices of another plugin for NVIDIA cards.
@@ -324,9 +324,9 @@ def _message_of(rule: ModuleType, template: str, who: str = "c.who", **fields: s
 def _of_each(kind: str, variable: str, condition: str, message: str, containers: str = "variables.judged") -> str:
     """The messages about the elements of a list of each of these containers: one text a container."""
     listed = f"c.raw.{kind}"
-    found = f"has({listed}) && {listed}.exists({variable}, {condition})"
+    matches = f"has({listed}) && {listed}.exists({variable}, {condition})"
     texts = f"{listed}.map({variable}, {condition}, {message}).join({text(BETWEEN)})"
-    return f"{containers}.filter(c, {found}).map(c, {texts})"
+    return f"{containers}.filter(c, {matches}).map(c, {texts})"
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ def where(levels: Policy, holds: Callable[[Effective], bool]) -> str:
         holds: of what the policy comes to.
     """
     winners = (None, *range(len(levels.namespaces)))
-    found = [-1 if winner is None else winner for winner in winners if holds(levels.at(winner))]
-    if len(found) == len(winners):
+    entries = [-1 if winner is None else winner for winner in winners if holds(levels.at(winner))]
+    if len(entries) == len(winners):
         return EVERYWHERE
-    return f"variables.entry in {found}" if found else NOWHERE
+    return f"variables.entry in {entries}" if entries else NOWHERE
 
 
 def only(condition: str, findings: str) -> str:

@@ -40,13 +40,13 @@ def matched(entry: Object) -> Object:
 
 def read(variables: Iterable[tuple[str, str]], last: str) -> list[Object]:
     """The variables that the last expression reads, or that others need for it; in order, as an admission policy has them."""
-    found: list[Object] = []
+    declared: list[Object] = []
     needed = _read_in(last)
     for name, expression in reversed(list(variables)):
         if name in needed:
-            found.insert(0, {"name": name, "expression": expression})
+            declared.insert(0, {"name": name, "expression": expression})
             needed |= _read_in(expression)
-    return found
+    return declared
 
 
 def _read_in(expression: str) -> set[str]:
@@ -61,8 +61,8 @@ def annotations_of(owner: str) -> str:
 
 def listed(owner: str, kind: str) -> str:
     """The containers of a kind; none where the list is null."""
-    found = f"dyn({owner}).spec.{kind}"
-    return f"(has({found}) && {found} != null ? {found} : [])"
+    path = f"dyn({owner}).spec.{kind}"
+    return f"(has({path}) && {path} != null ? {path} : [])"
 
 
 def containers_of(kind: str) -> str:
@@ -81,13 +81,13 @@ def containers_of(kind: str) -> str:
 
 def roles(config: DeviceConfig) -> str:
     """What the resource names mean on this pod: name to family and role."""
-    found = {
+    meanings = {
         name: map_of({"family": text(family), "role": text(role)}) for name, (family, role) in config.roles.items()
     }
-    usual = map_of({name: meaning for name, meaning in found.items() if name in config.roles_for({})})
+    usual = map_of({name: meaning for name, meaning in meanings.items() if name in config.roles_for({})})
     labels, key = "variables.pod.metadata.labels", text(names.RING_CONTROLLER)
     served = f"has({labels}) && {key} in {labels} && {labels}[{key}] == {text(names.RING_CONTROLLER_310P)}"
-    return f"{served} ?\n{map_of(found)} :\n{usual}"
+    return f"{served} ?\n{map_of(meanings)} :\n{usual}"
 
 
 def devices() -> str:

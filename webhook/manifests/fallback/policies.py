@@ -75,7 +75,7 @@ def admission_policies(
     levels, action = policy, "Deny"
     if not levels.enforces:
         levels, action = levels.enforcing(), levels.enforcement.capitalize()
-    found: list[Object] = []
+    objects: list[Object] = []
     exposed, large = ([entry for entry in validating["webhooks"] if entry["name"] == name] for name in (EXPOSED, LARGE))
     for entry in validating["webhooks"]:
         kind = entry["name"].removesuffix(f".{DOMAIN}")
@@ -90,11 +90,11 @@ def admission_policies(
             name = installation.policy_name(kind)
             read = entry if scope.binds else _with_others(entry, [*(exposed if scope.judges else []), *large])
             spec = _spec(read, scope, levels, _EVENTS[kind]) | {"failurePolicy": failure_policy}
-            found += [
+            objects += [
                 _object("ValidatingAdmissionPolicy", name, spec),
                 _object("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": [action]}),
             ]
-    return found
+    return objects
 
 
 def _with_others(entry: Object, others_like: Sequence[Object]) -> Object:

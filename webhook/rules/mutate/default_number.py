@@ -59,8 +59,8 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
 
 def _by_default(pod: ReviewedPod) -> dict[str, set[str]]:
     """By container, the resources whose limit the API server has set by the default of a LimitRange."""
-    found: dict[str, set[str]] = {}
+    counted_by: dict[str, set[str]] = {}
     for note in (pod.view.annotation(names.LIMIT_RANGER) or "").removeprefix(_NOTE).split("; ")[:MAX_NOTES]:
         resources, _, container = note.partition(" limit for container ")
-        found.setdefault(container, set()).update(resources.split(", "))
-    return found
+        counted_by.setdefault(container, set()).update(resources.split(", "))
+    return counted_by

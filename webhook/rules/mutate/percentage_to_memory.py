@@ -19,22 +19,22 @@ from webhook.rules.wording import remove_amount
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Convert each usable percentage beside a count; leave the others to validation."""
-    found = [
+    percentages = [
         (request, request.amount(Role.PERCENTAGE))
         for request in pod.slices
         if request.percentage in PERCENTAGES and Role.NUMBER in request.written
     ]
-    if not found:
+    if not percentages:
         return
     if beside := contradicted(pod, context):
-        found = [each for each in found if each[0].container not in beside]
+        percentages = [each for each in percentages if each[0].container not in beside]
     sizes, mixed_cards = pod.memory.card_sizes, context.cluster.policy.percentage.mixed_cards
-    amounts = {request: pod.memory.of(percentage) for request, percentage in found}
-    whole = {request for request, percentage in found if pod.memory.means_whole_card(percentage)}
+    amounts = {request: pod.memory.of(percentage) for request, percentage in percentages}
+    whole = {request for request, percentage in percentages if pod.memory.means_whole_card(percentage)}
     if len(sizes) == 1 and pod.memory.status_takes(amounts):
         whole = set()
     if pod.memory.status_takes({request: 0 if request in whole else amount for request, amount in amounts.items()}):
-        for request, percentage in found:
+        for request, percentage in percentages:
             if request in whole:
                 yield from _drop(request, context)
             elif len(sizes) == 1 or (sizes and mixed_cards is not MixedCards.DENY):

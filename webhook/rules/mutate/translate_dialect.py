@@ -19,8 +19,8 @@ from webhook.rules.dialects import ANNOTATED, DIALECT, resolved_steps, translata
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Translate the one dialect of a pod, wholly or not at all."""
-    if found := translatable(resolved_steps(pod, context), context):
-        dialect, steps = found
+    if translated := translatable(resolved_steps(pod, context), context):
+        dialect, steps = translated
         for step in steps:
             yield from step.edits
             yield Notice(step.report(dialect))

@@ -27,12 +27,12 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 def beside_containers(spec: Mapping[str, Any], path: str, resources: Collection[str]) -> Iterator[Finding]:
     """The field `resources` of an object that is no container: of a pod, of a Job, of KServe's predictor."""
-    found = spec.get("resources")
+    resources_beside = spec.get("resources")
     where = next((there for key, there in _BESIDE.items() if key in spec), "")
-    if where and isinstance(found, dict):
+    if where and isinstance(resources_beside, dict):
         for part in AMOUNTS:
             yield from find_devices(
-                found.get(part), resources, f"{path}.resources.{part}", f"{path}.{where}.resources.{part}"
+                resources_beside.get(part), resources, f"{path}.resources.{part}", f"{path}.{where}.resources.{part}"
             )
 
 

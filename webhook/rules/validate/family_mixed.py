@@ -35,11 +35,11 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             break
     for container in pod.view.every_container():
         if requests_native_gpu(container, pod.roles):
-            found = _finding(pod, container, names.NVIDIA_GPU, context.cluster.config.vgpu.number_name)
+            finding = _finding(pod, container, names.NVIDIA_GPU, context.cluster.config.vgpu.number_name)
             fleet = context.cluster.known_fleet
             both = fleet.vgpu.native if fleet is not None else ""
             hint = f" (node {wording.quoted(both)} offers both; make sure that its plugins give out different cards)"
-            yield replace(found, detail=found.detail + (hint if both else ""), doubtful=bool(both) or fleet is None)
+            yield replace(finding, detail=finding.detail + (hint if both else ""), doubtful=bool(both) or fleet is None)
             return
 
 

@@ -27,18 +27,18 @@ TRANSLATION = "translate-dialect"
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""
-    found = resolved_steps(pod, context)
-    if not found:
+    used = resolved_steps(pod, context)
+    if not used:
         return ()
     findings = [
         Finding(step.path, step.advice(dialect))
-        for dialect, steps in found
+        for dialect, steps in used
         for step in steps
         if step.path != SCHEDULER or not pod.requested or not context.reports("foreign-scheduler")
     ]
-    if len(found) > 1 and any(context.effective.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in found):
-        systems = " and ".join(dialect.title for dialect, _ in found)
+    if len(used) > 1 and any(context.effective.dialects[dialect.id] is DialectUse.TRANSLATE for dialect, _ in used):
+        systems = " and ".join(dialect.title for dialect, _ in used)
         findings.append(Finding(findings[-1].path, SEVERAL.format(systems=systems)))
-    if translatable(found, context) and TRANSLATION not in context.effective.repairs_off:
+    if translatable(used, context) and TRANSLATION not in context.effective.repairs_off:
         findings.append(Finding(findings[0].path, NOT_SENT))
     return findings

@@ -36,12 +36,12 @@ _RAY_GROUP = re.compile(r"(spec(?:\.\w+)*?)\.(headGroupSpec|workerGroupSpecs\[(\
 @Validation(Level.WARN, "vGPUs under a controller that counts GPUs by the name of the resource", reads=READ)
 def check(workload: Workload, _context: Context) -> Findings:
     """Find the field that the kind's controller needs."""
-    found = _CONTROLLERS.get(workload.group)
-    if found is None:
+    by_name = _CONTROLLERS.get(workload.group)
+    if by_name is None:
         return ()
     counted = [(path, pod, sum([request.number or 0 for request in pod.slices])) for path, pod in workload.pods.items()]
     return dict.fromkeys(
-        [each for path, pod, number in counted if number for each in found(workload, path, pod, number)]
+        [each for path, pod, number in counted if number for each in by_name(workload, path, pod, number)]
     )
 
 

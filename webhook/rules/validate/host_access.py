@@ -95,7 +95,7 @@ def _of_the_host(pod: ReviewedPod) -> Findings:
 def _problem(path: str) -> str | None:
     if path in ABOVE:
         return CONTAINING
-    return next((problem for problem, found in CONTROLLING.items() if path.startswith(found)), None)
+    return next((problem for problem, paths in CONTROLLING.items() if path.startswith(paths)), None)
 
 
 def _added_power(container: Container, pod: ReviewedPod) -> str | None:

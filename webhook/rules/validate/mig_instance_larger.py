@@ -31,10 +31,10 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
         return
     for request in pod.slices:
         memory = request.memory
-        found = pod.eligible.instance(request.number or 0, memory) if memory else None
-        if found is None or not memory:
+        instance = pod.eligible.instance(request.number or 0, memory) if memory else None
+        if instance is None or not memory:
             continue
-        card, given, mixed = found
+        card, given, mixed = instance
         whole = given.memory == card.capacity
         if 2 * given.memory < 3 * memory or (mixed and not whole):
             continue

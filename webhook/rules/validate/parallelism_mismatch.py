@@ -49,17 +49,17 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare the options of the program with the number of vGPUs."""
     for request in pod.slices:
         texts = {part: " ".join(parallel_options(request.container.raw, part)) for part in ("args", "command")}
-        found = [finding for part, text in texts.items() for finding in _compared(request, part, text)]
-        yield from found
-        if not found and pod.view.annotation(names.VGPU_MODE) != names.MODE_MIG:
+        mismatches = [finding for part, text in texts.items() for finding in _compared(request, part, text)]
+        yield from mismatches
+        if not mismatches and pod.view.annotation(names.VGPU_MODE) != names.MODE_MIG:
             yield from _shares_memory(request, texts)
 
 
 def _compared(request: DeviceRequest, part: str, text: str) -> Findings:
-    found = CARDS.search(text)
-    if found is None or not request.number:
+    match = CARDS.search(text)
+    if match is None or not request.number:
         return
-    option, wanted, number = found[1], int(found[2]), request.number
+    option, wanted, number = match[1], int(match[2]), request.number
     spans_pods = option.startswith(("-t", "--t")) and SEVERAL_NODES.search(text)
     if (wanted > number and not spans_pods) or (wanted < number and not MORE_CARDS.search(text)):
         yield Finding(
@@ -72,8 +72,8 @@ def _compared(request: DeviceRequest, part: str, text: str) -> Findings:
 
 def _shares_memory(request: DeviceRequest, texts: Mapping[str, str]) -> Findings:
     """Look for vLLM or SGLang on several slices, whose processes share memory in a way of their own."""
-    part, found = next(((part, found) for part, text in texts.items() if (found := CARDS.search(text))), ("", None))
-    divides = found is not None and found[1].startswith(("-t", "--t")) and int(found[2]) > 1
+    part, match = next(((part, match) for part, text in texts.items() if (match := CARDS.search(text))), ("", None))
+    divides = match is not None and match[1].startswith(("-t", "--t")) and int(match[2]) > 1
     if divides and (request.number or 0) > 1 and not any(map(OWN_ALL_REDUCE_OFF.search, texts.values())):
         yield Finding(
             f"{request.container.where}.{part}",
@@ -88,4 +88,4 @@ def parallel_options(container: Mapping[str, Any], part: str) -> list[str]:
     if not isinstance(words, list):
         return []
     text = " ".join(map(str, words[:MAX_WORDS]))[:MAX_TEXT]
-    return [found[0] for found in _ANY.finditer(text)]
+    return [match[0] for match in _ANY.finditer(text)]

@@ -23,15 +23,15 @@ BESIDE = "beside an amount in the names of another system, which the policy tran
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""
-    found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]
-    return _unconverted(found, pod, context) if found else ()
+    shares = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]
+    return _unconverted(shares, pod, context) if shares else ()
 
 
-def _unconverted(found: list[tuple[DeviceRequest, int]], pod: ReviewedPod, context: Context) -> Findings:
+def _unconverted(shares: list[tuple[DeviceRequest, int]], pod: ReviewedPod, context: Context) -> Findings:
     beside = contradicted(pod, context)
-    fits = pod.memory.status_takes({request: pod.memory.of(percentage) for request, percentage in found})
+    fits = pod.memory.status_takes({request: pod.memory.of(percentage) for request, percentage in shares})
     others = sum([request.memory or 0 for request in pod.slices if request.percentage is None])
-    for request, percentage in found:
+    for request, percentage in shares:
         config, advice = request.config, f"{request.config.memory_name} instead"
         why = pod.memory.unresolved(percentage, request.number or 1) or ("" if fits else NO_ROOM)
         if not why and request.container in beside:
@@ -39,7 +39,7 @@ def _unconverted(found: list[tuple[DeviceRequest, int]], pod: ReviewedPod, conte
         if not why and Role.NUMBER not in request.written and context.denies("count-missing"):
             continue  # with the count that it demands, the percentage becomes memory
         if why is NO_ROOM:
-            room = (MAX_STATUS_UNITS - others) // len(found)
+            room = (MAX_STATUS_UNITS - others) // len(shares)
             most = ((room + 1) * 100 - 1) // pod.memory.of(100)
             whole = pod.memory.means_whole_card(100) and pod.memory.takes_whole_card(request)
             advice = f"{most} or less, or 100 for a whole card" if whole else f"{most} or less"

@@ -37,8 +37,10 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look for the name that Volcano's job controller writes on pods, where it did not write it."""
-    found = pod.view.annotations
-    if names.JOB_QUEUE_NAME not in found or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(found):
+    written = pod.view.annotations
+    if names.JOB_QUEUE_NAME not in written or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(
+        written
+    ):
         return
     if pod.view.scheduler in context.cluster.policy.scheduler_names:
         yield Finding(

@@ -62,10 +62,10 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 def _pods_alone(workload: Workload, context: Context) -> Findings:
     for role in [*workload.roles, *(role for group in workload.groups if group.certain for role in group.roles)]:
-        found = workload.pods[role.template].slice_request
-        if found is not None and workload.queue is not None:
+        request = workload.pods[role.template].slice_request
+        if request is not None and workload.queue is not None:
             who = f"a pod of {workload.role_name(role)} requests"
-            yield from _alone(workload.queue, context, found.totals, who, workload.queue.path)
+            yield from _alone(workload.queue, context, request.totals, who, workload.queue.path)
 
 
 def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Findings:
@@ -84,14 +84,14 @@ def _alone(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who
 
 def _together(gang: Gang, totals: list[Mapping[str, int]]) -> Mapping[str, int]:
     """What the pods that must start request of each resource, if those start that request least of it."""
-    found = {}
+    least = {}
     for resource in dict.fromkeys([resource for each in totals for resource in each]):
         costs = [
             (amounts.get(resource, 0), gang.needed(pods), pods.replicas)
             for amounts, pods in zip(totals, gang.roles, strict=True)
         ]
-        found[resource] = cheapest(costs, gang.minimum)
-    return found
+        least[resource] = cheapest(costs, gang.minimum)
+    return least
 
 
 def _excess(chosen: ChosenQueue, context: Context, totals: Mapping[str, int], who: str, path: str) -> Findings:

@@ -22,10 +22,10 @@ DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under res
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names of resources among annotations and labels."""
     view, roles, every = pod.view, pod.config.roles, pod.config.resources.exact
-    for field, found, known in (("annotations", view.annotations, every), ("labels", view.labels, roles.keys())):
-        if found and not known.isdisjoint(found):
+    for field, written, known in (("annotations", view.annotations, every), ("labels", view.labels, roles.keys())):
+        if written and not known.isdisjoint(written):
             read_elsewhere = dialect_names(pod, context) | ANNOTATIONS
-            for key in sorted(known & found.keys()):
+            for key in sorted(known & written.keys()):
                 if field == "annotations" and is_reserved(key, pod):
                     continue
                 # Of NPUs, the scheduler writes such an annotation: reserved-annotation.

@@ -21,14 +21,14 @@ from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find what no node offers."""
-    return [finding(found, pod) for found in not_offered(pod)]
+    return [finding(device, pod) for device in not_offered(pod)]
 
 
-def finding(found: UnjudgedDevice, pod: ReviewedPod) -> Finding:
+def finding(device: UnjudgedDevice, pod: ReviewedPod) -> Finding:
     """What was most likely meant by a name that no node offers, or what to write instead."""
-    meant = meant_by(found.resource, pod.context.cluster.known_fleet, pod.context.cluster.config)
+    meant = meant_by(device.resource, pod.context.cluster.known_fleet, pod.context.cluster.config)
     return Finding(
-        wording.resource_path(found.container, found.resource),
-        f"{wording.container(found.container)} requests {found.resource}, but "
-        f"{f'no node offers it; {meant}' if meant else found.about}",
+        wording.resource_path(device.container, device.resource),
+        f"{wording.container(device.container)} requests {device.resource}, but "
+        f"{f'no node offers it; {meant}' if meant else device.about}",
     )

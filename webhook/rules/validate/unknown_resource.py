@@ -35,11 +35,11 @@ NO_SECTION = (
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that mean nothing."""
     unknown = pod.names.unknown
-    found = [_finding(each, context) for each in unknown] if unknown else []
+    findings = [_finding(each, context) for each in unknown] if unknown else []
     if context.cluster.config.lacks_vgpus and pod.slices:
         first = pod.slices[0].container
-        found.append(Finding(first.where, NO_SECTION.format(wording.container(first)), doubtful=True))
-    return found
+        findings.append(Finding(first.where, NO_SECTION.format(wording.container(first)), doubtful=True))
+    return findings
 
 
 def _finding(unknown: UnknownName, context: Context) -> Finding:
