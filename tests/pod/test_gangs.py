@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.cases import each_case
 from tests.pod.test_templates import kind_of, manifests
+from webhook import names
 from webhook.pod.gangs import read_groups, read_roles
 from webhook.pod.templates import read_templates
 
@@ -22,6 +24,14 @@ from webhook.pod.templates import read_templates
 def test_the_least_pods_of_a_task(task, minimum):
     job = {"spec": {"tasks": [{"name": "worker", "replicas": 8, **task}]}}
     assert [role.minimum for role in read_roles("batch.volcano.sh", "Job", job)] == [minimum]
+
+
+@each_case(
+    "text, minimum", [("+5", 5), ("0" * 20 + "5", 5), ("-1", 1), (f"{2**31 - 1}", 2**31 - 1), (f"{2**31}", 1), ("x", 1)]
+)
+def test_the_least_pods_of_a_group_are_read_as_go_reads_a_number(text, minimum):
+    raw = {"metadata": {"annotations": {names.GROUP_MIN_MEMBER: text}}, "spec": {"replicas": 9}}
+    assert [role.minimum for role in read_roles("apps", "ReplicaSet", raw)] == [minimum]
 
 
 JOBS = [{"replicas": 2, "template": {"spec": {"parallelism": 3, "completions": 4}}}]

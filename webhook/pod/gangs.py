@@ -24,6 +24,7 @@ from typing import Any
 from webhook import names
 from webhook.lenient import at, obj, objs, text, texts
 from webhook.pod.fields import FieldGroup, annotations
+from webhook.pod.selectors import integer
 from webhook.pod.templates import MAX_KEY
 from webhook.pod.workload_kinds import JOB, KUBERNETES_GROUPS, POD, POD_GROUP, VCJOB, WORKLOAD_KINDS
 
@@ -420,10 +421,8 @@ def _of_partitions(policy: Mapping[str, Any]) -> int:
 
 def group_min_member(raw: Mapping[str, Any]) -> int:
     """The number of the annotation, read as Volcano does: anything else counts as 1."""
-    written = text(raw, "metadata", "annotations", names.GROUP_MIN_MEMBER)
-    if not written.removeprefix("+").isascii() or not written.removeprefix("+").isdigit():
-        return 1
-    return number if len(written) < 12 and (number := int(written)) <= _MAX_INT32 else 1
+    number = integer(text(raw, "metadata", "annotations", names.GROUP_MIN_MEMBER))
+    return number if number is not None and 0 <= number <= _MAX_INT32 else 1
 
 
 def is_parallel(spec: Mapping[str, Any]) -> bool:
