@@ -209,7 +209,7 @@ class PlacementRequest(NamedTuple):
             selector="" if nodes is None else nodes.words,
             ignored=written.words if written is not None and not self.selects and shapes else "",
             skipped=tuple(skipped[:MAX_SKIPPED]),
-            more_skipped=max(len(skipped) - MAX_SKIPPED, 0),
+            more_skipped=len(skipped[MAX_SKIPPED:]),
         )
 
 
