@@ -32,7 +32,7 @@ class Word(NamedTuple):
         unit: how many MiB, cards or per cent its 1 is.
         here: the annotation that says the same here; empty if none does, the name itself if Volcano reads it, too.
         values: those that the annotation may have here; empty: any.
-        sign: whether nothing else uses the name, so that it shows the dialect.
+        sign: whether nothing else uses the resource or annotation, so that it shows the dialect.
         note: why nothing says the same; of an amount, what its author should look at.
         blocks: whether a pod cannot be translated without a counterpart.
     """
@@ -140,8 +140,8 @@ _ALL = (
                 *("hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"),
                 sign=False,
             ),
-            Word("scheduling.x-k8s.io/pod-group", Place.LABEL, note=_OWN_GROUP, sign=False),
-            Word("hami.io/webhook", Place.LABEL, note="only HAMi's own webhook reads it", sign=False),
+            Word("scheduling.x-k8s.io/pod-group", Place.LABEL, note=_OWN_GROUP),
+            Word("hami.io/webhook", Place.LABEL, note="only HAMi's own webhook reads it"),
         ),
         prefixes=("hami.io/",),
         schedulers=("hami-scheduler",),
@@ -160,7 +160,7 @@ _ALL = (
                 note="read as GiB; if its device plugin runs with --memory-unit=MiB, write the amount unchanged",
             ),
             Word("aliyun.com/gpu-core.percentage", Place.RESOURCE, Role.CORES),
-            Word("aliyun.com/gpu-count", Place.LABEL, Role.NUMBER, sign=False),
+            Word("aliyun.com/gpu-count", Place.LABEL, Role.NUMBER),
             Word(
                 "aliyun.com/gpu-count",
                 Place.RESOURCE,
@@ -179,7 +179,7 @@ _ALL = (
         (
             Word(names.CCE_MEMORY, Place.RESOURCE, Role.MEMORY, unit=128),
             Word(names.CCE_CORES, Place.RESOURCE, Role.CORES),
-            Word(names.CCE_NUMBER, Place.LABEL, Role.NUMBER, sign=False),
+            Word(names.CCE_NUMBER, Place.LABEL, Role.NUMBER),
         ),
         sums=frozenset({Role.MEMORY, Role.CORES}),
     ),
@@ -272,17 +272,16 @@ _ALL = (
                 "kai.scheduler/stale-podgroup-timestamp",
                 sign=False,
             ),
-            Word("kai.scheduler/queue", Place.LABEL, note=_QUEUE, sign=False),
-            Word("runai/queue", Place.LABEL, note=_QUEUE, sign=False),
-            Word("kai.scheduler/subgroup-name", Place.LABEL, note=_GROUP, sign=False),
+            Word("kai.scheduler/queue", Place.LABEL, note=_QUEUE),
+            Word("runai/queue", Place.LABEL, note=_QUEUE),
+            Word("kai.scheduler/subgroup-name", Place.LABEL, note=_GROUP),
             *_noted(
                 Place.LABEL,
                 "Volcano has no pools of nodes; write a nodeSelector",
                 "kai.scheduler/node-pool",
                 "runai/node-pool",
-                sign=False,
             ),
-            Word("runai-gpu-group", Place.LABEL, note=_WRITTEN, sign=False),
+            Word("runai-gpu-group", Place.LABEL, note=_WRITTEN),
         ),
         prefixes=("kai.scheduler/", "nvidia.com/container.", "gpu-fraction"),
         schedulers=("kai-scheduler", "runai-scheduler"),
@@ -308,7 +307,6 @@ _ALL = (
                 "koordinator.sh/gpu-isolation-provider",
                 Place.LABEL,
                 note="Volcano's device plugin isolates each slice with HAMi-core",
-                sign=False,
             ),
             *_noted(
                 Place.ANNOTATION,
@@ -317,8 +315,8 @@ _ALL = (
                 "gang.scheduling.koordinator.sh/min-available",
                 sign=False,
             ),
-            Word("pod-group.scheduling.sigs.k8s.io", Place.LABEL, note=_OWN_GROUP, sign=False),
-            Word("quota.scheduling.koordinator.sh/name", Place.LABEL, note=_QUEUE, sign=False),
+            Word("pod-group.scheduling.sigs.k8s.io", Place.LABEL, note=_OWN_GROUP),
+            Word("quota.scheduling.koordinator.sh/name", Place.LABEL, note=_QUEUE),
             *_noted(
                 Place.ANNOTATION,
                 _TOPOLOGY,

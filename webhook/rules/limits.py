@@ -136,8 +136,8 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
         return None
     said = f"{wording.unquoted(key)} limits nothing: "
     if resource in AMOUNTS:
-        dialect, role, word = AMOUNTS[resource]
-        if word.sign:
+        dialect, role, _ = AMOUNTS[resource]
+        if resource in dialect.resources:
             here = f"{prefix}{config.vgpu.role_names[role]}"
             return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", f"write {here}")
     family = config.resources.looks_like_family(resource)

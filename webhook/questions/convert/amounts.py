@@ -62,9 +62,8 @@ def convert_amounts(
         amounts = object_at(raw, path)
         for dialect in systems:
             words = {word.name: word for word in dialect.words if word.place is Place.RESOURCE}
-            signs = {word.name for word in words.values() if word.sign}
-            sure = dialect.id in certain or any(plain_name(key) in signs for key in amounts)
-            for key in [key for key in amounts if plain_name(key) in (words if sure else signs)]:
+            sure = dialect.id in certain or any(plain_name(key) in dialect.resources for key in amounts)
+            for key in [key for key in amounts if plain_name(key) in (words if sure else dialect.resources)]:
                 found, why = _convert(key, amounts, dialect, words[plain_name(key)], config)
                 edits += [Edit((*path, each), value) for each, value in found.items()]
                 warnings += [f"{field_path((*path, key))}: {why}"] if why else []
