@@ -172,8 +172,9 @@ def test_too_many_kinds_of_npus_are_unknown():
     assert [sentence.text for sentence in explanation.sentences] == ["a node registers too many kinds of NPUs"]
 
 
-def test_an_interrupted_search_is_reported():
-    (explained,) = Explaining("gpushare", [FOUR], CONFIG).explain(gpushare((None, 90), (None, 30)), ChangeSearch(2))
+@pytest.mark.parametrize("raw, steps", [(gpushare((None, 90), (None, 30)), 2), (gpushare((1,), **ELSEWHERE), 0)])
+def test_an_interrupted_search_is_reported(raw, steps):
+    (explained,) = Explaining("gpushare", [FOUR], CONFIG).explain(raw, ChangeSearch(steps))
     assert explained.shapes[0].change is None
     assert is_cut_short(explained.shapes[0])
 
