@@ -36,39 +36,38 @@ kind: Pod
 metadata:
   name: b
 """
-
-
-def only(text: str) -> Document:
-    (document,) = parse_documents(text.encode(), "f.yaml")
-    return document
+LINES = '\ufeff{"kind": "Pod"}\n  {"kind": "Pod",\n\t"metadata": {"labels": {"a\\u0062": "x"}}}'
+NOT_YAML = '{"a":"\\ud83d\\ude00 \\/","b\\/":["\x7f\u2028"],\t"kind":\t"Pod"}\n{"x":1, "kind":"Pod"}'
+RECORDED = json.dumps({"kind": "AdmissionReview", "request": {"object": {"spec": {"hostPID": True}}}}, indent=1)
 
 
 @pytest.mark.parametrize(
-    ("path", "line", "column"),
+    ("text", "number", "path", "position"),
     [
-        ("", 5, 3),
-        ("metadata.annotations[volcano.sh/x.y]", 7, 37),
-        ("spec.containers[0].resources.limits[volcano.sh/vgpu-number]", 13, 13),
-        ("spec.containers[0].resources.limits[volcano.sh/vgpu-cores]", 12, 11),
-        ("spec.containers[1].resources.limits[volcano.sh/vgpu-number]", 13, 13),
-        ("spec.containers[7].name", 9, 5),
-        ("spec.schedulerName", 8, 3),
-        ("nothing.of.this", 5, 3),
+        (MANIFEST, 1, "", (5, 3)),
+        (MANIFEST, 1, "metadata.annotations[volcano.sh/x.y]", (7, 37)),
+        (MANIFEST, 1, "spec.containers[0].resources.limits[volcano.sh/vgpu-number]", (13, 13)),
+        (MANIFEST, 1, "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]", (12, 11)),
+        (MANIFEST, 1, "spec.containers[1].resources.limits[volcano.sh/vgpu-number]", (13, 13)),
+        (MANIFEST, 1, "spec.containers[7].name", (9, 5)),
+        (MANIFEST, 1, "spec.schedulerName", (8, 3)),
+        (MANIFEST, 1, "nothing.of.this", (5, 3)),
+        (MANIFEST, 2, "metadata.name", (22, 3)),  # empty documents do not count, as in messages
+        (LINES, 1, "kind", (1, 2)),
+        (LINES, 2, "metadata.labels[ab]", (3, 26)),
+        (LINES, 2, "spec", (2, 3)),
+        (NOT_YAML, 1, "kind", (1, NOT_YAML.index('"kind"') + 1)),
+        (NOT_YAML, 1, "b/", (1, NOT_YAML.index('"b') + 1)),
+        (NOT_YAML, 2, "kind", (2, 9)),
+        ("{kind: Pod,\n spec: {x: 1}}", 1, "spec.x", (2, 9)),  # flow style
+        (RECORDED, 1, "spec.hostPID", (6, 5)),
     ],
 )
-def test_a_field_in_an_item_of_a_yaml_list_has_a_position(path: str, line: int, column: int):
-    pod, other = parse_documents(MANIFEST.encode(), "f.yaml")
-    assert (pod.file, pod.number, other.number) == ("f.yaml", 1, 2), "empty documents do not count, as in messages"
-    assert pod.position(path) == (line, column)
-    assert other.position("metadata.name") == (22, 3)
-
-
-def test_fields_of_consecutive_json_documents_have_positions():
-    text = '{"kind": "Pod"}\n  {"kind": "Pod",\n\t"metadata": {"labels": {"a\\u0062": "x"}}}'
-    first, second = parse_documents(text.encode("utf-8-sig"), "f.json")
-    assert first.position("kind") == (1, 2)
-    assert second.position("metadata.labels[ab]") == (3, 26)
-    assert second.position("spec") == (2, 3)
+def test_a_field_has_a_position(text: str, number: int, path: str, position: tuple[int, int]):
+    documents = parse_documents(text.encode(), "f.yaml")
+    count = 2 if text in (MANIFEST, LINES, NOT_YAML) else 1
+    assert [(each.file, each.number) for each in documents] == [("f.yaml", 1), ("f.yaml", 2)][:count]
+    assert documents[number - 1].position(path) == position
 
 
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
@@ -79,23 +78,6 @@ def test_a_long_list_is_read_once(dump: Any):
     assert len({document.position("spec.b.c") for document in documents}) == len(pods)
     cached = text._json_entries if dump is json.dumps else text._yaml_entries
     assert cached.cache_info().misses == 2 + 3 * len(pods), "the list and the document once, and each pod, spec and b"
-
-
-def test_json_that_is_not_yaml_has_positions():
-    text = '{"a":"\\ud83d\\ude00 \\/","b\\/":["\x7f\u2028"],\t"kind":\t"Pod"}\n{"x":1, "kind":"Pod"}'
-    first, second = parse_documents(text.encode(), "f.json")
-    assert first.position("kind") == (1, text.index('"kind"') + 1)
-    assert first.position("b/") == (1, text.index('"b') + 1)
-    assert second.position("kind") == (2, 9)
-
-
-def test_a_field_in_yaml_flow_style_has_a_position():
-    assert only("{kind: Pod,\n spec: {x: 1}}").position("spec.x") == (2, 9)
-
-
-def test_a_field_in_a_recorded_review_has_a_position():
-    text = json.dumps({"kind": "AdmissionReview", "request": {"object": {"spec": {"hostPID": True}}}}, indent=1)
-    assert only(text).position("spec.hostPID") == (6, 5)
 
 
 def test_an_object_without_its_text_has_no_position():
@@ -136,7 +118,7 @@ def paths(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 @given(st.dictionaries(keys, values, min_size=1, max_size=4), st.sampled_from([None, 1, 4]), st.booleans())
 def test_every_key_is_found_at_its_position(value: dict[str, Any], indent: int | None, as_yaml: bool):
     text = yaml.safe_dump(value) if as_yaml else json.dumps(value, indent=indent)
-    lines, document = text.split("\n"), only(text)
+    lines, (document,) = text.split("\n"), parse_documents(text.encode(), "f.yaml")
     for path, key in paths(value):
         line, column = document.position(path)
         here = lines[line - 1][column - 1 :]
