@@ -1,5 +1,6 @@
 """`why`, `what-if` and `usage` of one cluster agree with one another, and with a small model of the scheduler."""
 
+from itertools import takewhile
 from pathlib import Path
 from random import Random
 
@@ -7,27 +8,15 @@ import pytest
 import yaml
 
 from tests import reviewing
-from tests.questions.why.test_answer import A100, CHIP, CHIPS, gpu_node, pod
-from tests.questions.why.test_cases import node, written
-from tests.strategies import ascend_node, gpushare_node, node_json, register
+from tests.questions.why.clusters import CHIP, CHIPS, MEMORY, Cluster, conf, gpu_node, group, node, pod, written
+from tests.strategies import ascend_node, gpushare_node
 from webhook import names
-from webhook.devices.nodes import read_node
 from webhook.devices.usage import report
-from webhook.live.devices import LiveCluster
-from webhook.live.objects import LiveObjects, read_node_status
-from webhook.live.reader import LiveState, Wanted
-from webhook.policy.policy import default_policy
 from webhook.questions.what_if.answer import WhatIf, what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition
-from webhook.questions.why.answer import explain_waiting
-from webhook.questions.why.listing import list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
 from webhook.questions.why.placing import Fate
-from webhook.questions.why.subject import wanted_object
-from webhook.settings.snapshot import SnapshotInputs
-from webhook.volcano.scheduler import parse_scheduler_conf
 
-MEMORY = 81920  # of a card
 FATES = {
     WaitVerdict.FITS_NOW: {Fate.STARTS, Fate.DEPENDS},
     WaitVerdict.NOT_NOW: {Fate.WAITS},
@@ -35,85 +24,38 @@ FATES = {
 }
 
 
-class Cluster:
-    """Nodes, pods and PodGroups, and what the questions answer about them."""
-
-    def __init__(self, nodes, objects, config=CHIPS, scheduler=None):
-        known = [read_node(raw, config) for raw in nodes]
-        self.inputs = SnapshotInputs(config, default_policy(), known, scheduler)
-        snapshot = self.inputs.snapshot()
-        found = LiveObjects(snapshot, keeps_running=True)
-        for raw in objects:
-            found.add(raw)
-        found.knows_groups = bool(found.groups)
-        statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
-        self.state = LiveState(LiveCluster(self.inputs, snapshot, found.bound).with_statuses(statuses), found)
-
-    def why(self, name):
-        return explain_waiting(wanted_object(self.state, Wanted(("default", name))), self.state.live)
-
-    def what_if(self, **change) -> WhatIf:
-        return what_if(self.state, self.inputs, FleetChange(**change))
-
-    @property
-    def listed(self):
-        return {found.name: found.verdict for found in list_waiting(self.state).pods}
+def ahead(cluster: Cluster, **change) -> WhatIf:
+    return what_if(cluster.state, cluster.inputs, FleetChange(**change))
 
 
-def group(name, **spec):
-    metadata = {"namespace": "default", "name": name}
-    return {
-        "apiVersion": names.QUEUE_API,
-        "kind": "PodGroup",
-        "metadata": metadata,
-        "spec": {"queue": "default", **spec},
-    }
-
-
-def member(name, *, task="", terminating=False, tolerates=None, scheduler="volcano", **more):
-    """A pod of PodGroup g."""
-    spec = {"schedulerName": scheduler} | ({"tolerations": [tolerates]} if tolerates else {})
-    made = pod(name, group="g", spec=spec, **more)
-    made["metadata"]["annotations"] |= {names.TASK: task} if task else {}
-    made["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
-    return made
-
-
-def marked(node, *, taints=(), cordoned=False, ready=True):
-    spec = {"taints": list(taints)} | ({"unschedulable": True} if cordoned else {})
-    conditions = [] if ready else [{"type": "Ready", "status": "False"}]
-    return node | {"spec": spec, "status": node["status"] | {"conditions": conditions}}
+def fates(cluster: Cluster):
+    return {found.name: found.before for found in ahead(cluster).waiting}
 
 
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
-ALL = {"operator": "Exists"}
-ONE = gpu_node("n0", cards=1)
-
-
 CASES = {case["case"]: case for case in yaml.safe_load(Path(__file__).with_name("agreement.yaml").read_text())}
 
 
 @pytest.mark.parametrize(("on", "verdict"), [(True, "fits-now"), (False, "never"), (None, "never")])
 def test_a_family_that_the_scheduler_leaves_out(on, verdict):
-    arguments = {} if on is None else {"deviceshare.VGPUEnable": on}
-    conf = {"tiers": [{"plugins": [{"name": "gang"}, {"name": "deviceshare", "arguments": arguments}]}]}
-    cluster = Cluster([ONE], [pod("a", number=1)], scheduler=parse_scheduler_conf(conf, "test"))
+    cluster = Cluster([gpu_node("n0", 1)], [pod("a", number=1)], scheduler=conf("gang", VGPUEnable=on))
     assert cluster.listed == {"a": verdict}
-    assert cluster.what_if().waiting[0].before in FATES[WaitVerdict(verdict)]
+    assert fates(cluster)["a"] in FATES[WaitVerdict(verdict)]
 
 
 @pytest.mark.parametrize(
     ("mark", "fate"),
     [
-        ({"ready": False}, Fate.STARTS),
-        ({"cordoned": True}, Fate.STARTS),
-        ({"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}, Fate.STARTS),
-        ({"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}, Fate.STARTS),
-        ({"taints": [TAINT]}, Fate.WAITS),
+        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, Fate.STARTS),
+        ({"spec": {"unschedulable": True}}, Fate.STARTS),
+        ({"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}}, Fate.STARTS),
+        ({"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}, Fate.STARTS),
+        ({"spec": {"taints": [TAINT]}}, Fate.WAITS),
     ],
 )
 def test_a_node_that_is_added_has_only_the_taints_that_last(mark, fate):
-    (found,) = Cluster([marked(ONE, **mark)], [pod("a", number=1)]).what_if(add=(parse_addition("n0"),)).waiting
+    cluster = Cluster([node("n0", cards=1, **mark)], [pod("a", number=1)])
+    (found,) = ahead(cluster, add=(parse_addition("n0"),)).waiting
     assert (found.before, found.after) == (Fate.WAITS, fate)
 
 
@@ -121,16 +63,16 @@ def test_a_node_that_is_added_has_only_the_taints_that_last(mark, fate):
 def test_a_pod_and_its_gang_have_one_fate(case):
     given = CASES[case]
     groups = [group("other" if "other" in given else "g", **given["group"])] if "group" in given else []
-    nodes = [node(name, **fields) for name, fields in given["nodes"].items()]
-    cluster = Cluster(nodes, [*groups, *(written(**each) for each in given["pods"])])
-    verdicts, expected = cluster.listed, given["verdict"]
-    waiting = [each["name"] for each in given["pods"]]
-    assert verdicts == (expected if isinstance(expected, dict) else dict.fromkeys(waiting, expected))
-    fates = {found.name: found.before for found in cluster.what_if().waiting}
-    assert fates.keys() == verdicts.keys()
+    pods = {each["name"]: written(**each) for each in given["pods"]}
+    cluster = Cluster(
+        [node(name, **fields) for name, fields in given["nodes"].items()], [*groups, *pods.values()], CHIPS
+    )
+    verdicts, expected, found = cluster.listed, given["verdict"], fates(cluster)
+    assert verdicts == (expected if isinstance(expected, dict) else dict.fromkeys(pods, expected))
+    assert found.keys() == verdicts.keys()
     for name, verdict in verdicts.items():
-        assert cluster.why(name).verdict is verdict
-        assert fates[name] in FATES[verdict], name
+        assert cluster.why(pods[name]).verdict is verdict
+        assert found[name] in FATES[verdict], name
 
 
 # --- random clusters --------------------------------------------------------------------------------------------------
@@ -215,10 +157,10 @@ class NaiveMig(Naive):
     def slice(self, card, memory, cores):
         opened = card[-1][2][1:].partition("-")[0] if card else ""
         sizes, taken = ({each[at] for each in card} for at in (0, 2))
-        for group, instances in INSTANCES.items():
-            fitting = [(size, cores, f"[{group}-{at}]") for at, size in enumerate(instances) if size >= memory]
+        for kind, instances in INSTANCES.items():
+            fitting = [(size, cores, f"[{kind}-{at}]") for at, size in enumerate(instances) if size >= memory]
             free = [one for one in fitting if one[2] not in taken and (not card or one[0] in sizes)]
-            if opened in ("", group) and free:
+            if opened in ("", kind) and free:
                 return min(free)
         return None
 
@@ -233,32 +175,27 @@ def node_of(name, naive):
     if naive.family == "gpushare":
         return gpushare_node(name, cards, cards * naive.memory)
     offers = {VGPU[key]: str(amount) for key, amount in zip(VGPU, naive.totals, strict=True)}
-    mode = "mig" if naive.family == "mig" else "hami-core"
-    return node_json(name, register([A100] * cards, mode, split=naive.split, prefix=f"GPU-{name}"), offers=offers)
+    return gpu_node(name, cards, naive.split, "mig" if naive.family == "mig" else "hami-core", offers=offers)
 
 
 VGPU = {"number": names.VGPU_NUMBER, "memory": names.VGPU_MEMORY, "cores": names.VGPU_CORES}
 NPUS = {"number": CHIP, "memory": f"{CHIP}-memory"}
 WRITTEN = {"vgpu": VGPU, "mig": VGPU, "ascend": NPUS, "gpushare": {"memory": names.GPUSHARE_MEMORY}}
-DEVICES = dict.fromkeys(OF_CARDS, lambda name, at: f"GPU-{name}-{at}") | {"ascend": lambda _, at: f"NPU-{at}"}
+ALLOCATED = {"ascend": "hami.io/Ascend910B3-devices-allocated", "gpushare": names.GPU_INDEX}
+DEVICES = {"ascend": "NPU-{}"}
 
 
-def pod_of(family, name, wanted, node="", *, held=None, **more):
-    """A pod that requests some amounts; one that runs has its devices."""
-    made = member(name, node=node, **more)
+def pod_of(family, name, wanted, node="", *, held=None, scheduler="volcano", **more):
+    """A pod of PodGroup g that requests some amounts; one that runs has its devices."""
     limits = {WRITTEN[family][key]: str(amount) for key, amount in wanted.items()}
-    made["spec"]["containers"][0]["resources"]["limits"] = limits
+    annotations = {}
     if node:
-        key = {"ascend": "hami.io/Ascend910B3-devices-allocated", "gpushare": names.GPU_INDEX}.get(
-            family, names.VGPU_IDS
-        )
-        entries = ",".join(map(str, held))
-        if family != "gpushare":
-            entries = "".join(
-                f"{DEVICES[family](node, at)}{part},X,{memory},{cores}:" for at, (memory, cores, part) in held.items()
-            )
-        made["metadata"]["annotations"] |= {key: entries, names.VGPU_NODE: node}
-    return made
+        key = ALLOCATED.get(family, names.VGPU_IDS)
+        device = DEVICES.get(family, f"GPU-{node}-{{}}").format
+        entries = "".join(f"{device(at)}{part},X,{memory},{cores}:" for at, (memory, cores, part) in held.items())
+        annotations = {key: ",".join(map(str, held)) if family == "gpushare" else entries, names.VGPU_NODE: node}
+    place = {"name": name, "group": "g", "node": node, "schedulerName": scheduler}
+    return written(limits=limits, annotations=annotations, **place, **more)
 
 
 def amounts(random, family):
@@ -310,10 +247,7 @@ def random_cluster(random, family, prefix="n"):
 def most(naive, wanted):
     """How many equal pods a node takes."""
     naive = naive.copy()
-    count = 0
-    while count < 20 and naive.place(wanted) is not None:
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda _: naive.place(wanted) is not None, range(20)))
 
 
 def expected(nodes, wanted, minimum):
@@ -333,17 +267,16 @@ def test_random_clusters(family):
         wanted = amounts(random, family)
         minimum = random.randint(1, 4) if wanted.get("number", 1) == 1 else 1  # else the order of the cards counts
         waiting = [pod_of(family, f"w-{at}", wanted) for at in range(minimum)]
-        objects = [*running, *waiting, group("g", minMember=minimum + len(running_members(running)))]
+        objects = [*running, *waiting, group(minMember=minimum + members(running))]
         cluster = Cluster(manifests, objects, CONFIGS.get(family, CHIPS))
         verdict = expected(nodes.values(), wanted, minimum)
         where = f"{family} {seed}: {minimum} x {wanted}"
         assert set(cluster.listed.values()) == {verdict}, where
-        assert {found.before for found in cluster.what_if().waiting} <= FATES[verdict], where
+        assert {found.before for found in ahead(cluster).waiting} <= FATES[verdict], where
         check_usage(cluster, manifests, running, family, where)
         asked = {f"asks-{at}": amounts(random, family) for at in range(6)}  # each pod alone
-        alone = Cluster(
-            manifests, [*running, *(pod_of(family, *one) for one in asked.items())], CONFIGS.get(family, CHIPS)
-        )
+        pods = [pod_of(family, *one) for one in asked.items()]
+        alone = Cluster(manifests, [*running, *pods], CONFIGS.get(family, CHIPS))
         assert alone.listed == {name: expected(nodes.values(), one, 1) for name, one in asked.items()}, (where, asked)
 
 
@@ -360,35 +293,30 @@ def test_random_gangs_of_two_tasks(mode):
             running += pods
         if mode == "mig":
             manifests.append(gpu_node("mig", random.randint(1, 2), split=7, mode="mig"))
-        manifests = [marked(raw, taints=[TAINT] * (random.random() < 0.3)) for raw in manifests]
+        manifests = [raw | {"spec": {"taints": [TAINT] * (random.random() < 0.3)}} for raw in manifests]
         waiting = []
         for name, family in zip("ab", families, strict=True):
-            wanted, tolerates = amounts(random, family), random.choice([None, ALL])
-            waiting += [
-                pod_of(family, f"{name}-{at}", wanted, task=name, tolerates=tolerates)
-                for at in range(random.randint(1, 3))
-            ]
+            wanted, more = amounts(random, family), random.choice([{}, {"tolerations": [{"operator": "Exists"}]}])
+            waiting += [pod_of(family, f"{name}-{at}", wanted, task=name, **more) for at in range(random.randint(1, 3))]
         least = {name: random.randint(0, 2) for name in "ab"} if random.random() < 0.5 else None
-        minimum = random.randint(2, len(waiting)) + len(running_members(running))
-        cluster = Cluster(
-            manifests, [*running, *waiting, group("g", minMember=minimum, minTaskMember=least or {})], reviewing.CONFIG
-        )
-        fates = {found.name: found.before for found in cluster.what_if().waiting}
-        verdicts = cluster.listed
-        where = f"{mode} {seed}: {fates}, {verdicts}"
-        starts = not {Fate.STARTS, Fate.DEPENDS}.isdisjoint(fates.values())
+        minimum = random.randint(2, len(waiting)) + members(running)
+        objects = [*running, *waiting, group(minMember=minimum, minTaskMember=least or {})]
+        cluster = Cluster(manifests, objects, reviewing.CONFIG)
+        found, verdicts = fates(cluster), cluster.listed
+        where = f"{mode} {seed}: {found}, {verdicts}"
+        starts = not {Fate.STARTS, Fate.DEPENDS}.isdisjoint(found.values())
         assert (WaitVerdict.FITS_NOW in verdicts.values()) is starts, where
         for name, verdict in verdicts.items():
-            assert fates[name] in FATES[verdict] | ({Fate.WAITS} if starts else set()), where
+            assert found[name] in FATES[verdict] | ({Fate.WAITS} if starts else set()), where
 
 
-def running_members(pods):
-    return [raw for raw in pods if "deletionTimestamp" not in raw["metadata"]]
+def members(pods):
+    return sum("deletionTimestamp" not in raw["metadata"] for raw in pods)
 
 
 def check_usage(cluster, manifests, running, family, where):
     """The largest pod fits, and none that is larger."""
-    (totals,) = report(cluster.state.live.occupancy, cluster.state.live.snapshot.families).totals
+    (totals,) = report(cluster.live.occupancy, cluster.live.snapshot.families).totals
     largest = {one.number: one for one in totals.largest}
 
     def fits(number, memory, cores=0):
@@ -403,8 +331,6 @@ def check_usage(cluster, manifests, running, family, where):
     for number in (1, 2) if family in OF_CARDS else (1,):
         one = largest.get(number)
         assert one is None or fits(number, one.memory, one.cores), f"{where}: {one}"
-        if one is None or (family, one.memory) != (
-            "ascend",
-            NPU,
-        ):  # above the capacity, Volcano gives the smallest template
-            assert not fits(number, one.memory + 1 if one is not None else 1), f"{where}: {one}"
+        above = 1 if one is None else one.memory + 1
+        whole = (family, above) == ("ascend", NPU + 1)  # above the capacity, Volcano gives the smallest template
+        assert whole or not fits(number, above), f"{where}: {one}"

@@ -7,67 +7,48 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.questions.why.test_answer import CONFIG, blind_node, gpu_node, pod
+from tests.questions.why.clusters import MEMORY, Cluster, blind_node, gpu_node, group, pod, written
 from tests.reviewing import DATA, calls_of
 from tests.strategies import gpushare_node
 from webhook import names
-from webhook.devices.nodes import read_node
 from webhook.devices.vgpu.feasibility import judge
 from webhook.errors import ConfigError
 from webhook.lenient import obj
-from webhook.live.devices import LiveCluster
-from webhook.live.objects import LiveObjects, read_node_status
-from webhook.live.reader import LiveState
 from webhook.pod.gangs import read_groups
 from webhook.pod.templates import read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.policy.policy import default_policy, parse_policy
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
 from webhook.questions.why.placing import Fate
-from webhook.settings.snapshot import SnapshotInputs
 
-MEMORY = 81920  # of a card
+POOL = {"fleet": {"declared": [{"name": "pool", "cards": [{"count": 2, "type": "NVIDIA A100", "memory": MEMORY}]}]}}
 
 
-def look(nodes, pods, *, config=CONFIG, policy=None, scheduler=None, groups=(), **change):
-    inputs = SnapshotInputs(config, policy or default_policy(), [read_node(raw, config) for raw in nodes], scheduler)
-    snapshot = inputs.snapshot()
-    objects = LiveObjects(snapshot, keeps_running=True)
-    for raw in (*pods, *groups):
-        objects.add(raw)
-    statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
-    live = LiveCluster(inputs, snapshot, objects.bound).with_statuses(statuses)
-    return what_if(LiveState(live, objects), inputs, FleetChange(**change))
+def look(nodes, objects, *, policy=None, **change):
+    cluster = Cluster(nodes, objects, policy=policy)
+    return what_if(cluster.state, cluster.inputs, FleetChange(**change))
 
 
 def fates(found):
     return {one.name: str(one.after) for one in (*found.waiting, *found.moved)}
 
 
-def owned(raw, owner="train", created="", priority=0):
-    """The pod with a controller, an age and a priority."""
-    raw["metadata"] |= {"ownerReferences": [{"kind": "Job", "name": owner, "controller": True}]}
+def owned(created="", **fields):
+    """A pod with a controller, and an age."""
+    raw = written(owner={"kind": "Job", "name": "train", "controller": True}, **fields)
     raw["metadata"] |= {"creationTimestamp": created} if created else {}
-    raw["spec"]["priority"] = priority
     return raw
 
 
-def group(name, minimum):
-    metadata = {"namespace": "default", "name": name}
-    spec = {"minMember": minimum, "queue": "default"}
-    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+def held(name, node, card, memory, **more):
+    return owned(name=name, node=node, slices={card: (memory, 0)}, **more)
 
 
 # --- cases ------------------------------------------------------------------------------------------------------------
 
 
-def held(name, node, card, memory, **more):
-    return owned(pod(name, "default", node, f"GPU-{node}-{card},NVIDIA,{memory},0:", number=1, memory=memory), **more)
-
-
 def test_a_pod_may_get_a_node_without_cards():
-    pods = [owned(pod("whole", number=1)), owned(pod("part", number=1, memory=1000))]
+    pods = [owned(name="whole", number=1), owned(name="part", number=1, memory=1000)]
     found = look([gpu_node("gpu-a"), blind_node("gpu-b")], pods)
     assert fates(found) == {"whole": "depends", "part": "starts"}
     (reason,) = {one.reason for one in found.waiting if one.name == "whole"}
@@ -78,24 +59,23 @@ def test_a_pod_may_get_a_node_without_cards():
 
 
 def test_a_pod_gets_the_card_that_it_names_on_whichever_of_alike_nodes():
-    named = pod("named", number=1, memory=1000)
-    named["metadata"]["annotations"] = {names.USE_GPUUUID: "GPU-gpu-c-1"}
-    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "test")  # the first that reads the annotation
-    (fate,) = look([gpu_node(f"gpu-{name}") for name in "abc"], [owned(named)], policy=policy).waiting
+    named = owned(name="named", number=1, memory=1000, annotations={names.USE_GPUUUID: "GPU-gpu-c-1"})
+    policy = {"target": {"volcano": "1.16.0"}}  # the first that reads the annotation
+    (fate,) = look([gpu_node(f"gpu-{name}") for name in "abc"], [named], policy=policy).waiting
     assert (fate.after, fate.node) == (Fate.STARTS, "gpu-c")
 
 
 def test_a_declared_node_opens_no_real_node_that_the_pod_does_not_select():
-    pods = [owned(pod("elsewhere", number=1, memory=1000, spec={"nodeSelector": {"zone": "b"}}))]
+    pods = [owned(name="elsewhere", number=1, memory=1000, nodeSelector={"zone": "b"})]
     assert fates(look([gpu_node("gpu-a")], pods, policy=POOL)) == {"elsewhere": "waits"}
 
 
 def test_pods_start_by_priority_then_age_and_book_what_they_take():
     pods = [
-        owned(pod("young", number=1, memory=50000), created="2026-01-02T00:00:00Z"),
-        owned(pod("old", number=1, memory=50000), created="2026-01-01T00:00:00Z"),
-        owned(pod("urgent", number=1, memory=50000), created="2026-01-03T00:00:00Z", priority=5),
-        owned(pod("small", number=1, memory=30000), created="2026-01-04T00:00:00Z"),
+        owned("2026-01-02T00:00:00Z", name="young", number=1, memory=50000),
+        owned("2026-01-01T00:00:00Z", name="old", number=1, memory=50000),
+        owned("2026-01-03T00:00:00Z", name="urgent", number=1, memory=50000, priority=5),
+        owned("2026-01-04T00:00:00Z", name="small", number=1, memory=30000),
     ]
     found = look([], [*pods, held("full", "gpu-a", 0, MEMORY)], policy=POOL, add=(parse_addition("pool x 1"),))
     assert [(one.name, one.before, one.after) for one in found.waiting] == [
@@ -104,12 +84,6 @@ def test_pods_start_by_priority_then_age_and_book_what_they_take():
         ("young", Fate.WAITS, Fate.WAITS),
         ("small", Fate.WAITS, Fate.STARTS),
     ]
-
-
-POOL = parse_policy(
-    {"fleet": {"declared": [{"name": "pool", "cards": [{"count": 2, "type": "NVIDIA A100", "memory": MEMORY}]}]}},
-    "test",
-)
 
 
 @pytest.mark.parametrize(
@@ -123,14 +97,9 @@ POOL = parse_policy(
 )
 def test_a_gang_starts_together_or_not_at_all(minimum, count, nodes, expected):
     gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(count)]
-    after = fates(
-        look(
-            [gpu_node("a")],
-            [*gang, pod("z", number=1, memory=10)],
-            groups=[group("g", minimum)],
-            **({"add": (parse_addition("a"),)} if nodes > 1 else {"split": 10}),
-        )
-    )
+    change = {"add": (parse_addition("a"),)} if nodes > 1 else {"split": 10}
+    objects = [*gang, pod("z", number=1, memory=10), group(minMember=minimum)]
+    after = fates(look([gpu_node("a")], objects, **change))
     words = expected.split()
     assert [after[f"g-{at}"] for at in range(count)] == (words if len(words) > 1 else words * count)
     assert after["z"] == "starts"
@@ -138,12 +107,9 @@ def test_a_gang_starts_together_or_not_at_all(minimum, count, nodes, expected):
 
 def test_pods_beyond_the_minimum_come_after_others_of_the_priority():
     gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(2)]
-    rival = owned(pod("rival", number=1, memory=MEMORY), created="2026-01-01T00:00:00Z")
-    assert fates(look([gpu_node("a")], [*gang, rival], groups=[group("g", 1)], split=10)) == {
-        "g-0": "starts",
-        "rival": "starts",
-        "g-1": "waits",
-    }
+    rival = owned("2026-01-01T00:00:00Z", name="rival", number=1, memory=MEMORY)
+    found = fates(look([gpu_node("a")], [*gang, rival, group(minMember=1)], split=10))
+    assert found == {"g-0": "starts", "rival": "starts", "g-1": "waits"}
 
 
 WORKS = {
@@ -200,13 +166,13 @@ def test_the_pods_of_a_distributed_job_work_together_or_hold_cards_idly(kind, gr
     if grouped:
         for raw in pods:
             raw["metadata"]["annotations"] = raw["metadata"]["annotations"] | {names.GROUP_NAME: "podgroup-1"}
-    others = {"groups": [group("podgroup-1", 1)] if grouped else []}
     assert len(pods) > 1
-    few = look([gpu_node("a", cards=len(pods) - 1)], pods, split=10, **others)
+    objects = [*pods, *([group("podgroup-1", minMember=1)] if grouped else [])]
+    few = look([gpu_node("a", cards=len(pods) - 1)], objects, split=10)
     assert sorted(fates(few).values()) == ["idles"] * (len(pods) - 1) + ["waits"]
     (reason,) = {one.reason for one in few.waiting if one.after is Fate.IDLES}
     assert reason == f"{len(pods)} pods work together, but only {len(pods) - 1} of them get devices, and hold them"
-    enough = look([gpu_node("a", cards=len(pods) - 1)], pods, add=(parse_addition("a"),), **others)
+    enough = look([gpu_node("a", cards=len(pods) - 1)], objects, add=(parse_addition("a"),))
     assert set(fates(enough).values()) == {"starts"}
     assert {one.before for one in enough.waiting} == {Fate.IDLES, Fate.WAITS}
 
@@ -248,9 +214,8 @@ def test_a_drained_node_sends_its_pods_to_the_others():
     found = look([gpu_node("a"), gpu_node("b")], pods, drain=("a",))
     assert fates(found) == {"first": "starts", "fits": "starts", "not": "waits", "bare": "ends"}
     assert found.loses
-    assert {one.node: (one.before and one.before.memory, one.after and one.after.memory) for one in found.nodes} == {
-        "a": (161010, None), "b": (82000, 162000),
-    }  # fmt: skip
+    memory = {one.node: (one.before and one.before.memory, one.after and one.after.memory) for one in found.nodes}
+    assert memory == {"a": (161010, None), "b": (82000, 162000)}
 
 
 @pytest.mark.parametrize(
@@ -324,10 +289,9 @@ AGES = st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])
 def waiting_pods(draw, requests=REQUESTS | OTHERS, most=6):
     found = []
     for at in range(draw(st.integers(1, most))):
-        raw = pod(f"w-{at}", group=draw(st.sampled_from(["", "", "g"])), **draw(requests))
         spec = {"nodeSelector": {"kubernetes.io/hostname": "a-added-1"}} if draw(st.integers(0, 5)) == 0 else {}
-        raw["spec"] |= spec
-        found.append(owned(raw, created=draw(AGES), priority=draw(st.integers(0, 1))))
+        spec |= {"group": draw(st.sampled_from(["", "", "g"])), "priority": draw(st.integers(0, 1))}
+        found.append(owned(draw(AGES), name=f"w-{at}", **draw(requests), **spec))
     return found
 
 
@@ -347,12 +311,11 @@ def test_an_added_node_is_as_good_as_a_real_one(copied, other, pods, minimum, sp
         raw["metadata"]["labels"] = {"kubernetes.io/hostname": raw["metadata"]["name"]}
     real = copy.deepcopy(copied)
     real["metadata"] |= {"name": "a-added-1", "labels": {"kubernetes.io/hostname": "a-added-1"}}
-    change = {"groups": [group("g", minimum)], "split": 3 if split else None}
-    ahead = look([copied, other], pods, add=(parse_addition("a"),), **change)
-    then = look([copied, other, real], pods, **change)
-    assert [(one.name, one.after, one.node) for one in ahead.waiting] == [
-        (one.name, one.after, one.node) for one in then.waiting
-    ]
+    objects, split = [*pods, group(minMember=minimum)], 3 if split else None
+    ahead = look([copied, other], objects, add=(parse_addition("a"),), split=split)
+    then = look([copied, other, real], objects, split=split)
+    places, real_places = ([(one.name, one.after, one.node) for one in found.waiting] for found in (ahead, then))
+    assert places == real_places
     assert ahead.room == then.room
 
 
@@ -368,12 +331,12 @@ def test_a_drained_node_is_as_good_as_none(node, running, waiting, minimum):
     for at, raw in enumerate(running):
         raw["spec"]["nodeName"] = "a"
         raw["metadata"]["annotations"] |= {names.VGPU_IDS: f"GPU-a-0,NVIDIA,{at + 1},0:", names.VGPU_NODE: "a"}
-    groups = [group("g", minimum)]
-    ahead = look([node, other], [*running, *waiting], groups=groups, drain=("a",))
+    objects = [*running, *waiting, group(minMember=minimum)]
+    ahead = look([node, other], objects, drain=("a",))
     for raw in running:  # what their controllers would create
         del raw["spec"]["nodeName"]
         raw["metadata"] |= {"annotations": {}, "creationTimestamp": "2027-01-01T00:00:00Z"}
-    then = look([other], [*running, *waiting], groups=groups)
+    then = look([other], objects)
     assert fates(ahead) == fates(then)
     assert ahead.room == then.room
 
@@ -381,7 +344,7 @@ def test_a_drained_node_is_as_good_as_none(node, running, waiting, minimum):
 @pytest.mark.parametrize("change", [{"drain": ()}, {"split": 3}])
 def test_nodes_that_are_alike_are_judged_once(change):
     """So that the cost does not grow with pods times nodes; each pod that starts makes two new states, one for each order."""
-    waits = [owned(pod(f"w-{at}", number=1, memory=50000)) for at in range(6)]
+    waits = [owned(name=f"w-{at}", number=1, memory=50000) for at in range(6)]
     most = []
     for count in (4, 40):
         running = [held(f"r-{at}", f"n{at}", 0, 30000) for at in range(count)]
@@ -407,10 +370,9 @@ def outcomes(cards, pods):
         after, taken = list(left), 0
         for at in reversed(range(len(left))):
             slices, has, percent, split = left[at]
-            need = MEMORY if memory is None else memory
             alone = cores == 100 and slices < split
-            if taken < number and slices and has >= need and percent >= cores and not alone and (percent or cores):
-                after[at] = (slices - 1, has - need, percent - cores, split)
+            if taken < number and slices and has >= memory and percent >= cores and not alone and (percent or cores):
+                after[at] = (slices - 1, has - memory, percent - cores, split)
                 taken += 1
         if taken == number:
             found |= {each | {name} for each in outcomes([*cards[:node], after, *cards[node + 1 :]], rest)}
@@ -426,20 +388,13 @@ def test_what_starts_is_what_a_slow_scheduler_starts(shapes, pods):
         raw["spec"].pop("nodeSelector", None)
     nodes = [gpu_node(f"n{at}", count, split) for at, (count, split) in enumerate(shapes)]
     found = look(nodes, pods, split=None)
-    queue = sorted(
-        pods,
-        key=lambda raw: (-raw["spec"]["priority"], *(raw["metadata"][key] for key in ("creationTimestamp", "name"))),
-    )
+    metadata = ("creationTimestamp", "name")
+    queue = sorted(pods, key=lambda raw: (-raw["spec"]["priority"], *(raw["metadata"][key] for key in metadata)))
     assert [one.name for one in found.waiting] == [raw["metadata"]["name"] for raw in queue]
-    limits = [raw["spec"]["containers"][0]["resources"]["limits"] for raw in queue]
-    memory, cores = (
-        (lambda limit: int(limit[names.VGPU_MEMORY]) if names.VGPU_MEMORY in limit else None),
-        names.VGPU_CORES,
-    )
-    wanted = [
-        (raw["metadata"]["name"], int(limit[names.VGPU_NUMBER]), memory(limit), int(limit.get(cores, 0)))
-        for raw, limit in zip(queue, limits, strict=True)
-    ]
+    wanted, usual = [], ((names.VGPU_NUMBER, 1), (names.VGPU_MEMORY, MEMORY), (names.VGPU_CORES, 0))
+    for raw in queue:
+        limits = raw["spec"]["containers"][0]["resources"]["limits"]
+        wanted.append((raw["metadata"]["name"], *(int(limits.get(key, amount)) for key, amount in usual)))
     possible = outcomes([[(split, MEMORY, 100, split)] * count for count, split in shapes], wanted)
     starts = {one.name for one in found.waiting if one.after is Fate.STARTS}
     may = starts | {one.name for one in found.waiting if one.after is Fate.DEPENDS}

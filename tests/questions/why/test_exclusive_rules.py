@@ -9,55 +9,29 @@ from hypothesis import strategies as st
 from tests import reviewing
 from tests.audit.recording import recorded
 from tests.devices.vgpu.test_gang import T4, fleet_of, role
-from tests.questions.why.test_answer import CONFIG, gpu_node, job, pod, state
+from tests.questions.why.clusters import CONFIG, Cluster, conf, gpu_node, job, written
 from tests.reviewing import request
 from tests.strategies import hami_cards, needs, nodes_of
-from webhook.devices.nodes import read_node
-from webhook.devices.occupancy import BoundPodReader, occupancy
 from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.cycle import GangRequest
 from webhook.devices.vgpu.explain_gang import lay_out
 from webhook.devices.vgpu.feasibility import judge
 from webhook.devices.vgpu.gang import NeverStarts, Starts, judge_gang
 from webhook.devices.vgpu.slices import Need
-from webhook.inputs.documents import Document
-from webhook.live.devices import LiveCluster
-from webhook.policy.policy import parse_policy
-from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.subject import WaitingObject
-from webhook.settings.snapshot import SnapshotInputs
-from webhook.volcano.scheduler import EXCLUSIVE_RULES, parse_scheduler_conf
 
-RULES = [{"app": "train"}, {"tier": "gold", "team": "a"}]
 TRAIN, GOLD, OTHER = {"app": "train"}, {"tier": "gold", "team": "a"}, {"app": "serve"}
 FITS, WAITS, NEVER = WaitVerdict.FITS_NOW, WaitVerdict.NOT_NOW, WaitVerdict.NEVER
-FIRST, SECOND = "GPU-gpu-a-0", "GPU-gpu-a-1"
+FIRST, SECOND = 0, 1
 
 
-def settings(nodes, rules=RULES, volcano="1.15.1"):
-    """The inputs with a scheduler that has these rules."""
-    arguments = {EXCLUSIVE_RULES: rules, "deviceshare.VGPUEnable": True}
-    conf = {"tiers": [{"plugins": [{"name": "gang"}, {"name": "deviceshare", "arguments": arguments}]}]}
-    policy = parse_policy({"target": {"volcano": volcano}}, "test")
-    known = [read_node(raw, CONFIG) for raw in nodes]
-    return SnapshotInputs(CONFIG, policy, known, parse_scheduler_conf(conf, "test"))
+def ruled(*nodes, pods=(), config=CONFIG):
+    """A cluster whose scheduler has rules for two kinds of pods."""
+    return Cluster(nodes, pods, config, scheduler=conf("gang", GPUExclusiveRules=[TRAIN, GOLD]))
 
 
-def labelled(labels, name="waits", node="", ids="", **limits):
-    made = pod(name, node=node, ids=ids, **({"number": 1, "memory": 1000} | limits))
-    made["metadata"]["labels"] = labels
-    return made
-
-
-def held(card, labels, name="old"):
-    return labelled(labels, name, "gpu-a", f"{card},NVIDIA,1000,0:")
-
-
-def why(raw, nodes, pods=(), *, exists=True, **more):
-    inputs = settings(nodes, **more)
-    live, _ = state(nodes, pods, policy=inputs.policy, scheduler=inputs.scheduler)
-    return explain_waiting(WaitingObject(Document("a pod", raw), exists), live)
+def held(card, labels, **more):
+    return written(name=f"{card}{labels}", node="gpu-a", labels=labels, slices={card: (1000, 0)}, **more)
 
 
 @pytest.mark.parametrize(
@@ -66,59 +40,48 @@ def why(raw, nodes, pods=(), *, exists=True, **more):
         (TRAIN, 4, [], FITS),
         (TRAIN, 5, [], NEVER),  # than cards
         (OTHER, 5, [], FITS),
-        (TRAIN, 4, [(FIRST, TRAIN)], WAITS),
-        (TRAIN, 3, [(FIRST, TRAIN)], FITS),
-        (TRAIN, 4, [(FIRST, OTHER)], FITS),
+        (TRAIN, 4, [held(FIRST, TRAIN)], WAITS),
+        (TRAIN, 3, [held(FIRST, TRAIN)], FITS),
+        (TRAIN, 4, [held(FIRST, OTHER)], FITS),
     ],
 )
 def test_the_pods_of_a_gang_get_cards_of_their_own(labels, pods, holds, verdict):
-    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
-    bound = [held(card, own, f"old-{card}") for card, own in holds]
-    assert why(job(labels, pods, number=1, memory=1000), nodes, bound, exists=False).verdict is verdict
+    cluster = ruled(gpu_node("gpu-a"), gpu_node("gpu-b"), pods=holds)
+    assert cluster.why(job(labels, pods, number=1, memory=1000), exists=False).verdict is verdict
 
 
 def test_a_gang_of_several_roles_is_not_refused_for_the_rules_of_one():
     mixed = job(TRAIN, 4, number=1, memory=1000)
     mixed["spec"]["tasks"].append(job(OTHER, 6, number=1, memory=1000)["spec"]["tasks"][0] | {"name": "other"})
     mixed["spec"]["minAvailable"] = 10
-    assert why(mixed, [gpu_node("gpu-a"), gpu_node("gpu-b")], exists=False).verdict is FITS
+    assert ruled(gpu_node("gpu-a"), gpu_node("gpu-b")).why(mixed, exists=False).verdict is FITS
 
 
 def test_the_cards_that_rules_reserve_are_shown():
-    inputs = settings([gpu_node("gpu-a")])
-    snapshot = inputs.snapshot()
-    pods = [
-        BoundPodReader.under(CONFIG, snapshot.target).read(raw)
-        for raw in (held(FIRST, TRAIN), held(FIRST, GOLD, "b"), held(SECOND, OTHER))
-    ]
-    found = occupancy(inputs.nodes, pods, snapshot.fleet)
-    assert [card.reserved for card in found.nodes[0].cards] == [["app=train", "tier=gold,team=a"], []]
+    pods = [held(FIRST, TRAIN), held(FIRST, GOLD), held(SECOND, OTHER)]
+    (node,) = ruled(gpu_node("gpu-a"), pods=pods).live.occupancy.nodes
+    assert [card.reserved for card in node.cards] == [["app=train", "tier=gold,team=a"], []]
 
 
 def test_the_instances_of_a_card_are_shared_whatever_the_rules_are():
     """In MIG mode the scheduler skips the rules."""
-    config = reviewing.CONFIG  # with MIG geometries
+    ids = {"volcano.sh/vgpu-ids-new": "GPU-gpu-a-0[group1-0],NVIDIA,1000,0:"}
     for mode, reserved in (("mig", []), ("hami-core", ["app=train"])):
-        inputs = replace(settings([gpu_node("gpu-a", cards=1, split=7, mode=mode)]), config=config)
-        snapshot = inputs.snapshot()
-        raw = labelled(TRAIN, "old", "gpu-a", f"{FIRST}[group1-0],NVIDIA,1000,0:")
-        bound = BoundPodReader.under(snapshot.config, snapshot.target).read(raw)
-        (node,) = occupancy(inputs.nodes, [bound], snapshot.fleet).nodes
+        pods = [held(FIRST, TRAIN, annotations=ids)]
+        cluster = ruled(gpu_node("gpu-a", 1, 7, mode), pods=pods, config=reviewing.CONFIG)  # with MIG geometries
+        (node,) = cluster.live.occupancy.nodes
         assert (node.shape.mode, [card.reserved for card in node.cards]) == (mode, [reserved])
 
 
 def test_a_gang_shares_the_instances_of_cards():
-    inputs = replace(settings([gpu_node("gpu-a", cards=1, split=7, mode="mig")]), config=reviewing.CONFIG)
-    snapshot = inputs.snapshot()
-    live = LiveCluster(inputs, snapshot, ())
-    answer = explain_waiting(WaitingObject(Document("a job", job(TRAIN, 2, number=1, memory=1000)), False), live)
-    assert answer.verdict is FITS
+    cluster = ruled(gpu_node("gpu-a", 1, 7, "mig"), config=reviewing.CONFIG)
+    assert cluster.why(job(TRAIN, 2, number=1, memory=1000), exists=False).verdict is FITS
 
 
 def test_a_recorded_gang_is_replayed_with_its_labels():
     """The labels that rules read are in the audit log, and no others."""
     replay = pytest.importorskip("webhook.questions.replay.answer")  # unless the question is gone
-    snapshot = settings([gpu_node("gpu-a")]).snapshot()
+    snapshot = ruled(gpu_node("gpu-a")).live.snapshot
     decision = recorded(request(job(TRAIN | {"owner": "anna"}, 3, number=1, memory=1000)), snapshot)
     assert "gang-too-large" in [finding.rule for finding in decision.findings]
     (template,) = decision.request["templates"]
@@ -170,12 +133,16 @@ def test_pods_of_a_gang_are_laid_out_on_cards_of_their_own(roles, cards, placed)
     assert progress.placed == placed
 
 
-def test_roles_that_share_a_rule_are_not_said_to_start_in_another_order():
-    """Whether they have cards enough together is not judged, and no order of the pods would help them."""
-    gang = GangRequest((matching(2, 0b1), matching(2, 0b1, memory=5)), 4, by_index=True)
-    assert judge_gang(gang, fleet_of(([T4] * 3, 1)), SearchBudget()) == Starts()
-
-
-def test_equal_pods_of_two_roles_are_counted_as_one():
-    gang = GangRequest((matching(2, 0b1), matching(2, 0b1)), 4, by_index=True)
-    assert judge_gang(gang, fleet_of(([T4] * 3, 1)), SearchBudget()) == NeverStarts(None, 3)
+@pytest.mark.parametrize(
+    "memory, verdict",
+    [
+        (4, NeverStarts(None, 3)),  # equal pods of two roles are counted as one
+        (
+            5,
+            Starts(),
+        ),  # whether they have cards enough together is not judged, and no order of the pods would help them
+    ],
+)
+def test_roles_that_share_a_rule(memory, verdict):
+    gang = GangRequest((matching(2, 0b1), matching(2, 0b1, memory)), 4, by_index=True)
+    assert judge_gang(gang, fleet_of(([T4] * 3, 1)), SearchBudget()) == verdict

@@ -3,29 +3,23 @@
 import json
 from dataclasses import replace
 
-from tests.questions.why.test_answer import A100, CONFIG, pod, state
+from tests.questions.why.clusters import Cluster, gpu_node, pod
 from tests.reviewing import calls_of
-from tests.strategies import node_json, register
-from webhook.devices.nodes import read_node
 from webhook.document_review import review_any_kind
 from webhook.live.objects import LiveObjects
-from webhook.live.reader import FileReader, LiveState, Reports, Wanted, read_statuses
-from webhook.policy.policy import default_policy
+from webhook.live.reader import FileReader, Reports, Wanted, read_statuses
 from webhook.questions.why.answer import explain_waiting
 from webhook.questions.why.listing import MAX_LISTED, NOT_EXAMINED, list_waiting
 from webhook.questions.why.node_reasons import PodAnswer, WaitVerdict, rank
 from webhook.questions.why.subject import wanted_object
-from webhook.settings.snapshot import SnapshotInputs
 
 BIG, SMALL = {"number": 1, "memory": 90000}, {"number": 1, "memory": 1000}
-NODES = [node_json("gpu-0", register([A100, A100]))]
-ELSEWHERE = {"nodeSelector": {"zone": "b"}}
-GATED = {"schedulingGates": [{"name": "wait"}]}
+NODES = [gpu_node("gpu-0")]
 PODS = [
     pod("fits", **SMALL),
     pod("replica", **SMALL, spec={"hostname": "replica"}),
-    pod("elsewhere", **SMALL, spec=ELSEWHERE),
-    pod("gated", **SMALL, spec=GATED),
+    pod("elsewhere", **SMALL, spec={"nodeSelector": {"zone": "b"}}),
+    pod("gated", **SMALL, spec={"schedulingGates": [{"name": "wait"}]}),
     pod("never", **BIG),
     pod("other-namespace", "team", **BIG),
 ]
@@ -33,7 +27,7 @@ PODS[0]["metadata"]["creationTimestamp"] = "2026-11-20T09:00:00Z"
 
 
 def test_each_pod_has_the_verdict_that_it_has_by_itself():
-    waiting = LiveState(*state(NODES, PODS))
+    waiting = Cluster(NODES, PODS).state
     found = list_waiting(waiting).pods
     by_itself = {
         key: explain_waiting(wanted_object(waiting, Wanted(key)), waiting.live)
@@ -49,13 +43,13 @@ def test_each_pod_has_the_verdict_that_it_has_by_itself():
 
 def test_nodes_answer_pods_of_all_namespaces_at_once():
     for count in (1, 5):
-        waiting = LiveState(*state(NODES, [pod("a", f"team-{at}", **BIG) for at in range(count)]))
+        waiting = Cluster(NODES, [pod("a", f"team-{at}", **BIG) for at in range(count)]).state
         assert calls_of(PodAnswer.__init__, list_waiting, waiting) == 1
         assert calls_of(review_any_kind, list_waiting, replace(waiting, explained={})) == count, "each is reviewed once"
 
 
 def test_the_list_is_bounded_by_number_and_by_time():
-    waiting = LiveState(*state(NODES, [pod(f"pod-{number}", **SMALL) for number in range(MAX_LISTED + 5)]))
+    waiting = Cluster(NODES, [pod(f"pod-{number}", **SMALL) for number in range(MAX_LISTED + 5)]).state
     found = list_waiting(waiting)
     assert (len(found.pods), found.more) == (MAX_LISTED, 5)
     assert {each.verdict for each in found.pods} == {WaitVerdict.FITS_NOW}
@@ -65,12 +59,10 @@ def test_the_list_is_bounded_by_number_and_by_time():
 
 def test_files_are_read_again_once_they_have_changed(tmp_path):
     file = tmp_path / "pods.json"
-    live, _ = state(NODES)
-    inputs = SnapshotInputs(CONFIG, default_policy(), [read_node(raw, CONFIG) for raw in NODES])
-    reads = []
+    cluster, reads = Cluster(NODES), []
     statuses = lambda: reads.append("nodes") or read_statuses(NODES)  # noqa: E731
-    reader = FileReader([file], lambda: (inputs, live.snapshot), statuses, Reports(print))
-    lives = [live]
+    reader = FileReader([file], lambda: (cluster.inputs, cluster.live.snapshot), statuses, Reports(print))
+    lives = [cluster.live]
     for names in (["a", "b"], ["c"]):
         file.write_text(json.dumps({"kind": "List", "items": [pod(name, **BIG) for name in names]}))
         assert [each.name for each in list_waiting(reader.waiting()).pods] == names
