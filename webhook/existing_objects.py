@@ -5,27 +5,22 @@ stored, and as it would be stored if it were created now. Problems that a repair
 at their worst level; all others as in a review.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.ledger import BoundPod, LedgerFinding
-from webhook.devices.nodes import Node
-from webhook.devices.occupancy import FINISHED, BoundPodReader, occupancy
+from webhook.devices.ledger import LedgerFinding
+from webhook.devices.occupancy import FINISHED
 from webhook.devices.requests import DevicePod
 from webhook.document_review import (
-    LocatedFinding,
     is_reviewed_kind,
-    locate,
     review_any_kind,
     unknown_kind,
     why_not_reviewed,
     with_misplaced,
 )
-from webhook.inputs.documents import Document
 from webhook.lenient import text
 from webhook.outcome import Outcome, Violation
 from webhook.pod.owners import Subject, controller_of, subject_of
@@ -186,169 +181,6 @@ def _group(version: object) -> str:
     return version.rpartition("/")[0] if isinstance(version, str) else ""
 
 
-MAX_ROWS = 10_000  # of each level, so that many warnings do not hide a denial
-MAX_REASONS = 20  # for which objects are not reviewed
-OTHER_REASONS = "other exempt namespaces and unknown kinds"
-OTHER_DEVICES = "other devices are not judged"
-
-_ORDER = {Level.DENY: 0, Level.WARN: 1, Level.AUDIT: 2}
-
-
-@dataclass(slots=True)
-class ScanRow:
-    """A finding of a workload, of its pods, or of a pod of its own.
-
-    Attributes:
-        subject: the workload or pod.
-        finding: None if it requests devices and there is nothing to report.
-        pods: how many of the workload's pods have it; 0 if it is the subject itself.
-        example: the name of one of them.
-        file: that has it, or one of them; empty if it is of a cluster.
-    """
-
-    subject: Subject
-    finding: LocatedFinding | None
-    pods: int = 0
-    example: str = ""
-    file: str = ""
-
-
-@dataclass(slots=True)
-class Tally:
-    """The results of a scan so far.
-
-    Attributes:
-        fine: keep rows of objects that request devices and have no findings.
-        most: how many rows of each level are kept.
-        pods, workloads: how many were reviewed.
-        requesting: how many of them request devices.
-        left: how many were not reviewed, by reason.
-        by_shape: how many were reviewed by what looks like a pod template, by unknown kind.
-        not_judged: how many request a device that the webhook does not judge, by a sentence about it.
-        objects: how many have findings of each level.
-        findings: how many findings of each level, with those of every pod.
-        left_out: how many are in no row, as there are too many.
-    """
-
-    fine: bool = True
-    most: int = MAX_ROWS
-    pods: int = 0
-    workloads: int = 0
-    requesting: int = 0
-    left: Counter[str] = field(default_factory=Counter)
-    by_shape: Counter[str] = field(default_factory=Counter)
-    not_judged: Counter[str] = field(default_factory=Counter)
-    objects: Counter[Level] = field(default_factory=Counter)
-    findings: Counter[Level] = field(default_factory=Counter)
-    left_out: int = 0
-    _rows: dict[tuple[Subject, Violation | None, bool], ScanRow] = field(default_factory=dict)
-    _kept: Counter[Level | None] = field(default_factory=Counter)
-
-    def leave(self, why: str) -> None:
-        """Count an object that has pods but is not reviewed."""
-        _count(self.left, why)
-
-    def add(self, judged: Judged, source: Document) -> None:
-        """Add an object, which is from this document."""
-        if judged.is_pod:
-            self.pods += 1
-        else:
-            self.workloads += 1
-        if judged.unknown:
-            _count(self.by_shape, judged.unknown)
-        for sentence in judged.not_judged:
-            _count(self.not_judged, sentence, OTHER_DEVICES)
-        self.requesting += judged.requests_devices
-        if judged.findings:
-            self.objects.update({finding.level for finding in judged.findings})
-            for finding in judged.findings:
-                self.findings[finding.level] += 1
-                self._add(judged, finding, source)
-        elif judged.requests_devices and self.fine:
-            self._add(judged, None, source)
-
-    def add_findings(self, subject: Subject, new: Iterable[Violation], source: Document, example: str = "") -> None:
-        """Add what was found of an object beside its review.
-
-        Args:
-            subject: under which it is reported.
-            new: the findings.
-            source: the document of the object.
-            example: the name of the pod if it is one of the subject's; else empty.
-        """
-        for finding in new:
-            self.objects[finding.level] += 1
-            self.findings[finding.level] += 1
-            self._add_row(subject, finding, source, example)
-
-    def rows(self) -> list[ScanRow]:
-        """All rows: by namespace, kind and name, the worst first."""
-        return sorted(self._rows.values(), key=_place)
-
-    def _add(self, judged: Judged, finding: Violation | None, source: Document) -> None:
-        owned = judged.is_pod and judged.subject.kind != "Pod"
-        self._add_row(judged.subject, finding, source, judged.name if owned else "")
-
-    def _add_row(self, subject: Subject, finding: Violation | None, source: Document, example: str) -> None:
-        key = subject, finding, bool(example)
-        row = self._rows.get(key)
-        if row is None:
-            level = finding.level if finding else None
-            if self._kept[level] >= self.most:
-                self.left_out += 1
-                return
-            self._kept[level] += 1
-            located = locate(source, finding) if finding else None
-            row = self._rows[key] = ScanRow(subject, located, example=example, file=source.file)
-        row.pods += bool(example)
-
-
 def assignment_violation(finding: LedgerFinding) -> Violation:
     """What is wrong with an assignment, as the rules report it."""
     return Violation(str(finding.rule), Level.WARN, "", f"{finding.message}; {finding.remedy}")
-
-
-class BoundPods:
-    """The pods that are bound to nodes, with the objects under which they are reported: what they hold is examined last."""
-
-    def __init__(self, snapshot: Snapshot, nodes: Sequence[Node] | None) -> None:
-        """Take the settings, and the nodes of the fleet in the same order; None if they are not known."""
-        self._snapshot = snapshot
-        self._reader = BoundPodReader.under(snapshot.config, snapshot.target)
-        self._nodes = nodes
-        self._found: list[tuple[BoundPod, Subject, Document]] = []
-
-    def add(self, document: Document) -> None:
-        """Keep what is needed of a pod."""
-        raw = document.value
-        if self._nodes is not None and raw.get("kind") == "Pod":
-            pod = self._reader.read(raw)
-            if pod is not None:
-                self._found.append((pod, subject_of(raw), replace(document, value=None)))
-
-    def examine(self, tally: Tally) -> None:
-        """Add what is wrong with the assignments of devices, as warnings."""
-        snapshot = self._snapshot
-        if self._nodes is None or snapshot.fleet is None:
-            return
-        pods = [pod for pod, _, _ in self._found]
-        places = {(pod.node, pod.key): (subject, document, pod.name) for pod, subject, document in self._found}
-        held = occupancy(self._nodes, pods, snapshot.fleet)
-        for one in held.findings:
-            violation = assignment_violation(one)
-            if one.pod:
-                subject, document, name = places[one.node, one.pod]
-                tally.add_findings(subject, [violation], document, "" if subject.kind == "Pod" else name)
-            else:
-                tally.add_findings(Subject("", "v1", "Node", one.node, ""), [violation], Document("", None))
-
-
-def _count(counter: Counter[str], reason: str, rest: str = OTHER_REASONS) -> None:
-    counter[reason if reason in counter or len(counter) < MAX_REASONS else rest] += 1
-
-
-def _place(row: ScanRow) -> tuple[object, ...]:
-    """By namespace, kind and name, the worst first."""
-    subject, finding = row.subject, row.finding
-    what = (3, "", "") if finding is None else (_ORDER[finding.level], finding.rule, finding.path)
-    return subject.namespace, subject.kind, subject.name, *what, row.pods

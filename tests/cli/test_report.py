@@ -7,11 +7,10 @@ import re
 import pytest
 
 from tests.console.pages import Page
-from webhook.cli.ci import Reported, scanned
+from webhook.cli.ci import Reported, ScanRow, scanned
 from webhook.cli.complaints import Complaints
 from webhook.cli.report import COLUMNS, WRITERS
 from webhook.document_review import LocatedFinding
-from webhook.existing_objects import ScanRow
 from webhook.pod.owners import Subject
 from webhook.rules.choices import Level
 

@@ -27,7 +27,7 @@ from webhook.cli.complaints import Complaints
 from webhook.cli.report import WRITERS
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, RequestError, WebhookError
-from webhook.existing_objects import BoundPods, Tally, is_scanned, judge, why_left_out
+from webhook.existing_objects import is_scanned, judge, why_left_out
 from webhook.inputs.documents import Document, parse_documents
 from webhook.inputs.items import ItemStream
 from webhook.inputs.parse import parse_stream
@@ -204,13 +204,13 @@ def manifests(data: bytes) -> None:
 
 def _scanned(document: Document) -> None:
     raw = document.value
-    if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
+    if "scan" not in QUESTIONS or not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
         return
-    chosen = settings()[0]
-    tally = Tally()
+    chosen, scan = settings()[0], import_module("webhook.questions.scan.tally")
+    tally = scan.Tally()
     with suppress(WebhookError):
         subject_of(raw)
-        BoundPods(chosen, []).add(document)
+        scan.BoundPods(chosen, []).add(document)
         if why_left_out(raw, chosen) or not is_scanned(raw, chosen.policy.workload_kinds):
             return
         if judged := judge(raw, chosen):

@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 
 from webhook.cli.complaints import Complaints
 from webhook.document_review import LocatedFinding, Reviewed, locate
-from webhook.existing_objects import ScanRow
 from webhook.lenient import text
 from webhook.outcome import Violation
 from webhook.output.json import to_json
@@ -32,6 +31,25 @@ _GITHUB_VALUE = _GITHUB_TEXT | {":": "%3A", ",": "%2C"}
 
 
 Item = TypeVar("Item")
+
+
+@dataclass(slots=True)
+class ScanRow:
+    """A finding of a workload, of its pods, or of a pod of its own.
+
+    Attributes:
+        subject: the workload or pod.
+        finding: None if it requests devices and there is nothing to report.
+        pods: how many of the workload's pods have it; 0 if it is the subject itself.
+        example: the name of one of them.
+        file: that has it, or one of them; empty if it is of a cluster.
+    """
+
+    subject: Subject
+    finding: LocatedFinding | None
+    pods: int = 0
+    example: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.errors import Malformed
-from webhook.existing_objects import MAX_REASONS, OTHER_REASONS, Judged, Tally, is_scanned, judge, why_left_out
+from webhook.existing_objects import Judged, is_scanned, judge, why_left_out
 from webhook.inputs.documents import Document
 from webhook.pod.owners import subject_of
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
+from webhook.questions.scan.tally import MAX_REASONS, OTHER_REASONS, Tally
 from webhook.review.endpoints import mutate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from webhook.existing_objects import ScanRow
+from webhook.cli.ci import ScanRow
 from webhook.outcome import Violation
 from webhook.pod.owners import Subject
 from webhook.questions.scan.policy_reports import LEFT_OUT, MAX_MESSAGE, MAX_RESULTS, policy_reports, renewed

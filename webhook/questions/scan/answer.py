@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.errors import WebhookError
-from webhook.existing_objects import BoundPods, Tally, is_scanned, judge, why_left_out
+from webhook.existing_objects import is_scanned, judge, why_left_out
 from webhook.inputs.documents import Document
 from webhook.inputs.label_selector import LabelSelector, selects
 from webhook.output.json import ResponseModel
 from webhook.pod.owners import subject_of
+from webhook.questions.scan.tally import BoundPods, Tally
 from webhook.rules.choices import Level
 from webhook.settings.snapshot import SnapshotInputs
 

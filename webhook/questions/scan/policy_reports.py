@@ -7,8 +7,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.cli.ci import ScanRow
 from webhook.errors import ClusterError
-from webhook.existing_objects import ScanRow
 from webhook.lenient import text
 from webhook.pod.owners import Subject
 from webhook.rules.choices import Level

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from webhook.cli.ci import ScanRow
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
 from webhook.document_review import only_pods_reviewed
-from webhook.existing_objects import ScanRow, Tally
+from webhook.questions.scan.tally import Tally
 from webhook.texts import counted
 
 MAX_CELL = 60  # characters of all but the message, on a terminal
