@@ -371,7 +371,7 @@ class ClusterSettings:
         return self._given_version, *(each.version(stale_after) for each in self._followed())
 
     @property
-    def nodes_known(self) -> bool:
+    def knows_nodes(self) -> bool:
         """Whether the nodes of the cluster are known."""
         return self._nodes is not None and self._nodes.state(self._policy.fleet.stale_after_seconds) is State.KNOWN
 

@@ -258,7 +258,7 @@ class SettingsWatcher:
             sys.setswitchinterval(SWITCH_SECONDS)
             self._cluster.start()
         settled = self._cluster.settled  # asked first: what becomes known from here on may miss the snapshot below
-        version, known = self._cluster.version(), self._cluster.nodes_known
+        version, known = self._cluster.version(), self._cluster.knows_nodes
         if version != self._built:
             began = self._pace.clock()
             # Reviews need to learn at once whether the nodes are known; other changes may be collected.

@@ -77,7 +77,7 @@ class Scan:
     Attributes:
         tally: what was found.
         passed_over: how many objects were skipped.
-        nodes_known: whether the nodes are; without them an object without findings may still fit no node.
+        knows_nodes: whether the nodes are; without them an object without findings may still fit no node.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Scan:
         self._bound = BoundPods(self._snapshot, inputs.nodes)
         self._complain = complain
         self._scope = scope
-        self.nodes_known = self._snapshot.knows_nodes
+        self.knows_nodes = self._snapshot.knows_nodes
         self.passed_over = 0
         self.tally = Tally(fine=fine)
 

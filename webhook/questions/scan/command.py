@@ -121,12 +121,12 @@ def _report(scan: Scan, complaints: Complaints, output: str) -> None:
     """Print what was found."""
     tally = scan.tally
     if output == "table":
-        show_table(tally, scan.passed_over, Terminal(), nodes_known=scan.nodes_known)
+        show_table(scan, Terminal())
         return
     if output == "yaml":
         reports = policy_reports(tally.rows(), datetime.now(UTC))
         print(for_programs(reports.values(), output), end="")
-    notes = [*not_reviewed(tally), *unchecked(tally, nodes_known=scan.nodes_known)]
+    notes = [*not_reviewed(tally), *unchecked(scan)]
     if tally.left_out:
         notes.append(f"{tally.left_out} findings are counted, but left out")
     if output == "json":

@@ -135,7 +135,7 @@ def _scanned(inputs: SnapshotInputs, read: Read) -> Scanned:
             "workloads": tally.workloads,
             "requesting": tally.requesting,
             "findings": {level: tally.findings[level] for level in Level if tally.findings[level]},
-            "notes": (*not_reviewed(tally), *unchecked(tally, nodes_known=done.nodes_known)),
+            "notes": (*not_reviewed(tally), *unchecked(done)),
             "complaints": tuple(complaints),
         },
     )

@@ -7,6 +7,7 @@ from webhook.cli.ci import ScanRow
 from webhook.cli.inputs import FLEET_UNKNOWN
 from webhook.cli.terminal import LEVEL_STYLES, Piece, Row, Style, Terminal
 from webhook.document_review import only_pods_reviewed
+from webhook.questions.scan.answer import Scan
 from webhook.questions.scan.tally import Tally
 from webhook.texts import counted
 
@@ -15,23 +16,16 @@ MAX_CELL = 60  # characters of all but the message, on a terminal
 _HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE", "MESSAGE")
 
 
-def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_known: bool) -> None:
-    """Write the table, and the counts below it.
-
-    Args:
-        tally: the results.
-        passed_over: how many objects were skipped.
-        terminal: where to write.
-        nodes_known: whether the nodes were known; without them an object without findings may still fit no node.
-    """
-    rows = tally.rows()
-    good, style = ("fine", Style.GOOD) if nodes_known else ("unchecked", Style.WARNING)
+def show_table(scan: Scan, terminal: Terminal) -> None:
+    """Write the table, and the counts below it."""
+    rows = scan.tally.rows()
+    good, style = ("fine", Style.GOOD) if scan.knows_nodes else ("unchecked", Style.WARNING)
     terminal.table(_HEAD, [_cells(row, (style, good), terminal) for row in rows], folded=True)
     if rows:
         terminal.line()
-    for pieces in _summary(tally, passed_over):
+    for pieces in _summary(scan.tally, scan.passed_over):
         terminal.line(*pieces)
-    for note in unchecked(tally, nodes_known=nodes_known):
+    for note in unchecked(scan):
         terminal.paragraph("", ((Style.BOLD, "note  "),), note)
 
 
@@ -43,9 +37,9 @@ def not_reviewed(tally: Tally) -> list[str]:
     return left + unknown + others
 
 
-def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
+def unchecked(scan: Scan) -> list[str]:
     """A line for what could not be checked of the objects that were reviewed."""
-    return [] if nodes_known or not tally.requesting else [FLEET_UNKNOWN]
+    return [] if scan.knows_nodes or not scan.tally.requesting else [FLEET_UNKNOWN]
 
 
 def _cells(row: ScanRow, good: Piece, terminal: Terminal) -> Row:
