@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.cluster.apiserver import ApiServer, config_map, config_maps
 from tests.server.conftest import Start
 from tests.server.program import Program
 from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review
@@ -35,11 +35,6 @@ def put_policy(api: ApiServer, text: str) -> None:
 
 def put_device_config(api: ApiServer, text: str, namespace: str = "kube-system") -> None:
     api.put(config_maps(namespace), config_map(DEVICE_CONFIG, {"device-config.yaml": text}))
-
-
-def lists(api: ApiServer) -> int:
-    """How many times the nodes were listed."""
-    return len([request for request in api.requests_for(NODES, watch=False) if "continue" not in request.query])
 
 
 class Live:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.conftest import Start
-from tests.server.live import Live, gpu_node, lists, put_device_config
+from tests.server.live import Live, gpu_node, put_device_config
 from tests.server.program import Authority, until
 from webhook.settings.table import COLLECTIONS
 
@@ -52,16 +52,4 @@ def test_reviews_follow_added_changed_and_deleted_nodes(live: Live, api: ApiServ
     api.put(NODES, gpu_node("larger", 6))
     until(lambda: live.refused(7) == ["card-count"] and live.refused(6) == [])
     api.delete(NODES, "larger")
-    until(lambda: live.refused(5) == ["card-count"])
-
-
-def test_a_new_device_config_that_reads_the_same_of_the_nodes_applies_without_another_list(live: Live, api: ApiServer):
-    api.put(NODES, gpu_node("base", 4, "example.org/vgpu"))
-    before = lists(api)
-    put_device_config(api, NVIDIA.replace("volcano.sh/vgpu-number", "example.org/vgpu"))
-    until(lambda: live.refused(5, "example.org/vgpu") == ["card-count"])
-    until(lambda: live.refused(4, "example.org/vgpu") == [])
-    assert lists(api) == before
-    assert live.program.metric("fleet_nodes", family="vgpu") == 1
-    put_device_config(api, NVIDIA)
     until(lambda: live.refused(5) == ["card-count"])

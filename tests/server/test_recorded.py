@@ -2,14 +2,17 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from tests.server.program import Program, until
 from tests.server.reviews import RECORDED, admission_response, denying_rules
+from webhook.audit.decision import Decision
 
-KEYS = {"time", "id", "uid", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name", "allowed"}
-KEYS |= {"findings", "patch", "request", "digests", "durationUs", "clientVerified", "enforcement"}
+KEYS = {to_camel(each.name) for each in fields(Decision)} - {"repairs", "exceptions"}
 
 
 def test_each_recorded_review_has_one_audit_line(program: Program, audit_file: Path):

@@ -13,12 +13,6 @@ from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 
 
-def numbered(number: int) -> dict[str, object]:
-    document = review()
-    document["request"]["uid"] = f"u-{number}"
-    return document
-
-
 def test_the_lines_of_one_turn_are_written_together_after_the_answers():
     log, metrics = AuditLog(), Metrics()
     admission = Admission(ServerState(USUAL), [log], metrics)
@@ -27,7 +21,7 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
         for size in sizes:
             before = len(log.lines)
             for number in range(size):
-                body = json.dumps(numbered(number)).encode()
+                body = json.dumps(review(f"u-{number}")).encode()
                 admission.review(
                     "/mutate", body, lambda status, _: statuses.append(status), client_verified=False, trusted=True
                 )
@@ -52,7 +46,11 @@ def test_while_lines_wait_each_decision_is_recorded_at_once():
     async def turn() -> None:
         for number in range(4):
             admission.review(
-                "/mutate", json.dumps(numbered(number)).encode(), lambda *_: None, client_verified=False, trusted=True
+                "/mutate",
+                json.dumps(review(f"u-{number}")).encode(),
+                lambda *_: None,
+                client_verified=False,
+                trusted=True,
             )
             if number == 1:
                 await asyncio.sleep(0)
@@ -66,7 +64,7 @@ def test_sigterm_loses_no_line(start: Start, tmp_path: Path):
     program = start(*SETTINGS, "--audit-log", str(file))
     with program.connect() as connection:
         for number in range(50):
-            admission_response(connection.post("/mutate", numbered(number)))
+            admission_response(connection.post("/mutate", review(f"u-{number}")))
         program.process.terminate()
         assert program.process.wait() == 0
     assert [json.loads(line)["uid"] for line in file.read_text().splitlines()] == [f"u-{n}" for n in range(50)]

@@ -76,12 +76,3 @@ def test_tls_1_1_is_refused(standalone: Program):
     tls.minimum_version = tls.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises((ssl.SSLError, ConnectionError), match=r"EOF|reset|ALERT"):
         Connection(standalone.port, tls)
-
-
-def test_only_the_owner_can_read_the_key(standalone: Program):
-    state = standalone.ca.parent
-    assert {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()} == {
-        "tls.key": 0o600,
-        "tls.crt": 0o644,
-        "ca.crt": 0o644,
-    }

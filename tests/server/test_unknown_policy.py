@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.cluster.apiserver import NODES, ApiServer, config_maps
 from tests.cluster.faults import slow, status
 from tests.server.conftest import Start
 from tests.server.live import DEVICE_CONFIG, OWN, POLICY, Live, gpu_node, put_device_config, put_policy
@@ -69,69 +69,52 @@ def makes_right(live: Live, mend: Callable[[], None]) -> None:
     assert 'vgpu_webhook_ready{reason="policy"}' not in live.program.get("/metrics").body.decode()
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        ({"policy.yaml": "ofANewerRelease: 1"}, "ofANewerRelease"),
-        ({"policy.yaml": ""}, "it is empty; write {} for the default policy"),
-        (None, f"there is no ConfigMap {OWN}/{POLICY}, and --policy-map names it"),
-    ],
-    ids=["invalid", "empty", "deleted"],
-)
-def test_a_replica_without_a_valid_policy_waits_for_one(
-    start: Start, api: ApiServer, tmp_path: Path, data: dict[str, str] | None, why: str
-):
-    if data is not None:
-        api.put(config_maps(OWN), config_map(POLICY, data))
-    live = replica(start, api, tmp_path, *NAMED)
+Spoil = Callable[[ApiServer], object]
+NOT_READ = "not ready: policy: not read yet"
+SPOILT: dict[str, tuple[Spoil, tuple[str, ...], str, str, str]] = {
+    # What is wrong at the start, options, the reasons, why, and a part of the log.
+    "an invalid policy": (
+        lambda api: put_policy(api, "ofANewerRelease: 1"), NAMED, "policy", "ofANewerRelease",
+        "it is not known until that is corrected",
+    ),
+    "no policy": (
+        lambda api: api.delete(config_maps(OWN), POLICY), NAMED, "policy",
+        f"there is no ConfigMap {OWN}/{POLICY}, and --policy-map names it", "",
+    ),
+    "a policy that may not be read": (
+        lambda api: api.fail(config_maps(OWN), status(403)), (), "policy", "403", f"WARNING {NOT_READ}",
+    ),
+    "no API server": (ApiServer.stop, (), "policy device-config", "Connection refused", NOT_READ),
+    "a slow API server": (
+        lambda api: api.fail(".*", slow(0.05, 10_000)), (), "policy device-config", "not read yet", NOT_READ,
+    ),
+    "no device config": (
+        lambda api: None, ("--device-config-map", DEVICE_CONFIG), "device-config", "and --device-config-map names it", "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_replica_without_valid_settings_waits_for_them(start: Start, api: ApiServer, tmp_path: Path, name: str):
+    spoil, options, reasons, why, logged = SPOILT[name]
+    put_policy(api, LENIENT)
+    spoil(api)
+    live = replica(start, api, tmp_path, *options)
     until(lambda: why in live.page())
-    assert why in unready(live, "policy")
-    assert "it is not known until that is corrected" in live.program.log()
-    assert live.program.metric("config_reloads_total", source="policy", result="failure") == 1
-    makes_right(live, lambda: put_policy(api, LENIENT))
+    for reason in reasons.split():
+        assert why in unready(live, reason)
+    assert logged in live.program.log()
+
+    def mend() -> None:
+        api.heal()
+        put_policy(api, LENIENT)
+        put_device_config(api, NVIDIA)
+        if name == "no API server":
+            api.start()
+
+    makes_right(live, mend)
     until(lambda: "fleet: 1 nodes" in live.page())
     assert live.refused(5) == [], "as the policy says"
-    put_policy(api, "rules: [")
-    until(lambda: "problem: " in live.page())
-    assert live.page().startswith("ready\n"), "a running replica keeps the previous policy"
-    assert live.refused(5) == []
-
-
-def test_a_policy_that_cannot_be_read_is_waited_for(start: Start, api: ApiServer, tmp_path: Path):
-    put_policy(api, LENIENT)
-    api.fail(config_maps(OWN), status(403))
-    live = replica(start, api, tmp_path)
-    until(lambda: "403" in live.page())
-    assert "403" in unready(live, "policy")
-    assert "WARNING not ready: policy: not read yet" in live.program.log()
-    makes_right(live, api.heal)
-
-
-def test_a_replica_that_starts_without_an_api_server_waits_for_it(start: Start, api: ApiServer, tmp_path: Path):
-    put_policy(api, LENIENT)
-    api.stop()
-    live = replica(start, api, tmp_path)
-    until(lambda: "Connection refused" in live.page())
-    assert live.page().splitlines()[0].count("Connection refused") == 3, (
-        "of the device config's two places, and the policy"
-    )
-    unready(live, "policy")
-    makes_right(live, api.start)
-
-
-def test_an_api_server_that_answers_slowly_is_waited_for(start: Start, api: ApiServer, tmp_path: Path):
-    api.fail(".*", slow(0.05, 10_000))
-    live = replica(start, api, tmp_path)
-    assert "not read yet" in unready(live, "policy")
-    assert "not read yet" in unready(live, "device-config")
-
-
-def test_a_device_config_is_waited_for_likewise(start: Start, api: ApiServer, tmp_path: Path):
-    put_policy(api, LENIENT)
-    live = replica(start, api, tmp_path, *NAMED, "--device-config-map", DEVICE_CONFIG)
-    until(lambda: "and --device-config-map names it" in live.page())
-    assert "and --device-config-map names it" in unready(live, "device-config")
-    makes_right(live, lambda: put_device_config(api, NVIDIA))
 
 
 def test_a_worker_that_takes_the_place_of_another_needs_a_valid_policy_too(
@@ -142,23 +125,15 @@ def test_a_worker_that_takes_the_place_of_another_needs_a_valid_policy_too(
     until(live.program.is_ready)
     put_policy(api, "rules: [")
     until(lambda: "problem: " in live.page())
+    assert live.page().startswith("ready\n"), "a running replica keeps the previous policy"
+    assert live.refused(5) == []
     killed = live.program.worker
     os.kill(killed, signal.SIGKILL)
     until(lambda: killed not in live.program.children and listens(live.program))
     until(lambda: "policy.yaml" in live.page())
     unready(live, "policy")
+    assert live.program.metric("config_reloads_total", source="policy", result="failure") == 1
     makes_right(live, lambda: put_policy(api, LENIENT))
-
-
-def test_files_need_no_api_server(start: Start, api: ApiServer, tmp_path: Path):
-    """The policy and the device config are given, so only the nodes are missing, and nothing is refused because of them."""
-    policy, config = tmp_path / "policy", tmp_path / "config"
-    policy.write_text(LENIENT)
-    config.write_text(NVIDIA)
-    api.stop()
-    live = Live(start, api, tmp_path / "kubeconfig", "--policy", str(policy), "--device-config", str(config))
-    assert live.page().splitlines()[:2] == ["ready", "fleet: unknown, so nothing is refused because of it"]
-    assert live.refused(5) == []
 
 
 def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: ApiServer, tmp_path: Path):

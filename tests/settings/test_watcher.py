@@ -415,6 +415,7 @@ def test_files_override_the_cluster(files: Paths, api: ApiServer, cluster: Clust
     with running(watcher, patience=30):
         assert {request.path for request in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS, CLASSES}
         assert watcher.age() is None
+        assert not watcher.unknown
         assert source(watcher, "policy").source.origin == str(files["policy"])
         assert source(watcher, "policy").source.problem is None
         write(files["policy"], "schedulerName: other\nschedulerNames: [other]")
