@@ -108,12 +108,16 @@ DAMAGES: dict[str, Callable[[Authority], object]] = {
 }
 
 
+def watched_pair(authority: Authority) -> tuple[ServingTls, WatchedFiles]:
+    pair = (authority.certificate, authority.key)
+    tls = ServingTls(*pair)
+    return tls, WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_bad_pair_is_a_problem_until_there_is_a_good_one(tmp_path: Path, damage: str):
     authority = Authority(tmp_path)
-    pair = (authority.certificate, authority.key)
-    tls = ServingTls(*pair)
-    watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+    tls, watched = watched_pair(authority)
     DAMAGES[damage](authority)
     watched.reload()
     assert tmp_path.name in (watched.problem or "")
@@ -146,9 +150,7 @@ def test_a_bad_pair_is_reported_and_not_used(reloading: Program, authority: Auth
 def test_a_pair_is_used_as_soon_as_it_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Nor does a pair that is not valid keep out another one."""
     authority = Authority(tmp_path)
-    pair = (authority.certificate, authority.key)
-    tls = ServingTls(*pair)
-    watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+    _, watched = watched_pair(authority)
     valid_from(days=1)(authority)
     assert (watched.reload(), watched.reload()) == (False, None)
     monkeypatch.setattr("webhook.server.tls.datetime", Clock(days=2))
@@ -160,9 +162,7 @@ def test_a_pair_is_used_as_soon_as_it_is_valid(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("left", range(3))
 def test_a_pair_is_read_again_if_too_few_files_could_be_opened(authority: Authority, left: int):
-    pair = (authority.certificate, authority.key)
-    tls = ServingTls(*pair)
-    watched = WatchedFiles("certificate", pair, tls.load_pair, signature(()))
+    _, watched = watched_pair(authority)
     watched.reload()
     authority.renew()
     opened = max(int(each.name) for each in Path("/dev/fd").iterdir())
