@@ -1,5 +1,6 @@
 """Entries become binding when the API server gets a response from the webhook, and then stay binding."""
 
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -28,12 +29,18 @@ def rules(api: CertsApiServer) -> list[Any]:
     return [webhook.get("rules") for path in PATHS for webhook in api.objects[path]["webhooks"]]
 
 
-def fail_probes(api: CertsApiServer) -> None:
+def fail_probes(api: CertsApiServer, times: float = inf, status: int = 500) -> list[str]:
+    """Refuse the first probes; returns all of them."""
+    probes: list[str] = []
+
     def before(_method: str, path: str) -> None:
         if path == PROBE:
-            raise StatusError(500, CALL_FAILED)
+            probes.append(path)
+            if len(probes) <= times:
+                raise StatusError(status, CALL_FAILED)
 
     api.before = before
+    return probes
 
 
 def test_a_response_after_the_certificates_makes_all_entries_binding(api: CertsApiServer, certs: Certs):
@@ -46,38 +53,56 @@ def test_a_response_after_the_certificates_makes_all_entries_binding(api: CertsA
     assert api.written()[-3:] == [PROBE, *PATHS]
 
 
+UNCALLED = (
+    "the API server cannot call the webhook: {}; until it can, it admits pods without it (or calls it by its previous rules): "
+    "see `kubectl get pods -n vgpu-webhook`"
+)
+RIGHTS = "`vgpu-webhook certs --help` lists the rights that are needed"
+PROBE_MAP = f"ConfigMap {NAMESPACE}/vgpu-webhook-probe"
+
+
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (fail_probes, UNCALLED.format(CALL_FAILED)),
+        (
+            lambda api: api.warnings.__setitem__(0, "another webhook: beware of ConfigMaps"),
+            UNCALLED.format(f"it did not call the webhook for {PROBE_MAP}: apply the manifests again"),
+        ),
+        (
+            partial(fail_probes, status=403),
+            f"not allowed to apply {PROBE_MAP} as a dry run: {CALL_FAILED}; {RIGHTS}",
+        ),
+        (
+            lambda api: api.apply_webhooks(rules="["),
+            "the annotation rules.vgpu-webhook/w0 is not YAML: apply the manifests again",
+        ),
+    ],
+    ids=["no response", "another webhook", "no right", "no YAML"],
+)
 @pytest.mark.parametrize("command", ["ensure", "bind"])
-def test_without_a_response_no_entry_is_binding(api: CertsApiServer, certs: Certs, command: str):
-    fail_probes(api)
+def test_without_a_response_no_entry_is_binding(
+    api: CertsApiServer, certs: Certs, spoil: Any, message: str, command: str
+):
+    spoil(api)
     result = certs(command)
-    assert result.code == 1
-    assert CALL_FAILED in result.err
-    assert result.err.strip().endswith("see `kubectl get pods -n vgpu-webhook`")
+    assert (result.code, result.err) == (1, f"error: {message}\n")
     assert rules(api) == [None] * 4
     assert all("ownerReferences" not in api.objects[path]["metadata"] for path in PATHS)
-    assert len(result.err.splitlines()) == 1
 
 
-def test_a_dry_run_that_did_not_call_the_webhook_is_not_a_response(api: CertsApiServer, certs: Certs):
-    api.warnings = ["another webhook: beware of ConfigMaps"]
-    result = certs("ensure")
-    assert (result.code, "did not call the webhook" in result.err) == (1, True)
-    assert rules(api) == [None] * 4
+def test_entries_with_different_ca_bundles_are_not_probed(api: CertsApiServer, certs: Certs):
+    certs("ensure")
+    api.apply_webhooks(MUTATING, rules=yaml.safe_dump(RULES))
+    result = certs("bind")
+    assert (result.code, "the caBundles of the webhook configurations differ" in result.err) == (1, True)
 
 
 def test_it_waits_for_a_response(api: CertsApiServer, certs: Certs):
-    probes: list[str] = []
-    reported: list[str] = []
-
-    def before(_method: str, path: str) -> None:
-        if path == PROBE:
-            probes.append(path)
-            if len(probes) < 4:
-                raise StatusError(500, CALL_FAILED)
-
     assert certs("ensure").code == 0
     api.apply_webhooks(rules=yaml.safe_dump([RULES[0] | {"operations": ["UPDATE"]}]), bundle=api.bundles(MUTATING)[0])
-    api.before = before
+    reported: list[str] = []
+    probes = fail_probes(api, 3)
     bind(certs.cluster(), Patience(inf, probe=0.01), reported.append)
     assert len(probes) == 4
     assert "".join(reported).count("waiting until the API server can call the webhook") == 1
@@ -126,35 +151,12 @@ def test_a_recreated_namespace_becomes_the_owner(api: CertsApiServer, certs: Cer
     assert [(owner["name"], owner["uid"]) for owner in owners] == [("theirs", "x"), (NAMESPACE, "another")]
 
 
-def test_entries_with_different_ca_bundles_are_not_probed(api: CertsApiServer, certs: Certs):
-    certs("ensure")
-    api.apply_webhooks(MUTATING, rules=yaml.safe_dump(RULES))
-    result = certs("bind")
-    assert (result.code, "the caBundles of the webhook configurations differ" in result.err) == (1, True)
-
-
 def test_a_configuration_without_these_annotations_is_not_changed(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks()
     api.log.clear()
     assert certs("bind").code == 0
     assert api.log == [("GET", MUTATING), ("GET", VALIDATING)]
-
-
-def test_an_annotation_that_is_not_yaml(api: CertsApiServer, certs: Certs):
-    api.apply_webhooks(rules="[")
-    result = certs("ensure")
-    assert result.code == 1
-    assert result.err.strip().endswith("the annotation rules.vgpu-webhook/w0 is not YAML: apply the manifests again")
-
-
-def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs):
-    def before(_method: str, path: str) -> None:
-        if path == PROBE:
-            raise StatusError(403, "no")
-
-    api.before = before
-    assert "not allowed to apply ConfigMap vgpu-webhook/vgpu-webhook-probe as a dry run" in certs("ensure").err
 
 
 def test_bind_reads_no_secret(api: CertsApiServer, certs: Certs):

@@ -61,6 +61,7 @@ def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs, method
 @pytest.mark.parametrize(
     "status, message",
     [
+        (404, "namespace vgpu-webhook does not exist: apply the manifests first, or name another with --namespace"),
         (401, "the API server does not accept these credentials; renew them (for a reason)"),
         (400, "the API server responds with 400: for a reason"),
         (500, "the API server responds with 500: for a reason; try again later (tried 8 times)"),
@@ -70,13 +71,7 @@ def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs, method
 )
 def test_other_error_responses_are_reported(api: CertsApiServer, certs: Certs, status: int, message: str):
     refuse(api, status, "POST")
-    assert error_of(certs) == f"cannot create {CA_SECRET}: {message}"
-
-
-def test_a_missing_namespace(api: CertsApiServer, certs: Certs):
-    refuse(api, 404, "POST", SECRETS)
-    wanted = "namespace vgpu-webhook does not exist: apply the manifests first, or name another with --namespace"
-    assert error_of(certs) == wanted
+    assert error_of(certs) == (message if status == 404 else f"cannot create {CA_SECRET}: {message}")
 
 
 def test_temporary_errors_are_retried(api: CertsApiServer, certs: Certs):

@@ -143,14 +143,6 @@ def test_a_bundle_that_does_not_trust_the_leaf_is_reported(api: CertsApiServer, 
     assert line in result.out
 
 
-def test_objects_of_cert_manager_are_a_problem(api: CertsApiServer, certs: Certs):
-    certs("ensure")
-    api.objects[TLS]["metadata"]["annotations"] = {"cert-manager.io/issuer-name": "x"}
-    result = certs("show")
-    assert (result.code, facts_of(certs)["inOrder"]) == (1, False)
-    assert "problem    cert-manager manages Secret vgpu-webhook/vgpu-webhook-tls" in result.out
-
-
 def test_a_missing_configuration_is_not_a_problem(api: CertsApiServer, certs: Certs):
     del api.objects[MUTATING]
     certs("ensure")
