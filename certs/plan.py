@@ -218,12 +218,10 @@ def _changed(observed: Observed, kind: ActionKind) -> Authority:
 def _ca_to_keep(observed: Observed) -> Ca | None:
     """The CA to keep beside a new one: the issuer of a working leaf, even without its key; otherwise one that can sign."""
     if observed.leaf_works and observed.issuer:
-        own = [
-            ca
-            for ca in (observed.authority.current, observed.authority.next)
-            if ca and ca.certificate == observed.issuer
-        ]
-        return own[0] if own else Ca(observed.issuer)
+        for ca in (observed.authority.current, observed.authority.next):
+            if ca and ca.certificate == observed.issuer:
+                return ca
+        return Ca(observed.issuer)
     return observed.authority.current if observed.can_sign(observed.authority.current) else None
 
 

@@ -278,11 +278,8 @@ def _refused_anyway(request: Request, outcome: Outcome) -> Iterator[Violation]:
     """What the API server refuses, of what no rule has found: of pods after their repairs, of its own workloads as written."""
     reported = {violation.path for violation in outcome.violations if violation.rule in _RULES_ABOUT_AMOUNTS}
     of_kubernetes = request.group in KUBERNETES_GROUPS
-    refused = (
-        [(one.path, one.detail) for one in _unknown_fields(request.object or {})]
-        if of_kubernetes and outcome.pods
-        else []
-    )
+    unknown = _unknown_fields(request.object or {}) if of_kubernetes and outcome.pods else ()
+    refused = [(one.path, one.detail) for one in unknown]
     for each in outcome.pods:
         repaired = outcome.enforcement is ENFORCE and not (of_kubernetes and each.template is not None)
         field = each.template.field if each.template is not None else str

@@ -106,16 +106,9 @@ class StoreError(WebhookError):
     """The database of decisions cannot be used. The message names it, without user and password."""
 
 
-_JSON_TYPES = {
-    dict: "an object",
-    list: "a list",
-    str: "a string",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-}
+_TYPES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
 
 
 def json_type(value: object) -> str:
     """The JSON type of a value, for people."""
-    return _JSON_TYPES.get(type(value), "null")
+    return _TYPES.get(type(value), "null")

@@ -16,11 +16,7 @@ MAX_MISTAKES = 20  # of a file; more are counted, because each name is compared 
 MAX_COLLECTED = 2000  # mistakes of a file; each of more would take memory before one is shown
 UNKNOWN_RULE = "unknown_rule"
 
-_REMEDIES = {
-    errno.EISDIR: "name a file in it",
-    errno.ENOTDIR: "name a directory",
-    errno.EACCES: "let this user read it",
-}
+_ADVICE = {errno.EISDIR: "name a file in it", errno.ENOTDIR: "name a directory", errno.EACCES: "let this user read it"}
 
 
 def unknown_rule(rule: str, known: Iterable[str], what: str = "rule") -> str:
@@ -37,7 +33,7 @@ def unknown_rule_error(rule: str, known: Iterable[str], what: str = "rule") -> P
 
 def mistake_in_file(error: OSError) -> str:
     """Why a file cannot be opened or read, and what to do."""
-    remedy = _REMEDIES.get(error.errno or 0)
+    remedy = _ADVICE.get(error.errno or 0)
     return f"{error.strerror or error}{f'; {remedy}' if remedy else ''}"
 
 

@@ -243,10 +243,8 @@ def _connect_postgres(_dialect: Dialect, _record: object, arguments: Any, option
 
 
 def _is_timeout(error: object) -> bool:
-    return (
-        getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
-        or getattr(error, "sqlstate", None) == "57014"
-    )
+    codes = getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None)
+    return codes[0] == sqlite3.SQLITE_INTERRUPT or codes[1] == "57014"
 
 
 def _is_outage(error: DBAPIError) -> bool:
@@ -280,9 +278,8 @@ def _name(url: URL) -> str:
 def _folder(room: int) -> str | None:
     """A new folder for temporary files, with so many bytes of room; None if there is none."""
     try:
-        return (
-            tempfile.mkdtemp(prefix="vgpu-webhook-") if shutil.disk_usage(tempfile.gettempdir()).free >= room else None
-        )
+        has_room = shutil.disk_usage(tempfile.gettempdir()).free >= room
+        return tempfile.mkdtemp(prefix="vgpu-webhook-") if has_room else None
     except OSError:
         return None
 

@@ -173,9 +173,8 @@ def read_decision(record: Any) -> Decision | None:
 
 def to_record(decision: Decision) -> dict[str, Any]:
     """The audit line of a decision as it was."""
-    record = {
-        key: getattr(decision, name) for name, key in _KEYS.items() if name not in _OPTIONAL or getattr(decision, name)
-    }
+    values = {key: getattr(decision, name) for name, key in _KEYS.items()}
+    record = {key: value for key, value in values.items() if value or key not in _OPTIONAL}
     return record | {"time": spell_time(decision.time)}
 
 

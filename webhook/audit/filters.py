@@ -57,9 +57,8 @@ _Time = Annotated[
     PlainSerializer(lambda moment: moment.text),
     WithJsonSchema({"type": "string", "maxLength": MAX_TIME}),
 ]
-_Globs = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=MAX_GLOB)], ...], Field(default=(), max_length=MAX_GLOBS)
-]
+_Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB)]
+_Globs = Annotated[tuple[_Glob, ...], Field(default=(), max_length=MAX_GLOBS)]
 
 
 class Filter(Parameters):
@@ -107,9 +106,7 @@ class Filter(Parameters):
 
     def admits(self, decision: Decision) -> bool:
         """Whether a decision matches."""
-        return all(
-            [_TESTS[operator](getattr(decision, attribute), value) for attribute, operator, value in self.conditions]
-        )
+        return all([_TESTS[operator](getattr(decision, name), value) for name, operator, value in self.conditions])
 
     def query(self, **changes: Any) -> dict[str, Any]:
         """The filter for a link, without other parameters; see `Parameters.query`."""

@@ -386,9 +386,8 @@ def _in_full(db: Connection, numbers: Sequence[int]) -> Iterator[NumberedDecisio
     """Decisions from their lines, in the order of these numbers."""
     for place in range(0, len(numbers), _READ):
         some = numbers[place : place + _READ]
-        line_of: dict[int, str] = {
-            row.number: row.line for row in db.execute(select(lines).where(lines.c.number.in_(some)))
-        }
+        rows = db.execute(select(lines).where(lines.c.number.in_(some)))
+        line_of: dict[int, str] = {row.number: row.line for row in rows}
         for number in some:
             decision = parse_decision(line_of[number].encode()) if number in line_of else None
             if decision is not None:  # it was one when it was added

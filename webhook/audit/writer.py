@@ -354,10 +354,7 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     order = sorted(range(len(findings)), key=lambda place: place not in first.values())
     kept = [findings[place] for place in sorted(order[: max(CUT_FINDINGS, len(first))])]
     room = CUT_FINDINGS_BYTES // max(len(kept), 1)  # some of it is for the keys
-    return [
-        finding | {"path": cut(finding["path"], room // 5), "message": cut(finding["message"], room // 2)}
-        for finding in kept
-    ]
+    return [one | {"path": cut(one["path"], room // 5), "message": cut(one["message"], room // 2)} for one in kept]
 
 
 def _received(request: Request, outcome: Outcome, snapshot: Snapshot) -> dict[str, Any]:

@@ -242,9 +242,8 @@ class JUnit(JUnitSuites[Reported]):
         for row, finding in one.findings:
             where = f"line {finding.line}, column {finding.column}: " if finding.line else ""
             where += f"{counted(row.pods, 'pod')}, such as {row.example}: " if row.pods else ""
-            shown = visible(
-                f"{where}{finding.path}: {finding.message}" if finding.path else f"{where}{finding.message}"
-            )
+            where += f"{finding.path}: " if finding.path else ""
+            shown = visible(f"{where}{finding.message}")
             if finding.level is Level.DENY:
                 ET.SubElement(case, "failure", type=finding.rule, message=visible(finding.message)).text = shown
             else:

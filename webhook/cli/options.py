@@ -103,9 +103,7 @@ def _kind(name: str, field: "FieldInfo", more: Mapping[str, Any]) -> dict[str, A
         return {"is_flag": True}
     if hint == bool | None:
         return {"default": None}
-    choices = [
-        value for part in get_args(hint) for value in get_args(part) or (part if isinstance(part, EnumMeta) else ())
-    ]
+    choices = [one for part in get_args(hint) for one in get_args(part) or (part if isinstance(part, EnumMeta) else ())]
     if isinstance(more.get(name), click.ParamType):
         return {"type": more[name], "multiple": several}
     if choices and all(isinstance(value, str) for value in choices):

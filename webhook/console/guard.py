@@ -128,9 +128,8 @@ def _is_foreign(request: Request, host: str) -> bool:
     if request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
         return False
     # Following a link to the console is allowed; loading it in a frame is not.
-    followed = (
-        request.headers.get("Sec-Fetch-Mode") == "navigate" and request.headers.get("Sec-Fetch-Dest") == "document"
-    )
+    header = request.headers.get
+    followed = header("Sec-Fetch-Mode") == "navigate" and header("Sec-Fetch-Dest") == "document"
     return not (reads and followed)
 
 

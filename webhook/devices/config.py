@@ -151,9 +151,7 @@ class ResourceNames:
         """The amounts of the resources that a rule reads: all but Kubernetes' own, whose names have no domain."""
         if self.exact.issuperset(amounts):
             return amounts
-        return {
-            name: amount for name, amount in amounts.items() if name in self.exact or not {"/", "."}.isdisjoint(name)
-        }
+        return {name: raw for name, raw in amounts.items() if name in self.exact or not {"/", "."}.isdisjoint(name)}
 
     def looks_like_family(self, name: str) -> bool:
         """Whether a name begins like those of a family, though it may be misspelt."""

@@ -43,9 +43,8 @@ CHIP_KEYS = (
     "commonWord", "chipName", "resourceName", "resourceMemoryName", "memoryAllocatable", "memoryCapacity", "aiCore", "aiCPU",
     "templates",
 )  # fmt: skip
-_ALIKE_KEYS = (
-    0.8  # how similar a misspelt key is, from 0 to 1; other keys are of HAMi and Ascend's plugins, which share files
-)
+# How similar a misspelt key is, from 0 to 1; other keys are of HAMi and Ascend's plugins, which share files.
+_ALIKE_KEYS = 0.8
 
 
 def nvidia_of(document: object) -> dict[str, Any]:
@@ -106,11 +105,7 @@ def device_settings(place: str, document: object, _target: Target) -> Results:
 
 def _misspelt(document: object) -> Iterator[tuple[str, str]]:
     """The keys that nothing reads and that resemble one that is not written, each with it."""
-    parts = [
-        (document, SECTIONS),
-        (nvidia_of(document), NVIDIA_KEYS),
-        *[(chip, CHIP_KEYS) for chip in _chips(document)],
-    ]
+    parts = [(document, SECTIONS), (nvidia_of(document), NVIDIA_KEYS), *[(one, CHIP_KEYS) for one in _chips(document)]]
     for section, known in parts:
         written = section if isinstance(section, dict) else {}
         missing = [each for each in known if each not in written]
@@ -203,10 +198,8 @@ def ascend_templates(_place: str, document: object, _target: Target) -> Results:
     odd = []
     for chip in _chips(document):
         for template in objs(chip, "templates"):
-            cores, memory = (
-                _share(template, chip, "aiCore", "aiCore"),
-                _share(template, chip, "memory", "memoryAllocatable"),
-            )
+            cores = _share(template, chip, "aiCore", "aiCore")
+            memory = _share(template, chip, "memory", "memoryAllocatable")
             if cores and memory and not 1 / _ALIKE < cores / memory < _ALIKE:
                 shares = f"{cores:.0%} of its cores, {memory:.0%} of its memory"
                 odd.append(f"{text(template, 'name')} of {text(chip, 'commonWord')} ({shares})")

@@ -129,9 +129,7 @@ def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[str, Role]
     """Every resource name. Of equal names, a configured one wins over a fixed one, an earlier family over a later one."""
     fixed = [family for family in registry.FAMILIES if not family.configured]
     configured = [family for family in reversed(registry.FAMILIES) if family.configured]
-    return {
-        name: (family.id, role) for family in (*fixed, *configured) for name, role in family.roles(vgpu, ascend).items()
-    }
+    return {name: (one.id, role) for one in (*fixed, *configured) for name, role in one.roles(vgpu, ascend).items()}
 
 
 def _prefixes(roles: Iterable[str]) -> tuple[str, ...]:

@@ -372,12 +372,7 @@ _WORDS = [word for dialect in _ALL for word in dialect.words]
 TITLES = " or ".join(", ".join(dialect.title for dialect in _ALL).rsplit(", ", 1))
 RESOURCES = frozenset(word.name for word in _WORDS if word.place is Place.RESOURCE)
 # The names of amounts, each with the first system that has it.
-AMOUNTS = {
-    word.name: (dialect, word.role, word)
-    for dialect in reversed(_ALL)
-    for word in dialect.words
-    if word.role is not None
-}
+AMOUNTS = {word.name: (one, word.role, word) for one in reversed(_ALL) for word in one.words if word.role is not None}
 ANNOTATIONS = frozenset(
     word.name
     for word in _WORDS

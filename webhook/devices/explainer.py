@@ -166,9 +166,8 @@ class Explainer(ABC, Generic[Requested, D]):
             indexes = sorted(each.device for each in some)
             listed = ", ".join(map(str, indexes[:MAX_INDEXES])) + (", …" if len(indexes) > MAX_INDEXES else "")
             memory, part = some[0].memory, label and not label.startswith("whole")
-            what = "; ".join(
-                filter(None, [f"{label}, {memory} {self.family.unit}" if part and memory else label, note])
-            )
+            sized = f"{label}, {memory} {self.family.unit}" if part and memory else label
+            what = "; ".join(filter(None, [sized, note]))
             called = self.family.device if len(indexes) == 1 else self.family.devices
             yield f"{who} on {called} {listed}{f' ({what})' if what else ''}"
 

@@ -18,9 +18,8 @@ from webhook.pod.view import REGULAR, Container
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification
 MAX_STEPS = 300_000  # of one pod, each about a microsecond
-VERDICT_STEPS = (
-    100  # of each verdict, beside one for each amount of the pod; an ordinary shape takes about thirty verdicts
-)
+# Of each verdict, beside one for each amount of the pod; an ordinary shape takes about thirty verdicts.
+VERDICT_STEPS = 100
 LEAST_STEPS = 1_000  # for the search in one verdict, even if no steps are left
 
 Requested = TypeVar("Requested")

@@ -18,9 +18,8 @@ GATE_NAMES = (names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY)
 
 MAX_REMEMBERED = 256  # selectors; any user can send new ones
 MAX_LISTED = 512  # nodes with a value of a label that are listed; more are kept as bits
-MAX_COMPARED = (
-    1_000  # different values of a label that Gt and Lt are tried on; with more, it is enough that the label exists
-)
+# Different values of a label that Gt and Lt are tried on; with more, it is enough that the label exists.
+MAX_COMPARED = 1_000
 
 HANDSHAKE = "Reported"  # what is kept of one: the time in it changes twice a minute
 NO_HANDSHAKE = "Deleted"
@@ -105,11 +104,8 @@ def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:
 
 
 def _amounts(raw: Mapping[str, Any], field: str) -> dict[str, int]:
-    return {
-        sys.intern(name): quantity.whole(value) or 0
-        for name, value in obj(raw, "status", field).items()
-        if is_qualified(name)
-    }
+    amounts = obj(raw, "status", field)
+    return {sys.intern(name): quantity.whole(amount) or 0 for name, amount in amounts.items() if is_qualified(name)}
 
 
 def is_qualified(name: str) -> bool:

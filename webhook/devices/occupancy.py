@@ -49,9 +49,8 @@ REJECTED = "UnexpectedAdmissionError"
 _BOUND = "PodScheduled"
 FINISHED = ("Succeeded", "Failed")  # phases of a pod that never runs again
 TAKEN_IN = ("Running", *FINISHED)  # the kubelet asks the device plugin before it starts a container
-REFILLING = frozenset(
-    {"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"}
-)  # until someone lowers their replicas
+# Until someone lowers their replicas.
+REFILLING = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def accountant(family: AnyFamily) -> AnyAccountant:

@@ -115,9 +115,7 @@ def _nearest(resource: str, candidates: dict[tuple[str, str], str]) -> str | Non
     if len(word) > MAX_WORD:
         return None
     digits = _digits(word)  # of a chip's model: other digits mean another model, unless the word is only cut short
-    words = [
-        form for known, form in candidates if known == domain and (_digits(form) == digits or form.startswith(word))
-    ]
+    words = [form for its, form in candidates if its == domain and (_digits(form) == digits or form.startswith(word))]
     near = get_close_matches(word, words, 1, CLOSE)
     return candidates[domain, near[0]] if near else None
 

@@ -90,9 +90,8 @@ def configurations(
 
 def as_json(objects: list[Object]) -> str:
     """One List, to be applied."""
-    return json.dumps(
-        {"apiVersion": "v1", "kind": "List", "items": [_unbound(one) for one in objects]}, separators=(",", ":")
-    )
+    items = [_unbound(one) for one in objects]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, separators=(",", ":"))
 
 
 def as_yaml(objects: list[Object]) -> str:
@@ -284,10 +283,8 @@ def _unbound(configuration: Object) -> Object:
 
 
 def _rules_text(rules: list[Object]) -> str:
-    text: str = yaml.safe_dump(
-        rules, sort_keys=False, default_flow_style=None, width=2**31
-    )  # lists of names on one line each
-    return text.rstrip()
+    """The rules, with lists of names on one line each."""
+    return str(yaml.safe_dump(rules, sort_keys=False, default_flow_style=None, width=2**31)).rstrip()
 
 
 def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str], **fields: str) -> Object:

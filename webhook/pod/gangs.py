@@ -262,9 +262,7 @@ def _sections(raw: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     while stack:
         path, here = stack.pop()
         yield path, here
-        below = [
-            (f"{path}.{key}", value) for key, value in here.items() if isinstance(value, dict) and len(key) <= MAX_KEY
-        ]
+        below = [(f"{path}.{key}", one) for key, one in here.items() if isinstance(one, dict) and len(key) <= MAX_KEY]
         stack += below if len(path) <= MAX_PATH else []
 
 

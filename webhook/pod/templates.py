@@ -116,12 +116,8 @@ def step_of(key: str) -> str:
 
 def pod_of(metadata: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
     """A pod of a template; without metadata if it has none that is an object."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": dict(metadata) if isinstance(metadata, dict) else {},
-        "spec": dict(spec),
-    }
+    metadata = dict(metadata) if isinstance(metadata, dict) else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": dict(spec)}
 
 
 def _pod_template(raw: Mapping[str, Any], path: str, scheduler: object = None) -> Iterator[Template]:

@@ -68,9 +68,7 @@ class Effective(EffectiveSettings):
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        checks = [
-            (rule.id, level, rule.check_workload) for rule, level in self.active if rule.check_workload is not None
-        ]
+        checks = [(one.id, level, one.check_workload) for one, level in self.active if one.check_workload is not None]
         object.__setattr__(self, "for_workloads", tuple(checks))  # the dataclass is frozen
 
     def for_pod(self, pod: ReviewedPod) -> Active:

@@ -84,9 +84,8 @@ def _useless_exceptions(policy: Policy, today: date) -> Iterator[PolicyWarning]:
     comparable = len(policy.by_glob) <= MAX_COMPARED
     for index, exception in enumerate(policy.exceptions):
         where = policy.of(exception.namespace) if comparable else policy.at(None)
-        mild = comparable and (
-            where.exempt or {where.levels[rule] for rule in exception.rules} <= {Level.AUDIT, Level.OFF}
-        )
+        recorded = {where.levels[rule] for rule in exception.rules} <= {Level.AUDIT, Level.OFF}
+        mild = comparable and (where.exempt or recorded)
         why = f"it ended on {exception.until}, so findings have their levels again; remove it, or move until"
         if exception.until >= today and mild:
             why = f"it changes nothing: its rules neither deny nor warn in namespace {exception.namespace}; remove it"

@@ -7,7 +7,6 @@ from webhook.rules.base import Edits, Findings, Mutation, Validation
 from webhook.rules.choices import Level
 from webhook.rules.context import ASCEND_ONLY, EVERY_POD, VGPU_ONLY, ClusterFact, Context, Finding, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.wording import set_amount
 from webhook.rules.workloads import Workload
 
 __all__ = [
@@ -29,6 +28,5 @@ __all__ = [
     "Role",
     "Validation",
     "Workload",
-    "set_amount",
     "wording",
 ]

@@ -288,11 +288,8 @@ class _Reader:
 
     def _sized(self, container: Container, who: str, asked: Asked) -> Step:
         everything = asked | self._of_pod
-        step = Step(
-            _path(next(iter(asked)), container) if asked else container.where,
-            tuple(word.name for word in everything),
-            who,
-        )
+        path = _path(next(iter(asked)), container) if asked else container.where
+        step = Step(path, tuple(word.name for word in everything), who)
         own = [each.role for each in self._pod.amounts if each.container is container and each.family == Family.VGPU]
         translate = DialectAmounts(self._dialect, self._pod.config.vgpu).translated
         try:

@@ -118,9 +118,7 @@ CARDS = (
 
 def above(paths: Iterable[str]) -> frozenset[str]:
     """The directories that contain some of these paths."""
-    return frozenset(
-        path[:end] for path in paths for end, sign in enumerate(path, 1) if sign == "/" and end < len(path)
-    )
+    return frozenset(path[:end] for path in paths for end, one in enumerate(path, 1) if one == "/" and end < len(path))
 
 
 ABOVE_CARDS = above(CARDS)

@@ -269,9 +269,7 @@ class ReviewedPod(DevicePod):
         if fleet is None or request is None or not request.needs:
             return ()
         left = fleet.index.selected(self.view.selector) if self.view.selector is not None else -1
-        return tuple(
-            [(nodes, nodes.members & left) for nodes in unseen if nodes.members & left and nodes.take(request.totals)]
-        )
+        return tuple([(one, one.members & left) for one in unseen if one.members & left and one.take(request.totals)])
 
 
 def warn_of(doubt: Doubt) -> Finding:

@@ -261,8 +261,5 @@ def with_keys(paths: Iterable[str]) -> list[str]:
     for path in paths:
         place, key = place_and_key(path)
         by_place.setdefault(place, []).append(key)
-    shown = {
-        place: ", ".join([*keys[:MAX_SHOWN], *(["…"] if len(keys) > MAX_SHOWN else [])])
-        for place, keys in by_place.items()
-    }
+    shown = {place: ", ".join(keys[:MAX_SHOWN]) + (", …" * (len(keys) > MAX_SHOWN)) for place, keys in by_place.items()}
     return [f"{place}[{keys}]" if keys else place for place, keys in shown.items()]

@@ -240,9 +240,7 @@ class Suite:
         written = {setting: self._written(setting, given) for setting in SETTINGS}
         key = orjson.dumps(list(written.values()))
         if key not in self._snapshots:
-            values = {
-                setting.part: self._value(setting, value) for setting, value in written.items() if value is not None
-            }
+            values = {one.part: self._value(one, value) for one, value in written.items() if value is not None}
             self._snapshots[key] = SnapshotInputs.of(values).snapshot()
         return self._snapshots[key]
 

@@ -152,11 +152,9 @@ class SchedulerConf:
 
 def is_rule(written: object) -> bool:
     """Whether an entry of EXCLUSIVE_RULES has labels, and nothing but text."""
-    return (
-        isinstance(written, Mapping)
-        and bool(written)
-        and all([isinstance(t, str) for t in (*written, *written.values())])
-    )
+    if not isinstance(written, Mapping) or not written:
+        return False
+    return all([isinstance(text, str) for text in (*written, *written.values())])
 
 
 def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:

@@ -147,9 +147,7 @@ def families(
     """
     for switches, owners in registered.items():
         if not any(enables(conf, switch, target) for switch in switches):
-            excluding = [
-                other for other in SWITCHES if (switches[0], other) in _EXCLUSIVE and enables(conf, other, target)
-            ]
+            excluding = [one for one in SWITCHES if (switches[0], one) in _EXCLUSIVE and enables(conf, one, target)]
             advice = f"set {switches[0]}: true in the arguments of {DEVICESHARE}, {RESTART}"
             if excluding:
                 advice = f"{excluding[0]} excludes it: run the device plugin of the same family on all nodes"

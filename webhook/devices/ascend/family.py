@@ -108,9 +108,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
     def requests(self, pod: DevicePod, _nodes: int | None, denies: Callable[[str], bool]) -> list[ChipRequest]:
         """The NPUs of each kind."""
         refused = denies("ascend-partial-several"), denies("ascend-memory-oversize")
-        return [
-            ChipRequest(containers, *refused) for containers in by_chip(pod, self.config.ascend, self.target).values()
-        ]
+        return [ChipRequest(some, *refused) for some in by_chip(pod, self.config.ascend, self.target).values()]
 
     def judge(
         self, request: ChipRequest, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None
@@ -120,7 +118,7 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
 
     def describe(self, refusal: Refusal[ChipRequest, Device]) -> Iterator[tuple[str, str]]:
         """The mode, or what the scheduler refuses parts of NPUs for."""
-        never = refusal.never
+        never, path = refusal.never, refusal.path
         match never.reason:
             case Reason.MODE if refusal.shape is not None:
                 path = wording.annotation_path(never.resource)
@@ -133,19 +131,13 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
                 running = format_version(self.target.volcano)
                 nobody = "the node does not offer" if refusal.shape is not None else "no node offers"
                 unread = f"{refusal.requests}, which Volcano {running} does not read and {nobody}"
-                yield refusal.path, refusal.advise(unread, f"remove it, or upgrade Volcano to {_SHARING} or newer")
+                yield path, refusal.advise(unread, f"remove it, or upgrade Volcano to {_SHARING} or newer")
             case Reason.OVERSIZE:
-                yield refusal.path, f"{refusal.requests}, but an NPU has {never.most}; the scheduler would book nothing"
+                yield path, f"{refusal.requests}, but an NPU has {never.most}; the scheduler would book nothing"
             case Reason.PARTS:
-                yield (
-                    refusal.path,
-                    f"{refusal.requests} of each, but several NPUs are given whole only, {never.most} MiB",
-                )
+                yield path, f"{refusal.requests} of each, but several NPUs are given whole only, {never.most} MiB"
             case Reason.LEFT:
-                yield (
-                    refusal.path,
-                    f"{refusal.requests}, but {never.most} NPUs with such memory and cores are left for it",
-                )
+                yield path, f"{refusal.requests}, but {never.most} NPUs with such memory and cores are left for it"
             case _:
                 yield from super().describe(refusal)
 

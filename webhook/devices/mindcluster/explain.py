@@ -44,11 +44,8 @@ class MindclusterExplainer(Explainer[PodAmounts, Device]):
         self, request: PodAmounts, part: AnyPart, nodes: int | None, budget: SearchBudget | None
     ) -> Verdict:
         """Template and label are tested before the node's cores."""
-        verdict, first, size = (
-            self.family.judge(request, part, nodes, budget),
-            served(request),
-            chip_cores(part.shapes[0]),
-        )
+        verdict = self.family.judge(request, part, nodes, budget)
+        first, size = served(request), chip_cores(part.shapes[0])
         if isinstance(verdict, Unknown) or first is None or first.value is None:
             return verdict
         if not has_template(first.value, size):
@@ -64,9 +61,8 @@ class MindclusterExplainer(Explainer[PodAmounts, Device]):
             return (), ""
         who, cores = first.container, first.value
         if cores % size == 0:
-            return tuple(
-                Taken(who, at, 0, size, "whole chip") for at in range(min(cores // size, MAX_DEVICES))
-            ), CHOOSES
+            chips = range(min(cores // size, MAX_DEVICES))
+            return tuple(Taken(who, chip, 0, size, "whole chip") for chip in chips), CHOOSES
         by = template(cores, request.labels.get(names.VNPU_LEVEL, LOW), _dvpp(request))
         return (Taken(who, 0, 0, min(cores, size), by),), CHOOSES
 

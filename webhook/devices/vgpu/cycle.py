@@ -176,9 +176,8 @@ class Cycle:
     def _may_start(self, progress: CycleProgress) -> bool:
         tried, placed, _ = progress
         roles = self.gang.roles
-        return self.gang.starts(
-            tuple([own + role.replicas - had for role, had, own in zip(roles, tried, placed, strict=True)])
-        )
+        left = [own + role.replicas - had for role, had, own in zip(roles, tried, placed, strict=True)]
+        return self.gang.starts(tuple(left))
 
     def _turns(self, tried: Vector) -> list[int]:
         """The roles of which a pod may be next."""

@@ -249,9 +249,7 @@ def _candidate(constraints: Constraints, remainder: Remainder, types: AbstractSe
     if positions is None and len(kinds) in (0, len(shape.kinds)):
         return Candidate(shape, node, shape.devices if kinds else (), kinds)
     allowed = {card for card, _ in kinds}
-    cards = [
-        card for at, card in enumerate(shape.devices) if card in allowed and (positions is None or at in positions)
-    ]
+    cards = [one for at, one in enumerate(shape.devices) if one in allowed and (positions is None or at in positions)]
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
 
 
@@ -267,10 +265,8 @@ def remainders(
     if not constraints.names_uuids:
         yield from (Remainder(shape, node, None) for shape, node in shapes)
         return
-    used, refused = (
-        _named(constraints.use_uuids, constraints, fleet),
-        _named(constraints.refused_uuids, constraints, fleet),
-    )
+    used = _named(constraints.use_uuids, constraints, fleet)
+    refused = _named(constraints.refused_uuids, constraints, fleet)
     named = used if constraints.use_uuids else refused
     seen = set()
     for (number, at), positions in islice(named.items(), UUID_NODE_LIMIT):

@@ -260,9 +260,7 @@ def build_vgpu_fleet(
         if doubt:
             doubt += _too_many_units(node, register, config)
             full = owned(register.cards, config)
-            offered = {
-                name: amount or (full[name] if name in node.allocatable else 0) for name, amount in offered.items()
-            }
+            offered = {key: amount or (full[key] if key in node.allocatable else 0) for key, amount in offered.items()}
         shape = grouping.add(number, node.name, NodeState.of(register.cards, offered, register.mode, doubt))
         if target.reads_uuids:
             for position, uuid in enumerate(register.uuids):

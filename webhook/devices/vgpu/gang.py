@@ -272,10 +272,9 @@ def _totals_suffice(gang: GangRequest, fleet: VgpuFleet) -> bool:
 
 def _is_searchable(gang: GangRequest) -> bool:
     constraints = gang.roles[0].request.constraints
-    alike = (
-        not any(role.spread or role.request.constraints != constraints for role in gang.roles) and not constraints.rules
-    )
-    return alike and len(gang.roles) <= MAX_ROLES and sum(gang.targets) <= MAX_PODS
+    if constraints.rules or any(role.spread or role.request.constraints != constraints for role in gang.roles):
+        return False
+    return len(gang.roles) <= MAX_ROLES and sum(gang.targets) <= MAX_PODS
 
 
 def _reached(

@@ -262,9 +262,7 @@ def _open_instance(empty: Card, state: Card, memory: int, holders: Iterable[Hold
     """Group and position of the next instance of this memory: that of the first open group."""
     group = next(g.group for g in state.geometries or () if any(i.memory == memory for i in g.instances))
     instances = next(g.instances for g in empty.geometries or () if g.group == group)
-    positions = [
-        position for position, i in enumerate([i for i in instances for _ in range(i.count)]) if i.memory == memory
-    ]
+    positions = [at for at, i in enumerate([i for i in instances for _ in range(i.count)]) if i.memory == memory]
     used = {holder.part for holder in holders}
     return next((place for at in positions if (place := f"{group}-{at}") not in used), f"{group}-{positions[0]}")
 
@@ -281,9 +279,8 @@ def free(card: Card) -> Amounts:
     most = max(min(card.memory - taken, card.capacity), 0)
     if not most or takes(card, card.used, Need(1, most, 0)) is None:
         return NOTHING
-    left = (
-        CARD_CORES - cores if not slices else min(CARD_CORES - cores, CARD_CORES - 1)
-    )  # all of them need the card alone
+    # All of them need the card alone.
+    left = CARD_CORES - cores if not slices else min(CARD_CORES - cores, CARD_CORES - 1)
     return Amounts(card.split - slices, most * card.factor, left)
 
 

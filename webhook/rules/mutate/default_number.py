@@ -21,7 +21,6 @@ from webhook.rules.api import (
     Notice,
     ReviewedPod,
     Role,
-    set_amount,
     wording,
 )
 
@@ -47,7 +46,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     for request in pod.slices:
         if Role.NUMBER not in request.written:
             number = context.effective.within_limits(Role.NUMBER, request.config.default_number)
-            yield from set_amount(request.container, request.config.number_name, number)
+            yield from wording.set_amount(request.container, request.config.number_name, number)
             if not any([request.memory, request.cores, request.percentage]) and request.usable:
                 yield Notice(ZERO.format(who=wording.container(request.container), resource=request.config.memory_name))
             first, *others = request.written.values()

@@ -16,7 +16,6 @@ from webhook.rules.api import (
     Notice,
     ReviewedPod,
     Role,
-    set_amount,
     wording,
 )
 from webhook.rules.choices import MemoryAboveCard
@@ -42,7 +41,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     for request, amount in lowered.items():
         name, memory = request.config.memory_name, request.memory
         if memory and memory != amount:
-            yield from set_amount(request.container, name, amount)
+            yield from wording.set_amount(request.container, name, amount)
             alone = amount == pod.eligible.capacity
             what = (
                 "is above the largest eligible card" if alone else "is more than the cards of a node have that it needs"

@@ -91,9 +91,7 @@ def _choices(pod: ReviewedPod, context: Context) -> Iterator[tuple[Container, Fa
         yield npu.container, Family.ASCEND, [npu.chip.word], npu.number
     for family in (Family.GPUSHARE, Family.MINDCLUSTER):
         for container in pod.requested.get(family, ()):
-            numbers = [
-                each.value or 1 for each in pod.amounts if (each.container, each.role) == (container, Role.NUMBER)
-            ]
+            numbers = [one.value or 1 for one in pod.amounts if (one.container, one.role) == (container, Role.NUMBER)]
             yield container, family, [""], max(numbers, default=1)
 
 
