@@ -232,7 +232,7 @@ def _next_ca(observed: Observed, kept: Ca) -> Ca:
         current
         and current.certificate
         and current != kept
-        and observed.authority.next is None
+        and not observed.authority.next
         and observed.can_sign(current)
     ):
         unwanted = observed.desired.replace == verify.fingerprint(current.certificate)

@@ -96,9 +96,8 @@ QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
 KSERVE_GPU_TYPES = "serving.kserve.io/gpu-resource-types"  # of an InferenceService: the names of GPUs that it allows
-GROUP_LIMITS = (
-    "volcano.sh/nodegroup-resource-limits"  # of a queue: what its pods may have on the nodes of each node group
-)
+# Of a queue: what its pods may have on the nodes of each node group.
+GROUP_LIMITS = "volcano.sh/nodegroup-resource-limits"
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
 DEVICE_CLASS_API = "resource.k8s.io/v1"  # since Kubernetes 1.34; DeviceClasses serve resources only from there on
 POD_GROUP = "PodGroup"  # the kind by which the scheduler finds the queue of every pod
@@ -211,9 +210,8 @@ ASCEND_VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"  # the Ascend runtime mounts a
 CUDA_VERSION = "CUDA_VERSION"
 NVIDIA_REQUIRE_CUDA = "NVIDIA_REQUIRE_CUDA"
 
-NVIDIA_REQUESTS = (
-    "nvidia-container-devices"  # a directory below /run: the NVIDIA runtime reads a mount there as a request
-)
+# A directory below /run: the NVIDIA runtime reads a mount there as a request.
+NVIDIA_REQUESTS = "nvidia-container-devices"
 
 # --- metrics --------------------------------------------------------------------------------------------------------
 

@@ -70,9 +70,7 @@ class Filter(Parameters):
     until: Annotated[_Time | None, Condition("time", "<")] = Field(
         None, description="Only decisions before this age or time."
     )
-    refused: Annotated[bool, Condition("allowed", "==", value=False)] = Field(
-        default=False, description="Refusals only."
-    )
+    refused: Annotated[bool, Condition("allowed", "==", value=False)] = Field(False, description="Refusals only.")
     outcome: Annotated[tuple[OutcomeWord, ...], Condition("word", "in")] = Field(
         default=(), max_length=MAX_GLOBS, description="The outcome; would-be: if the policy enforced."
     )

@@ -46,9 +46,8 @@ class LogTail:
         self.skipped = Skipped()
         self._path, self._latest, self._linger = path, latest, linger
         self._logs: list[LogFile] = []  # of the last look; they stay open, as they may get other names or none
-        self._lingering: tuple[tuple[int, int], float, float] | None = (
-            None  # a renamed file, its change, when that was seen
-        )
+        # A renamed file, its change, when that was seen.
+        self._lingering: tuple[tuple[int, int], float, float] | None = None
 
     @property
     def share(self) -> float:

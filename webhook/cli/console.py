@@ -107,19 +107,10 @@ def command(
         watcher.start(FIRST_READ_SECONDS if cluster else 0.0)
         decisions, pods = _decisions(audit_log, store), settings.or_sample_pods(pod_files)
         reports = Reports(logging.getLogger("vgpu-webhook").warning)
-        reader = (
-            settings.reader(pods, lambda: watcher.current, reports, follow=lambda: None) if pods or cluster else None
-        )
-        sources = Sources(
-            watcher,
-            reader,
-            pods,
-            cluster,
-            settings.client if cluster else None,
-            tls_cert,
-            given,
-            decisions,
-        )
+        reader, client = None, settings.client if cluster else None
+        if pods or cluster:
+            reader = settings.reader(pods, lambda: watcher.current, reports, follow=lambda: None)
+        sources = Sources(watcher, reader, pods, cluster, client, tls_cert, given, decisions)
         followed = {question: section.follow(sources) for question, section in sections().items()}
         made = ConsoleState(watcher, decisions, followed)
         if metrics_bind:

@@ -84,13 +84,10 @@ class _MetricsServer:
                 log.exception("a bug: the metrics could not be made")
                 status, body = "500 Internal Server Error", b"internal error, see the log\n"
         content_type = CONTENT_TYPE_LATEST if status == "200 OK" else "text/plain; charset=utf-8"
-        lines = (
-            f"HTTP/1.1 {status}",
-            f"Content-Type: {content_type}",
-            f"Content-Length: {len(body)}",
-            "Connection: close",
+        answer = (
+            f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\nConnection: close"
         )
-        writer.write("\r\n".join([*lines, "", ""]).encode())
+        writer.write(f"{answer}\r\n\r\n".encode())
         for start in range(0, len(body), PIECE_BYTES):
             writer.write(body[start : start + PIECE_BYTES])
             await writer.drain()

@@ -65,9 +65,8 @@ class Installation(NamedTuple):
 
 
 DEFAULT_INSTALLATION = Installation()
-STATIC_SUFFIX = (
-    ".static.k8s.io"  # of objects that the API server reads from files, which it takes with no other name (KEP-5793)
-)
+# Of objects that the API server reads from files, which it takes with no other name (KEP-5793).
+STATIC_SUFFIX = ".static.k8s.io"
 
 
 def configurations(

@@ -287,9 +287,8 @@ def queue_of_controller(raw: Mapping[str, Any]) -> tuple[str, str]:
 def _group(roles: Sequence[GangRole], least: int = _MAX_INT32) -> Gang:
     """All pods of some roles, or fewer."""
     largest = max(roles, key=lambda role: role.replicas)
-    return Gang(
-        largest.template.removesuffix(".template"), min(sum([role.minimum for role in roles]), least), tuple(roles)
-    )
+    minimum = min(sum([role.minimum for role in roles]), least)
+    return Gang(largest.template.removesuffix(".template"), minimum, tuple(roles))
 
 
 def _groups(gangs: Iterable[Gang]) -> list[Gang]:
@@ -302,9 +301,8 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
     holders: list[Any] = [raw]
     for step in above:
         here = holders[-1]
-        holders.append(
-            dict(enumerate(here)).get(int(step)) if isinstance(here, list) and step.isdecimal() else at(here, step)
-        )
+        of_list = isinstance(here, list) and step.isdecimal()
+        holders.append(dict(enumerate(here)).get(int(step)) if of_list else at(here, step))
     holder = holders[-1]
     if not isinstance(holder, dict):
         return None
@@ -370,11 +368,8 @@ def _ray_workers(workers: Mapping[str, Any], cluster: Mapping[str, Any]) -> tupl
 
 def _least_of_training(raw: Mapping[str, Any]) -> int:
     """With so many pods a training job starts, if it says so."""
-    said = (
-        at(raw, "spec", "runPolicy", "schedulingPolicy", "minAvailable"),
-        at(raw, "spec", "elasticPolicy", "minReplicas"),
-    )
-    return min([_count(each, None) or _MAX_INT32 for each in said])
+    places = ("runPolicy", "schedulingPolicy", "minAvailable"), ("elasticPolicy", "minReplicas")
+    return min([_count(at(raw, "spec", *place), None) or _MAX_INT32 for place in places])
 
 
 def _stages(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, int]:

@@ -27,12 +27,8 @@ def is_surely_small(pod: Mapping[str, Any], size: int) -> bool:
     if not isinstance(spec, dict):
         return True
     containers = spec.get(REGULAR)
-    return (
-        isinstance(containers, list)
-        and len(containers) <= MAX_CONTAINERS
-        and INIT not in spec
-        and EPHEMERAL not in spec
-    )
+    few = isinstance(containers, list) and len(containers) <= MAX_CONTAINERS
+    return few and INIT not in spec and EPHEMERAL not in spec
 
 
 class Size:

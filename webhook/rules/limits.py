@@ -54,10 +54,8 @@ def of_quota(raw: Mapping[str, Any], cluster: KnownCluster, *, compared: bool) -
             advice = f"write {COUNTED}{resource}"
             if key == f"{PREFIX}{memory}":
                 advice += ", or set the rule quota-memory to warn, which compares each pod with it"
-            yield (
-                f"spec.hard[{key}]",
-                warning(f"{key} limits nothing: of {resource}, Kubernetes counts {COUNTED} only", advice),
-            )
+            why = f"{key} limits nothing: of {resource}, Kubernetes counts {COUNTED} only"
+            yield f"spec.hard[{key}]", warning(why, advice)
     for problem in _memory(plain, COUNTED, cluster):
         yield f"spec.hard[{COUNTED}{memory}]", problem
 

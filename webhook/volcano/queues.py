@@ -24,10 +24,8 @@ ROOT = "root"  # the parent of every queue that names none
 DEFAULT = "default"  # where pods go that name no queue
 OPEN = "Open"
 
-_REQUIRED, _PREFERRED = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 QUEUE = FieldGroup(
     "the queue that the pods go to",

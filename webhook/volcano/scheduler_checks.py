@@ -74,11 +74,8 @@ def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
     on = [switch for switch in SWITCHES if enables(conf, switch, target)]
     both = [pair for pair in _EXCLUSIVE if set(pair) <= set(on)]
     if ignored:
-        why = (
-            "only true and false are read"
-            if target.volcano >= READS_TEXT
-            else "before Volcano 1.15 quotes are not read"
-        )
+        reads_text = target.volcano >= READS_TEXT
+        why = "only true and false are read" if reads_text else "before Volcano 1.15 quotes are not read"
         yield broken(f"{place}: {listed(ignored)} is ignored: {why}", f"write true or false without quotes, {RESTART}")
     if both:
         yield broken(

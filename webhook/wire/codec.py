@@ -17,9 +17,8 @@ API_VERSION = "admission.k8s.io/v1"
 # Commas, colons and opening brackets of a body. The time to parse it grows with its values, and blocks everything else.
 # Without managedFields, the densest pod that an API server accepts has fewer, including its previous version.
 MAX_STRUCTURAL_CHARS = 310_000
-MAX_STRUCTURAL_CHARS_IN_DOUBT = (
-    100_000  # of a body whose keys must be compared one by one, which takes several times as long
-)
+# Of a body whose keys must be compared one by one, which takes several times as long.
+MAX_STRUCTURAL_CHARS_IN_DOUBT = 100_000
 _MARKS = (b",", b":", b"{", b"[")
 
 # The size limit of such a body: with 32-bit characters, its strings take four times as much memory.

@@ -65,9 +65,8 @@ def _one(part: DrawnPart, drawing: DrawnNode) -> str:
 
 def _sentences(drawing: DrawnNode, title: str) -> Iterator[str]:
     count = len(drawing.cards) + drawing.more
-    kinds = [
-        f"{number} × {legible(kind, 40)}" for kind, number in Counter(c.kind for c in drawing.cards).items() if kind
-    ]
+    counts = Counter(card.kind for card in drawing.cards if card.kind)
+    kinds = [f"{number} × {legible(kind, 40)}" for kind, number in counts.items()]
     made = f" ({', '.join(kinds[:4])})" if kinds and not drawing.more else ""
     yield f"{title}: {count} card{'' if count == 1 else 's'}{made}."
     for container, parts in list(_by_container(drawing).items())[:MAX_SENTENCES]:

@@ -333,9 +333,7 @@ def _never(requests: Sequence[NpuRequest], able: list[tuple[AnyShape, str]]) -> 
             return Never(Reason.MEMORY, request.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
         return Never(Reason.NPUS_TOGETHER, None, chip.number_name, wanted, most, node)
-    cores, where = _best(
-        (HAMI_CORES if hami_core else cores_of(npu, shape), node) for npu, shape, node in npus.values()
-    )
+    cores, where = _best((HAMI_CORES if hami_core else cores_of(npu, shape), at) for npu, shape, at in npus.values())
     for request in requests:
         if request.cores > cores:
             return Never(Reason.CORES, request.container, chip.cores_name, request.cores, cores, where)

@@ -21,9 +21,8 @@ MAX_PODS = 64  # of a gang that is searched
 ROLES_A_STEP = 8  # so many roles, or states of nodes, are read in the time of one step of the budget
 
 Vector = tuple[int, ...]  # pods of each role
-State = tuple[
-    int, tuple[Used, ...], Vector
-]  # of a node: the number of its shape, the use of its cards, the pods it got
+# Of a node: the number of its shape, the use of its cards, the pods it got.
+State = tuple[int, tuple[Used, ...], Vector]
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,12 +191,8 @@ def _drop_of_object(draft: Draft, template: Template, dialect: Dialect) -> Itera
 def _refusals(document: Document, snapshot: Snapshot) -> list[str]:
     """Why the webhook refuses what was written, or its pods."""
     outcome = review_document(document, snapshot).outcome
-    refused = {*outcome.never_runs, *(found.rule for found in outcome.denials)}
-    return [
-        f"{found.path}: converted, but {found.rule}: {found.message}"
-        for found in outcome.violations
-        if found.rule in refused
-    ]
+    refused = {*outcome.never_runs, *(violation.rule for violation in outcome.denials)}
+    return [f"{v.path}: converted, but {v.rule}: {v.message}" for v in outcome.violations if v.rule in refused]
 
 
 def _templates(request: Request, snapshot: Snapshot) -> Iterator[Template]:

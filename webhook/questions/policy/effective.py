@@ -62,10 +62,8 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
         said = {"exempt": True} if holds.exempt else {"limits": entries["namespaces"][winner]["limits"]}
         document["namespaces"] = [{"match": [namespace], **said}]
     target = policy.target.facts()
-    facts = {
-        key: [fact.yes if getattr(target, name) else fact.no for name, fact in some.items()]
-        for key, some in FACTS.items()
-    }
+    parts = FACTS.items()
+    facts = {key: [one.yes if getattr(target, name) else one.no for name, one in some.items()] for key, some in parts}
     return EffectivePolicy(_where(policy, namespace, winner), document, comments, facts)
 
 

@@ -38,11 +38,8 @@ class Beside:
     """Collects the documents of a review, whatever their order."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._quotas, self._queues, self._groups = (
-            QuotasBeside(snapshot),
-            QueuesBeside(snapshot),
-            GroupsBeside(snapshot),
-        )
+        self._quotas, self._queues = QuotasBeside(snapshot), QueuesBeside(snapshot)
+        self._groups = GroupsBeside(snapshot)
 
     def add(self, reviewed: Reviewed) -> None:
         """Look at one document."""

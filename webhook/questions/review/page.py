@@ -200,11 +200,8 @@ def choices() -> Mapping[str, Mapping[str, str]]:
     """All examples by group: the names and their descriptions."""
     listed = rows()
     repairs = {row.id: row.id for row in listed if row.level == REPAIR}
-    return {
-        "Samples": _SAMPLES,
-        "Repairs": repairs,
-        "Checks": {row.id: row.id for row in listed if row.id not in repairs},
-    }
+    checks = {row.id: row.id for row in listed if row.id not in repairs}
+    return {"Samples": _SAMPLES, "Repairs": repairs, "Checks": checks}
 
 
 def named(name: str) -> PlaygroundExample | None:

@@ -54,9 +54,7 @@ def renewed(report: Report, before: Mapping[str, Any]) -> Report | None:
 
     Results of the earlier one keep their time: when they were found first.
     """
-    known = {
-        _key(result): result.get("timestamp") for result in before.get("results") or () if isinstance(result, dict)
-    }
+    known = {_key(one): one.get("timestamp") for one in before.get("results") or () if isinstance(one, dict)}
     kept = [result | {"timestamp": known.get(_key(result)) or result["timestamp"]} for result in report["results"]]
     metadata = before.get("metadata") or {}
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LEFT_OUT}

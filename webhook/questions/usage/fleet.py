@@ -217,9 +217,7 @@ class _Search:
 
     def family(self, family: AnyFamily) -> FamilyFleet | None:
         """The matching nodes of one family; None if there are none."""
-        matching = [
-            (shape, nodes) for shape in self._fleet.by_family[family.id] if (nodes := self._nodes(shape, family))
-        ]
+        matching = [(one, nodes) for one in self._fleet.by_family[family.id] if (nodes := self._nodes(one, family))]
         skipped = self._skipped(family)
         if not matching and not skipped:
             return None

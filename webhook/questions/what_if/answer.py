@@ -112,9 +112,7 @@ def what_if(state: LiveState, inputs: SnapshotInputs, change: FleetChange) -> Wh
 
 def _rooms(live: LiveCluster) -> Iterator[Headroom]:
     for family in live.snapshot.families.values():
-        nodes = [
-            node for node in live.occupied.get(family.id, ()) if live.takes_pods(node.name) and not node.shape.doubt
-        ]
+        nodes = [one for one in live.occupied.get(family.id, ()) if live.takes_pods(one.name) and not one.shape.doubt]
         if not nodes or not family.judges_use:
             continue
         whole = [(_whole(family, node), node.name) for node in nodes]

@@ -163,9 +163,7 @@ class _Unit(NamedTuple):
 
 def _leaves(raw: dict[str, Any], drained: Sequence[str]) -> bool:
     """Whether a pod leaves its node when the node is drained, for another one if it has a controller."""
-    kinds = [
-        text(owner, "kind") for owner in objs(raw, "metadata", "ownerReferences") if owner.get("controller") is True
-    ]
+    kinds = [text(one, "kind") for one in objs(raw, "metadata", "ownerReferences") if one.get("controller") is True]
     stays = kinds in (["DaemonSet"], ["Node"]) or obj(raw, "metadata").get("deletionTimestamp")
     return text(raw, "spec", "nodeName") in drained and not stays
 

@@ -41,18 +41,15 @@ def check(workload: Workload, _context: Context) -> Findings:
         return ()
     counted = [(path, pod, sum([request.number or 0 for request in pod.slices])) for path, pod in workload.pods.items()]
     return dict.fromkeys(
-        [each for path, pod, number in counted if number for each in by_name(workload, path, pod, number)]
+        [one for path, pod, number in counted if number for one in by_name(workload, path, pod, number)]
     )
 
 
 def _trainer(workload: Workload, path: str, pod: ReviewedPod, number: int) -> Iterator[Finding]:
     counted = {amount.resource for amount in pod.amounts if GPU in amount.resource.lower()}
     others = sorted(counted - {pod.config.vgpu.number_name})
-    if (
-        workload.kind == "TrainJob"
-        and others
-        and at(workload.raw, "spec", "trainer", "numProcPerNode") in (None, "auto")
-    ):
+    counts = at(workload.raw, "spec", "trainer", "numProcPerNode") in (None, "auto")
+    if workload.kind == "TrainJob" and others and counts:
         yield Finding(path, TRAINER.format(who=workload.who, others=" and ".join(others), number=number))
 
 
@@ -62,13 +59,9 @@ def _ray(workload: Workload, path: str, pod: ReviewedPod, number: int) -> Iterat
         return
     cluster = obj(workload.raw, *place[1].split("."))
     workers = cluster.get("workerGroupSpecs")
-    group = (
-        cluster.get("headGroupSpec")
-        if place[3] is None
-        else workers[int(place[3])]
-        if isinstance(workers, list)
-        else None
-    )
+    group = cluster.get("headGroupSpec")
+    if place[3] is not None:
+        group = workers[int(place[3])] if isinstance(workers, list) else None
     if cluster.get("enableInTreeAutoscaling") is True and at(group, "rayStartParams", "num-gpus") is None:
         where = f"{place[1]}.{place[2]}"
         yield Finding(where, RAY.format(group=place[2], field=f"{where}.rayStartParams.num-gpus", number=number))
@@ -77,11 +70,8 @@ def _ray(workload: Workload, path: str, pod: ReviewedPod, number: int) -> Iterat
 def _kserve(workload: Workload, path: str, pod: ReviewedPod, _number: int) -> Iterator[Finding]:
     worker = at(workload.raw, "spec", "predictor", "workerSpec")
     name = pod.config.vgpu.number_name
-    if (
-        worker is not None
-        and path.startswith("spec.predictor")
-        and name not in str(workload.annotations.get(names.KSERVE_GPU_TYPES))
-    ):
+    named = name in str(workload.annotations.get(names.KSERVE_GPU_TYPES))
+    if worker is not None and path.startswith("spec.predictor") and not named:
         yield Finding(
             wording.annotation_path(names.KSERVE_GPU_TYPES), KSERVE.format(key=names.KSERVE_GPU_TYPES, resource=name)
         )

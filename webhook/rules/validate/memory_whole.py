@@ -27,13 +27,8 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find requests for whole cards that most likely mean a share."""
     for request in pod.slices:
         part, default = request.cores or 0, request.config.default_cores
-        if (
-            0 < part < CARD_CORES
-            and part != default
-            and request.number
-            and not request.memory
-            and request.percentage is None
-        ):
+        sized = request.memory or request.percentage is not None
+        if 0 < part < CARD_CORES and part != default and request.number and not sized:
             known = pod.eligible.cards if context.cluster.knows_nodes else ()
             sizes = sorted({card.capacity for card in known})
             whole = counted(request.number, "whole card")

@@ -111,9 +111,8 @@ def _instead(limits: CardLimits, family: Family, number: int, context: Context) 
 
 def _served(amount: Amount, most: int, pod: ReviewedPod) -> int:
     """The most within a limit: of an NPU that is cut by templates the largest template, of a card what the status takes."""
-    npu = next(
-        (npu for npu in pod.npus if npu.container is amount.container and npu.chip.memory_name == amount.resource), None
-    )
+    same = [npu for npu in pod.npus if npu.container is amount.container and npu.chip.memory_name == amount.resource]
+    npu = same[0] if same else None
     if npu is None or npu.hami_core:
         sliced = [each for each in pod.slices if amount.family == Family.VGPU and each.container is amount.container]
         if amount.role is not Role.MEMORY or not sliced:
@@ -154,14 +153,12 @@ def _written(pod: ReviewedPod) -> Iterator[Amount]:
 
 def _left_out(pod: ReviewedPod, context: Context) -> Iterator[Amount]:
     """What containers may get of a device without an amount, with None in the place of the text."""
-    vgpu, largest = context.cluster.config.vgpu, pod.eligible.capacity if context.cluster.knows_nodes else None
+    vgpu, knows_nodes = context.cluster.config.vgpu, context.cluster.knows_nodes
+    largest = pod.eligible.capacity if knows_nodes else None
     for request in pod.slices:
         if request.usable and (request.number or request.memory is not None):
-            if (
-                not request.memory
-                and request.percentage is None
-                and (largest is not None or not context.cluster.knows_nodes)
-            ):
+            sized = request.memory or request.percentage is not None
+            if not sized and (largest is not None or not knows_nodes):
                 yield Amount(request.container, vgpu.memory_name, Family.VGPU, Role.MEMORY, None, largest)
             if not request.cores:
                 yield Amount(request.container, vgpu.cores_name, Family.VGPU, Role.CORES, None, CARD_CORES)
@@ -175,9 +172,8 @@ def _left_out(pod: ReviewedPod, context: Context) -> Iterator[Amount]:
 
 def _factor(amount: Amount, context: Context) -> int:
     """MiB in a unit of memory; 1 for other roles."""
-    return (
-        context.cluster.config.vgpu.memory_factor if (amount.family, amount.role) == (Family.VGPU, Role.MEMORY) else 1
-    )
+    is_memory = (amount.family, amount.role) == (Family.VGPU, Role.MEMORY)
+    return context.cluster.config.vgpu.memory_factor if is_memory else 1
 
 
 def _finding(amount: Amount, context: Context, bound: str, advice: str) -> Finding:

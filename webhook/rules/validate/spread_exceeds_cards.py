@@ -18,9 +18,8 @@ def check(workload: Workload, context: Context) -> Findings:
     fleet = context.cluster.known_fleet
     if fleet is None:
         return
-    together: dict[
-        Constraints, tuple[int, int]
-    ] = {}  # of the tasks that select the same cards: those they need, and have
+    # Of the tasks that select the same cards: those they need, and have.
+    together: dict[Constraints, tuple[int, int]] = {}
     for role in workload.roles:
         pod = workload.pods[role.template]
         if not pod.spreads or pod.slice_request is None or not pod.slice_request.needs or pod.placement.never:
