@@ -36,15 +36,15 @@ class ExitCode(IntEnum):
     BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 
 
-def exit_code(*, unread: bool = False, found: bool = False, warned: bool = False) -> ExitCode:
+def exit_code(*, bad_input: bool = False, found: bool = False, warned: bool = False) -> ExitCode:
     """How a command ends: by the worst of what happened.
 
     Args:
-        unread: something could not be read or written.
+        bad_input: something could not be read or written.
         found: the command found what it looks for.
         warned: there are warnings, and --warnings-as-errors is given.
     """
-    if unread:
+    if bad_input:
         return ExitCode.BAD_INPUT
     if found:
         return ExitCode.FOUND

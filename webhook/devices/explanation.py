@@ -188,7 +188,7 @@ class PlacementRequest(NamedTuple):
             if explains.lacks(request, missing)
         ]
         explanation = self._explanation(
-            tuple(explained), shapes, self.family.lacking or explains.missing(request, part), skipped
+            tuple(explained), shapes, self.family.unserved or explains.missing(request, part), skipped
         )
         return replace(explanation, chip=explains.label(request))
 

@@ -140,7 +140,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         return ()
 
     @property
-    def lacking(self) -> str:
+    def unserved(self) -> str:
         """That the scheduler's release does not serve the family, and which one does; empty if it does."""
         if not self.needs or getattr(self.target, self.needs):
             return ""
@@ -166,7 +166,7 @@ class DeviceFamily(ABC, Generic[Requested, D]):
 
     def build(self, nodes: Sequence[Node], index: Index, declared: Sequence[NodeShape[D]]) -> FleetPart[D]:
         """The nodes with such devices, as shapes; those that the policy declares come last."""
-        if self.lacking:
+        if self.unserved:
             return FleetPart((), index)
         grouping: Grouping[D] = Grouping()
         gated: list[tuple[str, str]] = []
@@ -212,8 +212,8 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         free = " left" if here and any(any(device.used) for device, _ in refusal.part.shapes[0].kinds) else ""
         largest = "the node" if here else f"the largest node{refusal.left()} ({node})"
         match never.reason:
-            case Reason.NO_CARD if self.lacking:
-                yield refusal.path, f"{refusal.who} {never.resource}, but {self.lacking}"
+            case Reason.NO_CARD if self.unserved:
+                yield refusal.path, f"{refusal.who} {never.resource}, but {self.unserved}"
             case Reason.NO_CARD | Reason.HEALTH:
                 instead = self.instead(refusal)
                 nobody = "the node does not offer it" if here else f"no node{refusal.left()} offers it"

@@ -187,7 +187,7 @@ class WholeRequest(NamedTuple):
         if not doubtful:
             return FleetPlacement(_refused(judged), (), _tight(judged)) if judged else UNREFUSED
         certain, refused = self._judged(fleet, ~doubtful), _refused(judged)
-        nodes = [self._unread(fleet, each.family) for each in refused]
+        nodes = [self._unknown_node(fleet, each.family) for each in refused]
         never = tuple([each for each, node in zip(refused, nodes, strict=True) if node is None])
         if not refused and (refused := _refused(certain)):
             nodes = [self._able_in_doubt(fleet)] * len(refused)
@@ -235,7 +235,7 @@ class WholeRequest(NamedTuple):
         groups = [shared] if alone else alike(shared, parts, MAX_GROUPS)
         return groups is None or any(not _refused(self._each(fleet, group, selected=False)) for group in groups)
 
-    def _unread(self, fleet: Fleet, family: str) -> tuple[str, str] | None:
+    def _unknown_node(self, fleet: Fleet, family: str) -> tuple[str, str] | None:
         """A node in doubt of which it is not known what devices it has, and why; None if there is none."""
         return next(((node, shape.doubt) for shape, node in self._in_doubt(fleet, family) if not shape.devices), None)
 

@@ -159,8 +159,8 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
         return _of_npus(number, pod)
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
-    unread = names.CHOOSING_ANNOTATIONS & pod.view.annotations.keys() if resource == names.NVIDIA_GPU else ()
-    also = f"; nothing reads {' and '.join(sorted(unread))} without it" if unread else ""
+    useless = names.CHOOSING_ANNOTATIONS & pod.view.annotations.keys() if resource == names.NVIDIA_GPU else ()
+    also = f"; nothing reads {' and '.join(sorted(useless))} without it" if useless else ""
     vgpu, unit = config.vgpu, wording.unit_of(config.vgpu.memory_factor)
     what, each = ("a slice of a card", "") if number == 1 else (f"slices of {number} cards", " for each")
     memory = f"{vgpu.memory_name} in {unit}{each}"

@@ -160,8 +160,8 @@ class Workload:
         others = 0  # pods that need no vGPU: Volcano may count them as ready, also before they start
         for role in gang.roles:
             pod = self.pods[role.template]
-            unread = Family.VGPU in pod.requested and pod.slice_request is None
-            if pod.placement.never or unread or Family.VGPU in pod.names.served_elsewhere:
+            refused = Family.VGPU in pod.requested and pod.slice_request is None
+            if pod.placement.never or refused or Family.VGPU in pod.names.served_elsewhere:
                 return None
             if pod.slice_request is None or not pod.slice_request.needs:
                 others += role.replicas

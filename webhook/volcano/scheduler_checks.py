@@ -109,9 +109,9 @@ def exclusive_rules(place: str, conf: SchedulerConf, target: Target) -> Results:
     if written is None:
         return f"{EXCLUSIVE_RULES} is not set"
     rules = written if isinstance(written, list) else []
-    unread = [f"rule {number}" for number, rule in enumerate(rules, 1) if not is_rule(rule)]
-    if not isinstance(written, list) or unread:
-        what = f"of {EXCLUSIVE_RULES}, {listed(unread)} is" if unread else f"{EXCLUSIVE_RULES} is"
+    wrong = [f"rule {number}" for number, rule in enumerate(rules, 1) if not is_rule(rule)]
+    if not isinstance(written, list) or wrong:
+        what = f"of {EXCLUSIVE_RULES}, {listed(wrong)} is" if wrong else f"{EXCLUSIVE_RULES} is"
         yield broken(
             f"{place}: {what} no labels in text: the scheduler leaves out what is no text, so other pods wait for a card "
             "than you meant, and the webhook leaves out the rule",

@@ -130,8 +130,8 @@ class AscendFamily(DeviceFamily[ChipRequest, Device]):
             case Reason.UNREAD:
                 running = format_version(self.target.volcano)
                 nobody = "the node does not offer" if refusal.shape is not None else "no node offers"
-                unread = f"{refusal.requests}, which Volcano {running} does not read and {nobody}"
-                yield path, refusal.advise(unread, f"remove it, or upgrade Volcano to {_SHARING} or newer")
+                requested = f"{refusal.requests}, which Volcano {running} does not read and {nobody}"
+                yield path, refusal.advise(requested, f"remove it, or upgrade Volcano to {_SHARING} or newer")
             case Reason.OVERSIZE:
                 yield path, f"{refusal.requests}, but an NPU has {never.most}; the scheduler would book nothing"
             case Reason.PARTS:

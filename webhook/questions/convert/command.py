@@ -82,7 +82,7 @@ def command(dialect: str | None, given: FileArguments, settings: SettingsOptions
                 terminal.line((Style.BOLD, document.place))
                 for line in lines:
                     terminal.line("  ", (MARK_STYLES[line.mark], line.shown))
-    return exit_code(unread=complain.count > 0, found=lost)
+    return exit_code(bad_input=complain.count > 0, found=lost)
 
 
 def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> tuple[Any, Any, list[str]]:

@@ -346,7 +346,7 @@ def command(
         if not log.found and not log.complaints:
             report_warning("no decision matches")
     log.report_skipped()
-    return exit_code(unread=log.complaints > 0)
+    return exit_code(bad_input=log.complaints > 0)
 
 
 def _look_up(decision_id: str, log: LogReading, terminal: Terminal, output: str) -> int:
@@ -357,7 +357,7 @@ def _look_up(decision_id: str, log: LogReading, terminal: Terminal, output: str)
     log.report_skipped()
     if not lookup.found:
         report_error(f"no decision has the id {decision_id}; {_ELSEWHERE}")
-    return exit_code(unread=log.complaints > 0, found=not lookup.found)
+    return exit_code(bad_input=log.complaints > 0, found=not lookup.found)
 
 
 def _sum_up(log: LogReading, terminal: Terminal, output: str) -> None:

@@ -96,7 +96,7 @@ def command(
     emit([to_value(found)], output, lambda: show(found, Terminal(), verbose=verbose))
     statuses = {result.status for result in found}
     return exit_code(
-        unread=bool(facts.complaints) or statuses == {Status.UNCHECKED},
+        bad_input=bool(facts.complaints) or statuses == {Status.UNCHECKED},
         found=Status.BROKEN in statuses,
         warned=warnings_as_errors and Status.WARNING in statuses,
     )

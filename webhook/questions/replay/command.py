@@ -99,4 +99,4 @@ def command(
     log.each(replay, replayer.note, quiet=output == "json" and sys.stdout.isatty())
     emit([sum_value(found, base.digests)], output, lambda: show_changes(found, base.digests, Terminal()))
     log.report_skipped()
-    return exit_code(unread=log.complaints > 0, found=found.any)
+    return exit_code(bad_input=log.complaints > 0, found=found.any)

@@ -127,7 +127,7 @@ def command(
     if passed_over:
         _report_passed_over(passed_over, [] if read else given.paths, complain)
     report.finish(complain)
-    return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
+    return exit_code(bad_input=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 
 
 def _review(
@@ -196,4 +196,4 @@ def _print_changes(files: Sequence[str], review: Review) -> int:
         if fixed is not None:
             changed = True
             sys.stdout.writelines(f"{line}\n" for line in unified_diff(source_name(file), fixed))
-    return exit_code(unread=complain.count > 0, found=changed)
+    return exit_code(bad_input=complain.count > 0, found=changed)

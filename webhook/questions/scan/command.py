@@ -111,7 +111,7 @@ def command(
         print(f"PolicyReports: {counts}", file=sys.stdout if output == "table" else sys.stderr)
     findings = scan.tally.findings
     return exit_code(
-        unread=complaints.count > 0,
+        bad_input=complaints.count > 0,
         found=findings[Level.DENY] > 0 and not exit_zero,
         warned=warnings_as_errors and findings[Level.WARN] > 0,
     )

@@ -50,7 +50,7 @@ def command(given: FileArguments, output: str, update: bool) -> int:
             failed |= not result.passed
             report.add(result)
     report.finish(complain)
-    return exit_code(unread=complain.count > 0, found=failed)
+    return exit_code(bad_input=complain.count > 0, found=failed)
 
 
 def _results(suite: Suite, complain: Callable[[str], None] = lambda _: None) -> Iterator[CaseResult]:

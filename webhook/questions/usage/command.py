@@ -91,7 +91,7 @@ def command(
     with _without_collector(), reading(settings, pod_files, complain) as reader:
         live = reader.live()
     usage.show(live)
-    return exit_code(unread=complain.count > 0)
+    return exit_code(bad_input=complain.count > 0)
 
 
 @contextmanager

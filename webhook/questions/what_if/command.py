@@ -86,4 +86,4 @@ def command(change: FleetChange, settings: SettingsOptions, pod_files: tuple[Pat
         inputs, state = reader.settings()[0], reader.whole()
     found = what_if(state, inputs, change)
     emit([found], output, lambda: show(found, Terminal(wide=output == "wide"), wide=output == "wide"))
-    return exit_code(unread=False, found=found.loses)
+    return exit_code(found=found.loses)
