@@ -93,10 +93,10 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         object: the pod after mutation; the object itself where nothing was mutated.
         pods: the pods that were reviewed.
         reviewed: False if the webhook does not review such requests.
-        lowered: the rules that only warn about a workload, although they refuse its pods or these never start together.
+        lowered: the rules that only warn about a workload, although they refuse its pods, or its pods never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
         help_url: the policy's link for refusals; None if it has none.
-        exceptions: the rules with findings that an exception lowered to audit, each with the exception.
+        exceptions: (rule, exception) for each rule whose findings an exception lowered to audit.
     """
 
     id: str

@@ -28,7 +28,7 @@ class Word(NamedTuple):
     Attributes:
         name: as pods write it; `{}` stands for the name of a container.
         place: where.
-        role: what it is an amount of; None if it is none.
+        role: what it counts; None if it is no amount.
         unit: how many MiB, cards or per cent its 1 is.
         here: the annotation that says the same here; empty if none does, the name itself if Volcano reads it, too.
         values: those that the annotation may have here; empty: any.
@@ -59,7 +59,7 @@ class Dialect(NamedTuple):
         prefixes: what only its names begin with. A name below them that is none of its words is not understood.
         schedulers: the schedulerNames of its pods.
         chooser: the annotation that names the container which annotations are about; without it, the first.
-        sums: the amounts of a container that are those of all its cards together, not of each.
+        sums: the roles whose amount is for all cards of a container together, not for each card.
         cores_are_cards: whether 100 of its cores are a whole card, and more are several.
         note: what changes for a pod.
     """

@@ -149,23 +149,23 @@ class Policy(PolicyKeys):
         return max((index for index, entry in enumerate(self.namespaces) if entry.matches_all), default=None)
 
     def written(self, winner: int | None) -> dict[str, Sourced[Level]]:
-        """The level of every validation, before an autoscaled fleet softens it, where one entry decides or none."""
+        """The level of every validation where this entry of `namespaces` decides, as written; None: no entry."""
         some = {} if winner is None else self.namespaces[winner].rules
         return layered(DEFAULT_LEVELS, (Source.RULES, self.rules), some)
 
     def switched(self, winner: int | None) -> dict[str, Sourced[bool]]:
-        """Whether each repair is on, where one entry of `namespaces` decides or none."""
+        """Whether each repair is on where this entry of `namespaces` decides; None: no entry."""
         some = {} if winner is None else _switched(self.namespaces[winner].repairs)
         every = _switched(self.repairs)
         return layered(dict.fromkeys([rule.id for rule in MUTATIONS], True), (Source.REPAIRS, every), some)
 
     def used(self, winner: int | None) -> dict[str, Sourced[DialectUse]]:
-        """What happens with each dialect, where one entry of `namespaces` decides or none."""
+        """What happens with each dialect where this entry of `namespaces` decides; None: no entry."""
         some = {} if winner is None else self.namespaces[winner].dialects
         return layered(DEFAULT_DIALECTS, (Source.DIALECTS, self.dialects), some)
 
     def enforced(self, winner: int | None) -> Sourced[Enforcement]:
-        """The enforcement where one entry of `namespaces` decides or none."""
+        """The enforcement where this entry of `namespaces` decides; None: no entry."""
         some = None if winner is None else self.namespaces[winner].enforcement
         if some is not None:
             return Sourced(some, Source.NAMESPACES)
@@ -202,7 +202,7 @@ class Policy(PolicyKeys):
         return self.model_validate(document)
 
     def at(self, winner: int | None) -> Effective:
-        """What holds where one entry of `namespaces` decides, or none."""
+        """What holds where this entry of `namespaces` decides; None: no entry."""
         levels = {rule: written.value for rule, written in self.written(winner).items()}
         if self.fleet.autoscaled:
             softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]

@@ -60,7 +60,8 @@ class Mutation:
         summary: what it does, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy enable it at all.
-        reads: what it reads besides the devices and nodes that a pod requests (`webhook.pod.fields`); once decorated, all.
+        reads: the fields that it reads (`webhook.pod.fields`); the decorator adds those of the devices and nodes that a pod
+            requests.
         on: what it repairs besides new pods: new ephemeral containers.
         independent: no other repair reads what it writes, so the next one need not read the pod again.
         id: the name of the function's module, in kebab-case; stable.
@@ -91,17 +92,17 @@ class Validation:
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
-        needs: what a pod has one of if it finds something: fields (`webhook.pod.fields`), roles of amounts, facts
-            (`webhook.devices.families`); none: it reads every pod.
-        knows: what the cluster or the policy has if it finds something in a pod, all of them.
-        reads: what it reads besides these, and besides the devices and nodes that a pod requests; once decorated, all.
+        needs: fields (`webhook.pod.fields`), roles of amounts and facts (`webhook.devices.families`): it runs only for pods
+            that have at least one of them; if there are none, for every pod.
+        knows: it runs only where all of these facts of the cluster and the policy hold.
+        reads: what else it reads; the decorator adds `needs`, and the devices and nodes that a pod requests.
         on: what it reads besides new pods: pods that change, Bindings, new ephemeral containers.
-        instead_of: a repair; it runs only where the policy switches that repair off.
-        fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
+        instead_of: the id of a repair: it runs only where the policy switches that repair off.
+        fleet: its findings depend on the nodes: its denials become warnings while the fleet is autoscaled or unknown.
         isolates: it keeps tenants apart, so it refuses even where a DeviceClass serves the pod's devices; other rules then only
             warn.
         check_workload: the function for workloads; None if the rule reads pods only.
-        facts: what it needs, as a pod's facts are (`DevicePod.facts`).
+        facts: `needs` as the facts of pods are written (`DevicePod.facts`).
         id: the name of the function's module, in kebab-case; stable.
         check: the function for pods.
     """
@@ -143,13 +144,13 @@ class Validation:
         return self.check is not _no_findings
 
     def yields_to(self, served: Collection[str], requested: Collection[str]) -> bool:
-        """Whether of the families that a pod requests, all that the rule is about are served elsewhere."""
+        """Whether every requested family that the rule is about is in `served`."""
         if self.isolates or self.families is EVERY_POD:
             return False
         return all(family in served for family in requested if concerns(self.families, (family,)))
 
     def may_find(self, families: Collection[str], facts: AbstractSet[str], known: AbstractSet[str]) -> bool:
-        """Whether it can find anything in a pod with these families and facts, in a cluster with others."""
+        """Whether it may find something in a pod that requests such families and has such facts; `known`: of the cluster."""
         return (
             self.reads_pods
             and concerns(self.families, families)

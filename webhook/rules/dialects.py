@@ -57,8 +57,8 @@ class Step(NamedTuple):
         here: what to write instead; empty if nothing says the same.
         why: why nothing does, or what changes.
         edits: that translate it.
-        percentage: what it becomes of the memory of so many cards, and their number; None if it becomes no percentage.
-        blocks: whether it cannot be translated, and so the whole dialect is not.
+        percentage: if it becomes a percentage of the memory of cards, that percentage and the number of cards; else None.
+        blocks: whether it cannot be translated; then nothing of its dialect is.
         misspelt: the sentence about a name that is almost the dialect's; empty for its own names.
     """
 
@@ -120,7 +120,7 @@ def dialect_names(pod: DevicePod, context: Context) -> set[str]:
 
 
 def resolved_steps(pod: ReviewedPod, context: Context) -> DialectSteps:
-    """The same for a pod of this cluster, where a percentage that no node resolves blocks: it would be refused."""
+    """The same, where a percentage that cannot become memory blocks the translation: a rule would refuse the result."""
     if not (unresolved := dialect_steps(pod, context)):
         return []
     share = sum([step.percentage is not None for _, steps in unresolved for step in steps])

@@ -67,7 +67,7 @@ class RequestedNames:
 
     @computed_once
     def unknown(self) -> list[UnknownName]:
-        """Those that look like a family's but have no meaning."""
+        """Those that look like a family's, but that nothing serves."""
         if self.all_known or not self._foreign:
             return []
         cluster = self._context.cluster
@@ -75,7 +75,7 @@ class RequestedNames:
 
     @computed_once
     def others(self) -> Mapping[str, int]:
-        """Those of other device plugins, of what known nodes list, each with these nodes, as bits."""
+        """The resources of other device plugins that some node lists, each with these nodes, as bits."""
         cluster = self._context.cluster
         fleet = cluster.known_fleet
         if fleet is None or self._foreign.isdisjoint(fleet.other_names):
@@ -95,9 +95,9 @@ class RequestedNames:
 
     @computed_once
     def served_elsewhere(self) -> frozenset[str]:
-        """The requested families of which a DeviceClass serves a name, or may: the nodes alone do not decide who gets devices.
+        """The requested families whose devices a DeviceClass serves, or may serve: the nodes alone do not decide about them.
 
-        While not all DeviceClasses can be read, those are families whose devices no node has.
+        While some DeviceClasses cannot be read, one of them may serve a family whose devices no node has.
         """
         cluster = self._context.cluster
         classes, fleet = cluster.collections.classes, cluster.known_fleet
@@ -157,7 +157,7 @@ class ReviewedPod(DevicePod):
         return WholeRequest(self, requests, others, self.context.denies, self.context.budget).placed_on(fleet)
 
     def facts(self, optional: OptionalFields) -> frozenset[str]:
-        """What the pod has of all that rules may need; of a new pod also what the nodes decide."""
+        """The facts that decide which rules run; of a new pod also whether the nodes take it."""
         facts = super().facts(optional)
         if self.previous is not None or not self.requested:
             return facts
@@ -167,7 +167,7 @@ class ReviewedPod(DevicePod):
         return facts | {PodFact.TIGHT} if tight else facts
 
     def refusals(self, rule: str) -> Iterator[Finding]:
-        """The findings of a rule about what no node can give, in the words of the family, or no node that is not in doubt."""
+        """What a rule reports of what no node can give; else warnings of what only nodes in doubt can give."""
         never, doubts, _ = self.placement
         for refused in never:
             if refused.never.reason.rule == rule:

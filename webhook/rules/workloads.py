@@ -131,14 +131,14 @@ class Workload:
 
     @computed_once
     def groups(self) -> list[Gang]:
-        """The pods that must all run, though they are no gang here, of groups that were reviewed as a whole."""
+        """Pods that must all run although Volcano does not start them as a gang; only groups whose pods were all reviewed."""
         if self.gang is not None or not self.pods:
             return []
         return list(filter(self._is_judged, read_groups(self.group, self.kind, self.raw, self.pods)))
 
     @computed_once
     def group_too_large(self) -> JudgedGang | None:
-        """The first pods that must all run, though they are no gang here, and which never do; else None."""
+        """The verdict on the first of the groups whose pods never run together; None if there is none."""
         judged = (self._judged(group, at_once=False) for group in self.groups)
         return next((one for one in judged if one is not None and isinstance(one.verdict, NeverStarts)), None)
 
