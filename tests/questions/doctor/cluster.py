@@ -107,17 +107,6 @@ def _healthy():
     return orjson.dumps({place(raw): raw for raw in [*_documents(), secret(), *installed()]})
 
 
-_RENDERED = {}
-
-
-def render(config, policy):
-    """The configurations with all entries, made once for equal settings, since that takes longer than most checks."""
-    settings = repr(config), policy.digest
-    if settings not in _RENDERED:
-        _RENDERED[settings] = configurations(config, policy, all_pods=True)
-    return _RENDERED[settings]
-
-
 def facts_of(objects, **changes):
     """Facts of a cluster in which the doctor can read everything."""
     by_kind = {kind: [] for kind in ObjectKind}
@@ -152,4 +141,4 @@ def without(facts, *kinds):
 
 def check_results(check, facts):
     """What one check reports."""
-    return list(results_of(check, put_together(facts, render)))
+    return list(results_of(check, put_together(facts)))

@@ -9,7 +9,7 @@ from random import Random
 import yaml
 
 from tests.cases import each_case
-from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, render, secret, without
+from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, secret, without
 from tests.questions.doctor.following import followed
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.questions.doctor.registry import CHECKS, OF_THE_WEBHOOK, examine
@@ -107,7 +107,7 @@ def test_a_check_gives_the_expected_result(check, case):
 def test_a_webhook_that_is_not_installed_is_one_problem():
     own = (*CONFIGURATIONS, ObjectKind.SERVICE, ObjectKind.ENDPOINT_SLICE, ObjectKind.SECRET)
     parts = [place for place in healthy() if place.partition("/")[0] in own or place.endswith("vgpu-webhook-policy")]
-    results = examine(facts_of(objects_for({"remove": parts})), render)
+    results = examine(facts_of(objects_for({"remove": parts})))
     found = [result.check for result in results if result.status in (Status.BROKEN, Status.WARNING)]
     assert found == ["webhook-configurations"]
     assert {result.check for result in results if "is not installed" in result.message} == {*OF_THE_WEBHOOK, *found}
@@ -220,10 +220,10 @@ def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
 
 
 def test_all_checks_pass_in_the_healthy_cluster():
-    assert {result.status for result in examine(facts_of(healthy()), render)} == {Status.OK}
+    assert {result.status for result in examine(facts_of(healthy()))} == {Status.OK}
 
 
 def test_nothing_is_checked_in_a_cluster_that_the_doctor_cannot_read():
     nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES}
     facts = replace(without(facts_of(healthy()), *ObjectKind), **nothing)
-    assert {result.status for result in examine(facts, render)} == {Status.UNCHECKED}
+    assert {result.status for result in examine(facts)} == {Status.UNCHECKED}

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 import yaml
 
-from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy, render, secret
+from tests.questions.doctor.cluster import HEALTHY, NOW, check_results, healthy, secret
 from webhook.errors import ConfigError
 from webhook.inputs.documents import manifest_files
 from webhook.inputs.files import MAX_CHECKED
@@ -29,11 +29,7 @@ def read(tmp_path):
 
 
 def results(facts):
-    return {
-        result.check: result
-        for result in examine(facts, render)
-        if result.check not in ("webhook-ready", "failed-open")
-    }
+    return {result.check: result for result in examine(facts) if result.check not in ("webhook-ready", "failed-open")}
 
 
 def dump(path, value):

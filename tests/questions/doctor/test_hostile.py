@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.questions.doctor.cluster import facts_of, healthy, render
+from tests.questions.doctor.cluster import facts_of, healthy
 from tests.strategies import hostile, json_objects, json_values, mangled
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind
 from webhook.questions.doctor.registry import CHECKS, examine
@@ -15,7 +15,7 @@ TEXTS = ("device-config.yaml", "volcano-scheduler.conf", "policy.yaml")
 
 
 def check_results(facts):
-    results = examine(facts, render)
+    results = examine(facts)
     assert {result.check for result in results} == set(CHECKS)
     assert all(isinstance(result, CheckResult) and result.message for result in results)
 

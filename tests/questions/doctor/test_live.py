@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.apiserver import ApiServer
 from tests.cluster.faults import drop, status
-from tests.questions.doctor.cluster import NOW, READY, check_results, facts_of, healthy, render
+from tests.questions.doctor.cluster import NOW, READY, check_results, facts_of, healthy
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError
@@ -46,7 +46,7 @@ def gather(api, tmp_path):
 
 
 def results(facts):
-    return list(examine(facts, render))
+    return list(examine(facts))
 
 
 def test_a_live_cluster_gives_the_results_of_its_objects(gather):

@@ -4,7 +4,7 @@ import gzip
 import os
 import threading
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,6 @@ from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
-from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.certificate import check_certificate
 from webhook.questions.doctor.examiner import Examiner
 from webhook.questions.doctor.facts import Facts
@@ -235,7 +234,7 @@ class Gatherer:
 
 def test_the_doctor_returns_the_results_of_the_command():
     found = doctor_results(console(examiner=Examiner("samples", gather_samples)))
-    expected = examine(gather_samples(), partial(configurations, all_pods=True))
+    expected = examine(gather_samples())
     assert sorted(
         (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
     ) == sorted((result.check, result.status.value, result.message, result.remedy) for result in expected)

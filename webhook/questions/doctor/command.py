@@ -1,6 +1,5 @@
 """`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -10,7 +9,6 @@ from webhook.cli.inputs import SettingsOptions, cluster_option
 from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import FILE, Command, OptionGroup, bad_usage, exit_code, report_error
 from webhook.cli.terminal import Terminal
-from webhook.manifests.configurations import configurations
 from webhook.output.formats import emit
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.gather import facts_from_cluster, facts_from_files
@@ -92,7 +90,7 @@ def command(
         facts = facts_from_files(paths, start, recursive=given.recursive or bool(directories))
     for complaint in facts.complaints:
         report_error(complaint)
-    found = examine(facts, partial(configurations, all_pods=True))
+    found = examine(facts)
     emit([to_value(found)], output, lambda: show(found, Terminal(), verbose=verbose))
     statuses = {result.status for result in found}
     return exit_code(

@@ -4,12 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import NamedTuple
 
 from webhook.console.background import Background
 from webhook.errors import WebhookError
-from webhook.manifests.configurations import configurations
 from webhook.questions.doctor.facts import Facts
 from webhook.questions.doctor.registry import examine
 from webhook.results import CheckResult
@@ -94,7 +92,7 @@ class Examiner:
         at = datetime.now(UTC)
         try:
             facts = self._read()
-            results = examine(facts, partial(configurations, all_pods=True))
+            results = examine(facts)
         except WebhookError as error:
             return Examination(at, problem=str(error))
         except Exception:

@@ -24,7 +24,7 @@ from webhook.questions.doctor.checks import (
     versions,
 )
 from webhook.questions.doctor.facts import Facts
-from webhook.questions.doctor.setup import Render, Setup, put_together
+from webhook.questions.doctor.setup import Setup, put_together
 from webhook.results import CheckResult, Status, ok
 
 # By their ids, which are kebab-case and stable.
@@ -103,14 +103,9 @@ OF_THE_WEBHOOK = frozenset(
 )
 
 
-def examine(facts: Facts, render: Render) -> list[CheckResult]:
-    """Run all checks.
-
-    Args:
-        facts: what was read from the cluster.
-        render: makes the webhook configurations for a device config and a policy.
-    """
-    setup = put_together(facts, render)
+def examine(facts: Facts) -> list[CheckResult]:
+    """Run all checks."""
+    setup = put_together(facts)
     return [result for name in CHECKS for result in results_of(name, setup)]
 
 

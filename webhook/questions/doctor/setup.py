@@ -1,6 +1,6 @@
 """How the cluster is set up, derived from the facts: this webhook, its policy, Volcano and its device config."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,7 +9,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet, build_fleet
 from webhook.devices.nodes import Node
 from webhook.lenient import at, obj, objs, text
-from webhook.manifests.configurations import DOMAIN
+from webhook.manifests.configurations import DOMAIN, configurations
 from webhook.policy.policy import Policy
 from webhook.questions.doctor.facts import Facts, Object, ObjectKind, Unread
 from webhook.questions.doctor.volcano import (
@@ -28,8 +28,6 @@ from webhook.rules.context import Collections, KnownCluster
 from webhook.settings.snapshot import read_nodes
 from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG, POLICY, DocumentSetting, Value
 from webhook.volcano.target import Target
-
-Render = Callable[[DeviceConfig, Policy], list[Object]]
 
 SUFFIX = f".{DOMAIN}"  # of the names of our entries, in every installation
 
@@ -85,8 +83,6 @@ class Setup:
         target: the versions that run; if they cannot be read, those of the policy; with the scheduler's configuration.
         device_config: the ConfigMap that the scheduler reads; None if there is none.
         config: the device config in it; Volcano's defaults if it cannot be used.
-        rendered: the webhook configurations as they should be.
-        generous: the same as if no dialect were off, as the chart has them: they send more than is needed.
     """
 
     facts: Facts
@@ -98,8 +94,17 @@ class Setup:
     target: Target
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
-    rendered: tuple[Object, ...]
-    generous: tuple[Object, ...]
+
+    @cached_property
+    def rendered(self) -> list[Object]:
+        """The webhook configurations as they should be."""
+        return configurations(self.config, self.policy, all_pods=True)
+
+    @property
+    def generous(self) -> list[Object]:
+        """The same as if no dialect were off, as the chart has them: they send more than is needed."""
+        policy = self.policy.model_validate(self.policy.document | {"dialects": {}})
+        return configurations(self.config, policy, all_pods=True)
 
     @cached_property
     def nodes(self) -> Sequence[Node]:
@@ -154,13 +159,8 @@ def _value_of(setting: DocumentSetting[Value], found: SettingMap[Value] | Unread
     return (found.value if isinstance(found, SettingMap) else None) or setting.default()
 
 
-def put_together(facts: Facts, render: Render) -> Setup:
-    """Derive from the facts what several checks read.
-
-    Args:
-        facts: what was read from the cluster.
-        render: makes the webhook configurations for a device config and a policy.
-    """
+def put_together(facts: Facts) -> Setup:
+    """Derive from the facts what several checks read."""
     policy_map = None if facts.policy else _policy_map(facts)
     policy = facts.policy or _value_of(POLICY, policy_map)
     scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
@@ -174,7 +174,6 @@ def put_together(facts: Facts, render: Render) -> Setup:
         scheduler=conf.conf if isinstance(conf, SchedulerMap) else None,
     )
     found = read_by_scheduler(facts, conf)
-    config = _value_of(DEVICE_CONFIG, found)
     return Setup(
         facts=facts,
         policy=policy,
@@ -184,9 +183,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
         conf=conf,
         target=target,
         device_config=found,
-        config=config,
-        rendered=tuple(render(config, policy)),
-        generous=tuple(render(config, policy.model_validate(policy.document | {"dialects": {}}))),
+        config=_value_of(DEVICE_CONFIG, found),
     )
 
 
