@@ -107,7 +107,7 @@ def explain_waiting(
         subject: the object.
         live: the cluster.
         by_nodes: of several objects, what the nodes answer to pods that were explained before, by what matters to nodes; others
-            are added. A change of a gang is then not searched.
+            are added. Neither a change of a gang nor other findings are then searched.
 
     Raises:
         ConfigError: the nodes are not known, or none of its pods requests a device.
@@ -236,7 +236,7 @@ class _Examined:
             gang=found.gang,
             group=subject.group,
             scheduler=_condition(self._status) if subject.exists else "",
-            findings=self._findings({reason.reason for reason in others}),
+            findings=() if self._listed else self._findings({reason.reason for reason in others}),
             not_judged=not_judged,
         )
 
