@@ -228,14 +228,8 @@ def _ca_to_keep(observed: Observed) -> Ca | None:
 def _next_ca(observed: Observed, kept: Ca) -> Ca:
     """The next CA: the current one if it is valid and only the leaf is from another CA; else a new one."""
     current = observed.authority.current
-    if (
-        current
-        and current.certificate
-        and current != kept
-        and not observed.authority.next
-        and observed.can_sign(current)
-    ):
-        unwanted = observed.desired.replace == verify.fingerprint(current.certificate)
+    if current and current.certificate and current != kept and observed.can_sign(current):
+        unwanted = observed.authority.next or observed.desired.replace == verify.fingerprint(current.certificate)
         if not unwanted and not verify.renewal_due(current.certificate, observed.now):
             return current
     return make_ca(observed.now)

@@ -91,6 +91,9 @@ class Dialect(NamedTuple):
         return {word.name for word in self.words if word.place is Place.RESOURCE and word.sign}
 
 
+_RESOURCE, _ANNOTATION, _LABEL = Place.RESOURCE, Place.ANNOTATION, Place.LABEL
+_MODES = (names.MODE_HAMI_CORE, names.MODE_MIG)
+_CORES = "a slice cannot use more cores than it requests"
 _ANY_CARD = "the order in which Volcano tries nodes and cards is the same for all pods"
 _QUEUE = f"name a queue of Volcano in the annotation {names.QUEUE_NAME}"
 _BYTE = Fraction(1, 2**20)
@@ -101,9 +104,9 @@ _GROUP = "Volcano's controllers make the PodGroup of a pod"
 _OWN_GROUP = "make a PodGroup of scheduling.volcano.sh, and name it in the annotation scheduling.k8s.io/group-name"
 
 
-def _noted(place: Place, why: str, *written: str, sign: bool = True, blocks: bool = False) -> tuple[Word, ...]:
+def _noted(place: Place, why: str, *written: str, sign: bool = True) -> tuple[Word, ...]:
     """Names that nothing here says the same as, for one reason."""
-    return tuple(Word(name, place, note=why, sign=sign, blocks=blocks) for name in written)
+    return tuple(Word(name, place, note=why, sign=sign) for name in written)
 
 
 _ALL = (
@@ -113,35 +116,30 @@ _ALL = (
         "`pkg/device/nvidia/device.go`, `pkg/util/types.go` and `docs/` of HAMi (4707fb02, 2.10, August 2026)",
         (
             # NVIDIA's own device plugin has the name, too.
-            Word(names.NVIDIA_GPU, Place.RESOURCE, Role.NUMBER, sign=False),
-            Word("nvidia.com/gpumem", Place.RESOURCE, Role.MEMORY),
-            Word("nvidia.com/gpumem-percentage", Place.RESOURCE, Role.PERCENTAGE),
-            Word("nvidia.com/gpucores", Place.RESOURCE, Role.CORES),
-            Word("nvidia.com/priority", Place.RESOURCE, note="the slices of a card have no priorities"),
-            Word(names.USE_GPUTYPE, Place.ANNOTATION, here=names.USE_GPUTYPE, sign=False),
-            Word(names.NOUSE_GPUTYPE, Place.ANNOTATION, here=names.NOUSE_GPUTYPE, sign=False),
-            Word("nvidia.com/use-gpuuuid", Place.ANNOTATION, here=names.USE_GPUUUID),
-            Word("nvidia.com/nouse-gpuuuid", Place.ANNOTATION, here=names.NOUSE_GPUUUID),
-            Word(
-                "nvidia.com/vgpu-mode",
-                Place.ANNOTATION,
-                here=names.VGPU_MODE,
-                values=(names.MODE_HAMI_CORE, names.MODE_MIG),
-            ),
-            Word("nvidia.com/numa-bind", Place.ANNOTATION, note="Volcano chooses no cards by their NUMA node"),
-            Word("hami.io/node-scheduler-policy", Place.ANNOTATION, note=_ANY_CARD),
-            Word("hami.io/gpu-scheduler-policy", Place.ANNOTATION, note=_ANY_CARD),
-            Word("hami.io/device-scoring-weights", Place.ANNOTATION, note=_ANY_CARD),
+            Word(names.NVIDIA_GPU, _RESOURCE, Role.NUMBER, sign=False),
+            Word("nvidia.com/gpumem", _RESOURCE, Role.MEMORY),
+            Word("nvidia.com/gpumem-percentage", _RESOURCE, Role.PERCENTAGE),
+            Word("nvidia.com/gpucores", _RESOURCE, Role.CORES),
+            Word("nvidia.com/priority", _RESOURCE, note="the slices of a card have no priorities"),
+            Word(names.USE_GPUTYPE, _ANNOTATION, here=names.USE_GPUTYPE, sign=False),
+            Word(names.NOUSE_GPUTYPE, _ANNOTATION, here=names.NOUSE_GPUTYPE, sign=False),
+            Word("nvidia.com/use-gpuuuid", _ANNOTATION, here=names.USE_GPUUUID),
+            Word("nvidia.com/nouse-gpuuuid", _ANNOTATION, here=names.NOUSE_GPUUUID),
+            Word("nvidia.com/vgpu-mode", _ANNOTATION, here=names.VGPU_MODE, values=_MODES),
+            Word("nvidia.com/numa-bind", _ANNOTATION, note="Volcano chooses no cards by their NUMA node"),
+            Word("hami.io/node-scheduler-policy", _ANNOTATION, note=_ANY_CARD),
+            Word("hami.io/gpu-scheduler-policy", _ANNOTATION, note=_ANY_CARD),
+            Word("hami.io/device-scoring-weights", _ANNOTATION, note=_ANY_CARD),
             # Volcano writes some of them, too, where it assigns NPUs.
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _WRITTEN,
                 *("hami.io/vgpu-node", "hami.io/vgpu-time", "hami.io/bind-phase", "hami.io/bind-time"),
                 *("hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"),
                 sign=False,
             ),
-            Word("scheduling.x-k8s.io/pod-group", Place.LABEL, note=_OWN_GROUP),
-            Word("hami.io/webhook", Place.LABEL, note="only HAMi's own webhook reads it"),
+            Word("scheduling.x-k8s.io/pod-group", _LABEL, note=_OWN_GROUP),
+            Word("hami.io/webhook", _LABEL, note="only HAMi's own webhook reads it"),
         ),
         prefixes=("hami.io/",),
         schedulers=("hami-scheduler",),
@@ -154,16 +152,16 @@ _ALL = (
         (
             Word(
                 "aliyun.com/gpu-mem",
-                Place.RESOURCE,
+                _RESOURCE,
                 Role.MEMORY,
                 unit=1024,
                 note="read as GiB; if its device plugin runs with --memory-unit=MiB, write the amount unchanged",
             ),
-            Word("aliyun.com/gpu-core.percentage", Place.RESOURCE, Role.CORES),
-            Word("aliyun.com/gpu-count", Place.LABEL, Role.NUMBER),
+            Word("aliyun.com/gpu-core.percentage", _RESOURCE, Role.CORES),
+            Word("aliyun.com/gpu-count", _LABEL, Role.NUMBER),
             Word(
                 "aliyun.com/gpu-count",
-                Place.RESOURCE,
+                _RESOURCE,
                 note="as a resource it counts the cards of a node; remove it, and request aliyun.com/gpu-mem",
                 blocks=True,
             ),
@@ -177,9 +175,9 @@ _ALL = (
         "Huawei CCE",
         'the user manual of CCE, "GPU Virtualization" (cce_10_0644; cce_10_0965, of its Volcano 1.16.10; November 2025)',
         (
-            Word(names.CCE_MEMORY, Place.RESOURCE, Role.MEMORY, unit=128),
-            Word(names.CCE_CORES, Place.RESOURCE, Role.CORES),
-            Word(names.CCE_NUMBER, Place.LABEL, Role.NUMBER),
+            Word(names.CCE_MEMORY, _RESOURCE, Role.MEMORY, unit=128),
+            Word(names.CCE_CORES, _RESOURCE, Role.CORES),
+            Word(names.CCE_NUMBER, _LABEL, Role.NUMBER),
         ),
         sums=frozenset({Role.MEMORY, Role.CORES}),
     ),
@@ -188,22 +186,20 @@ _ALL = (
         "Tencent",
         "`README.md` of tkestack/gpu-manager, and TKE's documentation of qGPU (November 2026)",
         (
-            Word("tencent.com/vcuda-core", Place.RESOURCE, Role.CORES),
-            Word("tencent.com/vcuda-memory", Place.RESOURCE, Role.MEMORY, unit=256),
-            Word("tke.cloud.tencent.com/qgpu-core", Place.RESOURCE, Role.CORES),
-            Word("tke.cloud.tencent.com/qgpu-memory", Place.RESOURCE, Role.MEMORY, unit=1024),
-            Word(
-                "tencent.com/vcuda-core-limit", Place.ANNOTATION, note="a slice cannot use more cores than it requests"
-            ),
+            Word("tencent.com/vcuda-core", _RESOURCE, Role.CORES),
+            Word("tencent.com/vcuda-memory", _RESOURCE, Role.MEMORY, unit=256),
+            Word("tke.cloud.tencent.com/qgpu-core", _RESOURCE, Role.CORES),
+            Word("tke.cloud.tencent.com/qgpu-memory", _RESOURCE, Role.MEMORY, unit=1024),
+            Word("tencent.com/vcuda-core-limit", _ANNOTATION, note=_CORES),
             Word(
                 "tke.cloud.tencent.com/qgpu-core-greedy",
-                Place.RESOURCE,
+                _RESOURCE,
                 note="no slice here takes only the cores that others leave; remove it, or write the cores of the slice",
                 blocks=True,
             ),
             Word(
                 "tke.cloud.tencent.com/app-class",
-                Place.ANNOTATION,
+                _ANNOTATION,
                 note="the slices of a card are no online and offline ones",
             ),
         ),
@@ -216,9 +212,9 @@ _ALL = (
         "`pkg/common/constants/constants.go` and `pkg/binder/plugins/gpusharing/gpu-request/gpu_request_validator.go` of "
         "KAI-Scheduler, and its documentation of NvFractions and of device affinity (0.18 to 0.20, November 2026)",
         (
-            Word("gpu-fraction", Place.ANNOTATION, Role.PERCENTAGE, unit=100),
-            Word("gpu-memory", Place.ANNOTATION, Role.MEMORY, sign=False),
-            Word("gpu-fraction-num-devices", Place.ANNOTATION, Role.NUMBER),
+            Word("gpu-fraction", _ANNOTATION, Role.PERCENTAGE, unit=100),
+            Word("gpu-memory", _ANNOTATION, Role.MEMORY, sign=False),
+            Word("gpu-fraction-num-devices", _ANNOTATION, Role.NUMBER),
             # NvFractions, from 0.18 on; the limit, which is read last, wins.
             Word("nvidia.com/container.{}.gpu-memory.request", Place.CONTAINER_ANNOTATION, Role.MEMORY, unit=_BYTE),
             Word("nvidia.com/container.{}.gpu-memory.limit", Place.CONTAINER_ANNOTATION, Role.MEMORY, unit=_BYTE),
@@ -227,35 +223,35 @@ _ALL = (
                 Place.CONTAINER_ANNOTATION,
                 note="the device plugin shares a card in one way; vgpu-cores limits the time of a slice",
             ),
-            Word("gpu-fraction.limit", Place.ANNOTATION, note=_LIMIT),
-            Word("gpu-memory.limit", Place.ANNOTATION, note=_LIMIT, sign=False),
+            Word("gpu-fraction.limit", _ANNOTATION, note=_LIMIT),
+            Word("gpu-memory.limit", _ANNOTATION, note=_LIMIT, sign=False),
             Word(
                 names.NVIDIA_GPU,
-                Place.RESOURCE,
+                _RESOURCE,
                 note="KAI refuses a share beside a whole card; remove one of the two",
                 sign=False,
                 blocks=True,
             ),
             Word(
                 "kai.scheduler/gpu-device-affinity",
-                Place.ANNOTATION,
+                _ANNOTATION,
                 note="Volcano chooses no cards by the pods that are on them",
             ),
             Word(
                 "kai.scheduler/gpu-device-anti-affinity",
-                Place.ANNOTATION,
+                _ANNOTATION,
                 note="Volcano keeps no pods off the cards of others; remove it, and request vgpu-cores: 100 for a card alone",
                 blocks=True,
             ),
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _TOPOLOGY,
                 "kai.scheduler/topology",
                 "kai.scheduler/topology-required-placement",
                 "kai.scheduler/topology-preferred-placement",
             ),
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _GROUP,
                 "pod-group-name",
                 "kai.scheduler/skip-podgrouper",
@@ -264,7 +260,7 @@ _ALL = (
                 sign=False,
             ),
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _WRITTEN,
                 "received-resource-type",
                 "runai/shared-gpu-configmap",
@@ -272,16 +268,16 @@ _ALL = (
                 "kai.scheduler/stale-podgroup-timestamp",
                 sign=False,
             ),
-            Word("kai.scheduler/queue", Place.LABEL, note=_QUEUE),
-            Word("runai/queue", Place.LABEL, note=_QUEUE),
-            Word("kai.scheduler/subgroup-name", Place.LABEL, note=_GROUP),
+            Word("kai.scheduler/queue", _LABEL, note=_QUEUE),
+            Word("runai/queue", _LABEL, note=_QUEUE),
+            Word("kai.scheduler/subgroup-name", _LABEL, note=_GROUP),
             *_noted(
-                Place.LABEL,
+                _LABEL,
                 "Volcano has no pools of nodes; write a nodeSelector",
                 "kai.scheduler/node-pool",
                 "runai/node-pool",
             ),
-            Word("runai-gpu-group", Place.LABEL, note=_WRITTEN),
+            Word("runai-gpu-group", _LABEL, note=_WRITTEN),
         ),
         prefixes=("kai.scheduler/", "nvidia.com/container.", "gpu-fraction"),
         schedulers=("kai-scheduler", "runai-scheduler"),
@@ -293,39 +289,39 @@ _ALL = (
         "Koordinator",
         "`apis/extension/device_share.go` of Koordinator, and its proposal 20230803 of the GPU Share API (1.7, November 2026)",
         (
-            Word("koordinator.sh/gpu.shared", Place.RESOURCE, Role.NUMBER),
-            Word("koordinator.sh/gpu-memory", Place.RESOURCE, Role.MEMORY, unit=_BYTE),
-            Word("koordinator.sh/gpu-memory-ratio", Place.RESOURCE, Role.PERCENTAGE),
-            Word("koordinator.sh/gpu-core", Place.RESOURCE, Role.CORES),
+            Word("koordinator.sh/gpu.shared", _RESOURCE, Role.NUMBER),
+            Word("koordinator.sh/gpu-memory", _RESOURCE, Role.MEMORY, unit=_BYTE),
+            Word("koordinator.sh/gpu-memory-ratio", _RESOURCE, Role.PERCENTAGE),
+            Word("koordinator.sh/gpu-core", _RESOURCE, Role.CORES),
             Word(
                 "koordinator.sh/gpu",
-                Place.RESOURCE,
+                _RESOURCE,
                 note="Koordinator reads it as gpu-core and gpu-memory-ratio; write these two",
                 blocks=True,
             ),
             Word(
                 "koordinator.sh/gpu-isolation-provider",
-                Place.LABEL,
+                _LABEL,
                 note="Volcano's device plugin isolates each slice with HAMi-core",
             ),
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _OWN_GROUP,
                 "gang.scheduling.koordinator.sh/name",
                 "gang.scheduling.koordinator.sh/min-available",
                 sign=False,
             ),
-            Word("pod-group.scheduling.sigs.k8s.io", Place.LABEL, note=_OWN_GROUP),
-            Word("quota.scheduling.koordinator.sh/name", Place.LABEL, note=_QUEUE),
+            Word("pod-group.scheduling.sigs.k8s.io", _LABEL, note=_OWN_GROUP),
+            Word("quota.scheduling.koordinator.sh/name", _LABEL, note=_QUEUE),
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _TOPOLOGY,
                 "scheduling.koordinator.sh/device-allocate-hint",
                 "scheduling.koordinator.sh/device-joint-allocate",
                 "scheduling.koordinator.sh/gpu-partition-spec",
                 sign=False,
             ),
-            Word("scheduling.koordinator.sh/device-allocated", Place.ANNOTATION, note=_WRITTEN, sign=False),
+            Word("scheduling.koordinator.sh/device-allocated", _ANNOTATION, note=_WRITTEN, sign=False),
         ),
         prefixes=("koordinator.sh/gpu", "scheduling.koordinator.sh/gpu-", "scheduling.koordinator.sh/device-"),
         schedulers=("koord-scheduler",),
@@ -336,29 +332,25 @@ _ALL = (
         "vgpu-manager",
         "`pkg/util/consts.go` and `README.md` of coldzerofear/vgpu-manager (November 2026)",
         (
-            Word("nvidia.com/vgpu-number", Place.RESOURCE, Role.NUMBER),
-            Word("nvidia.com/vgpu-memory", Place.RESOURCE, Role.MEMORY),
-            Word("nvidia.com/vgpu-cores", Place.RESOURCE, Role.CORES),
-            Word("nvidia.com/include-gpu-type", Place.ANNOTATION, here=names.USE_GPUTYPE),
-            Word("nvidia.com/exclude-gpu-type", Place.ANNOTATION, here=names.NOUSE_GPUTYPE),
-            Word("nvidia.com/include-gpu-uuid", Place.ANNOTATION, here=names.USE_GPUUUID),
-            Word("nvidia.com/exclude-gpu-uuid", Place.ANNOTATION, here=names.NOUSE_GPUUUID),
+            Word("nvidia.com/vgpu-number", _RESOURCE, Role.NUMBER),
+            Word("nvidia.com/vgpu-memory", _RESOURCE, Role.MEMORY),
+            Word("nvidia.com/vgpu-cores", _RESOURCE, Role.CORES),
+            Word("nvidia.com/include-gpu-type", _ANNOTATION, here=names.USE_GPUTYPE),
+            Word("nvidia.com/exclude-gpu-type", _ANNOTATION, here=names.NOUSE_GPUTYPE),
+            Word("nvidia.com/include-gpu-uuid", _ANNOTATION, here=names.USE_GPUUUID),
+            Word("nvidia.com/exclude-gpu-uuid", _ANNOTATION, here=names.NOUSE_GPUUUID),
             *_noted(
-                Place.ANNOTATION,
+                _ANNOTATION,
                 _ANY_CARD,
                 "nvidia.com/node-scheduler-policy",
                 "nvidia.com/device-scheduler-policy",
                 "nvidia.com/memory-scheduler-policy",
             ),
-            *_noted(Place.ANNOTATION, _TOPOLOGY, "nvidia.com/device-topology-mode", "nvidia.com/cross-pod-topology"),
-            Word(
-                "nvidia.com/vgpu-compute-policy",
-                Place.ANNOTATION,
-                note="a slice cannot use more cores than it requests",
-            ),
+            *_noted(_ANNOTATION, _TOPOLOGY, "nvidia.com/device-topology-mode", "nvidia.com/cross-pod-topology"),
+            Word("nvidia.com/vgpu-compute-policy", _ANNOTATION, note=_CORES),
             Word(
                 "nvidia.com/vgpu-access-mode",
-                Place.ANNOTATION,
+                _ANNOTATION,
                 note="a slice is one of a card of the pod's node; remove it",
                 blocks=True,
             ),
@@ -381,10 +373,8 @@ ANNOTATIONS = frozenset(
 PREFIXES = tuple({word.name.partition("{")[0]: 0 for word in _WORDS if word.place is Place.CONTAINER_ANNOTATION})
 KNOWN = frozenset(word.name for word in _WORDS)
 _NAMES = {
-    dialect.id: frozenset(
-        word.name for word in dialect.words if word.role or word.sign or word.place is not Place.RESOURCE
-    )
-    for dialect in _ALL
+    one.id: frozenset(word.name for word in one.words if word.role or word.sign or word.place is not Place.RESOURCE)
+    for one in _ALL
 }
 # The ids of the dialects with names that begin so.
 PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.place is Place.CONTAINER_ANNOTATION}
@@ -393,6 +383,4 @@ PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.pla
 def dialects_with(used: Collection[str]) -> list[Dialect]:
     """The dialects that have one of some names of a pod."""
     prefixed = any([name.startswith(PREFIXES) for name in used])
-    return [
-        dialect for dialect in _ALL if not _NAMES[dialect.id].isdisjoint(used) or (prefixed and dialect.id in PREFIXED)
-    ]
+    return [one for one in _ALL if not _NAMES[one.id].isdisjoint(used) or (prefixed and one.id in PREFIXED)]

@@ -126,9 +126,7 @@ class Explainer(ABC, Generic[Requested, D]):
         """The nodes of one shape alone."""
         return replace(part, shapes=(shape,))
 
-    def judge_alone(
-        self, request: Requested, part: FleetPart[D], nodes: int | None, budget: SearchBudget | None
-    ) -> Verdict:
+    def judge_alone(self, request: Requested, part: FleetPart[D], nodes: int | None, budget: SearchBudget) -> Verdict:
         """The verdict on the nodes of one shape alone; it may name what a static rule reports for the whole fleet."""
         return self.family.judge(request, part, nodes, budget)
 

@@ -1,6 +1,6 @@
 """The vGPU memory of a pod: what a percentage of a card is, and which other amounts its nodes and its status have room for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -32,9 +32,7 @@ class VgpuMemory:
         context: the context of the review.
     """
 
-    def __init__(
-        self, slices: Sequence[DeviceRequest], constraints: Constraints, left: Eligible, context: Context
-    ) -> None:
+    def __init__(self, slices: list[DeviceRequest], constraints: Constraints, left: Eligible, context: Context) -> None:
         self.slices = slices
         self.constraints = constraints
         self.eligible = left

@@ -46,9 +46,7 @@ class AscendExplainer(Explainer[ChipRequest, Device]):
         words = words_of(part)
         return f"no node of the fleet registers {request.chip.word} NPUs{f'; the fleet has {words}' if words else ''}"
 
-    def judge_alone(
-        self, request: ChipRequest, part: AnyPart, nodes: int | None, budget: SearchBudget | None
-    ) -> Verdict:
+    def judge_alone(self, request: ChipRequest, part: AnyPart, nodes: int | None, budget: SearchBudget) -> Verdict:
         """What the pod's annotation and static rules refuse is tested before the NPUs."""
         if request.hami_core and not is_shared(part.shapes[0]):
             return Never(Reason.MODE, None, names.VNPU_MODE)

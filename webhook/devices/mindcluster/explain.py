@@ -40,9 +40,7 @@ class MindclusterExplainer(Explainer[PodAmounts, Device]):
         """The name."""
         return f"no node of the fleet offers {names.NPU_CORE}"
 
-    def judge_alone(
-        self, request: PodAmounts, part: AnyPart, nodes: int | None, budget: SearchBudget | None
-    ) -> Verdict:
+    def judge_alone(self, request: PodAmounts, part: AnyPart, nodes: int | None, budget: SearchBudget) -> Verdict:
         """Template and label are tested before the node's cores."""
         verdict = self.family.judge(request, part, nodes, budget)
         first, size = served(request), chip_cores(part.shapes[0])

@@ -7,17 +7,7 @@ Not in an autoscaled fleet, which may get a larger card.
 """
 
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import (
-    VGPU_ONLY,
-    ClusterFact,
-    Context,
-    Edits,
-    Mutation,
-    Notice,
-    ReviewedPod,
-    Role,
-    wording,
-)
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, Notice, ReviewedPod, Role, wording
 from webhook.rules.choices import MemoryAboveCard
 
 INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses it instead"
@@ -31,9 +21,7 @@ INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses 
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Lower memory that no node's cards have, to what the cards of one node have."""
-    if not context.cluster.knows_nodes or not any(
-        [request.memory and _is_above(request, pod) for request in pod.slices]
-    ):
+    if not context.cluster.knows_nodes or not any([one.memory and _is_above(one, pod) for one in pod.slices]):
         return
     wanted = {request: request.memory for request in pod.slices if request.memory}
     defaults = pod.memory.default
@@ -43,12 +31,10 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
         if memory and memory != amount:
             yield from wording.set_amount(request.container, name, amount)
             alone = amount == pod.eligible.capacity
-            what = (
-                "is above the largest eligible card" if alone else "is more than the cards of a node have that it needs"
-            )
-            yield Notice(
-                f"{wording.container(request.container)}: {name} {memory} {what}; lowered to {amount}{INSTEAD}"
-            )
+            above = "is above the largest eligible card"
+            what = above if alone else "is more than the cards of a node have that it needs"
+            who = wording.container(request.container)
+            yield Notice(f"{who}: {name} {memory} {what}; lowered to {amount}{INSTEAD}")
 
 
 def _is_above(request: DeviceRequest, pod: ReviewedPod) -> bool:

@@ -38,9 +38,8 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look for the name that Volcano's job controller writes on pods, where it did not write it."""
     written = pod.view.annotations
-    if names.JOB_QUEUE_NAME not in written or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(
-        written
-    ):
+    read = {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}
+    if names.JOB_QUEUE_NAME not in written or not read.isdisjoint(written):
         return
     if pod.view.scheduler in context.cluster.policy.scheduler_names:
         yield Finding(
