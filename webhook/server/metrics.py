@@ -6,7 +6,7 @@ The callers must not count or scrape reviews at the same time.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from platform import python_version
@@ -21,7 +21,6 @@ from webhook import names
 from webhook.devices import registry
 from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
-from webhook.policy.schema import PolicyException
 from webhook.server.state import ServerState
 from webhook.wire.models import Request
 
@@ -67,8 +66,6 @@ class Metrics(Collector):
         self._latencies: dict[str, tuple[list[int], list[int]]] = {}  # endpoint: count per bucket, [sum in ns]
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
         self._gauges["build_info"][version("volcano-vgpu-webhook"), python_version()] = 1
-        self.ready(())
-        self.exceptions(())
         self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
@@ -105,27 +102,16 @@ class Metrics(Collector):
 
     def in_use(self, state: ServerState) -> None:
         """Set what the server has at the moment."""
-        snapshot, sources = state.snapshot, state.sources
-        self.ready(state.obstacles)
-        self.exceptions(snapshot.policy.exceptions if snapshot is not None else ())
+        snapshot, sources, gauges = state.snapshot, state.sources, self._gauges
+        gauges["ready"] = {(reason,): 0 for reason in state.obstacles} or {("",): 1}
+        today = datetime.now(UTC).date()
+        ended = [each.until < today for each in snapshot.policy.exceptions] if snapshot is not None else []
+        gauges["policy_exceptions"] = {("active",): ended.count(False), ("expired",): ended.count(True)}
         self.fleet(snapshot.fleet if snapshot is not None else None)
         if sources is not None:
-            self.fleet_age(sources.settings.age())
+            age = sources.settings.age()
+            gauges["fleet_age_seconds"] = {} if age is None else {(): age}
             self.certificate(sources.tls.expires.timestamp())
-
-    def ready(self, obstacles: Iterable[str]) -> None:
-        """Set why no requests are to be sent here; nothing if they are."""
-        self._gauges["ready"] = {(reason,): 0 for reason in obstacles} or {("",): 1}
-
-    def exceptions(self, exceptions: Iterable[PolicyException]) -> None:
-        """Set how many exceptions the policy has."""
-        today = datetime.now(UTC).date()
-        ended = [each.until < today for each in exceptions]
-        self._gauges["policy_exceptions"] = {("active",): ended.count(False), ("expired",): ended.count(True)}
-
-    def fleet_age(self, seconds: float | None) -> None:
-        """Set since when the nodes were not confirmed; None where they have no age."""
-        self._gauges["fleet_age_seconds"] = {} if seconds is None else {(): seconds}
 
     def certificate(self, expires: float) -> None:
         """Set when the served certificate expires, in seconds since 1970."""
