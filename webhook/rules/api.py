@@ -10,23 +10,6 @@ from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 
 __all__ = [
-    "ASCEND_ONLY",
-    "EVERY_POD",
-    "VGPU_ONLY",
-    "ClusterFact",
-    "Context",
-    "Edit",
-    "Edits",
-    "Family",
-    "Finding",
-    "Findings",
-    "Level",
-    "Mutation",
-    "Notice",
-    "PodFact",
-    "ReviewedPod",
-    "Role",
-    "Validation",
-    "Workload",
-    "wording",
-]
+    "ASCEND_ONLY", "EVERY_POD", "VGPU_ONLY", "ClusterFact", "Context", "Edit", "Edits", "Family", "Finding",
+    "Findings", "Level", "Mutation", "Notice", "PodFact", "ReviewedPod", "Role", "Validation", "Workload", "wording",
+]  # fmt: skip

@@ -24,27 +24,10 @@ from webhook.rules.context import Finding
 from webhook.volcano.queues import VOLCANO_REFUSES
 
 __all__ = [
-    "BRINGS_IN",
-    "FOR_EVER",
-    "MOUNTS",
-    "PARTS",
-    "VOLCANO_REFUSES",
-    "annotation_path",
-    "container",
-    "find_in_container",
-    "find_resource",
-    "left",
-    "memory",
-    "quoted",
-    "remove_amount",
-    "resource_path",
-    "set_amount",
-    "shows_devices",
-    "sizes",
-    "unit",
-    "unquoted",
-    "unseen",
-]
+    "BRINGS_IN", "FOR_EVER", "MOUNTS", "PARTS", "VOLCANO_REFUSES", "annotation_path", "container",
+    "find_in_container", "find_resource", "left", "memory", "quoted", "remove_amount", "resource_path", "set_amount",
+    "shows_devices", "sizes", "unit", "unquoted", "unseen",
+]  # fmt: skip
 
 BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 MOUNTS = "{who} mounts {path}, {problem}"

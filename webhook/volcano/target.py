@@ -58,14 +58,12 @@ class Fact(NamedTuple):
             than the last one. A minor between two of them, or before the first, does not.
         yes: what such a release does, for people.
         no: what the others do.
-        source: where that stands.
         ends: the releases of `since` no longer do it.
     """
 
     since: tuple[Version, ...]
     yes: str
     no: str
-    source: str
     ends: bool = False
 
     @property
@@ -81,12 +79,11 @@ class Fact(NamedTuple):
 
 
 _GATES: tuple[Version, ...] = ((1, 13, 4), (1, 14, 3), (1, 15, 1))
-_DEVICES = "pkg/scheduler/api/devices"
 
 
-def _fact(part: str, *fact: Any, **more: Any) -> Any:
+def _fact(part: str, since: tuple[Version, ...], yes: str, no: str, *, ends: bool = False) -> Any:
     """A field of `Target`: whether the release of a part of the cluster does what a `Fact` says."""
-    return field(init=False, metadata={part: Fact(*fact, **more)})
+    return field(init=False, metadata={part: Fact(since, yes, no, ends)})
 
 
 _VOLCANO, _PLUGIN, _KUBERNETES = "volcano", "device_plugin", "kubernetes"
@@ -115,125 +112,111 @@ class Target:
     policies: tuple[str, ...] = field(init=False)
     exclusive_rules: tuple[Mapping[str, str], ...] = field(init=False)
     rule_labels: frozenset[str] = field(init=False)
+    # Source: the folder pkg/scheduler/api/devices/ascend is in the tags from v1.14.0 on.
     has_npus: bool = _of_volcano(
-        ((1, 14, 0),),
-        "Ascend NPUs are served, those of HAMi and of MindCluster",
-        "no Ascend NPU is served",
-        f"the folder {_DEVICES}/ascend is in the tags from v1.14.0 on",
+        ((1, 14, 0),), "Ascend NPUs are served, those of HAMi and of MindCluster", "no Ascend NPU is served"
     )
+    # Source: isHAMiCoreMode and ResourceReqs in pkg/scheduler/api/devices/ascend/hami/device_info.go of v1.16.0-alpha.0.
     shares_npus: bool = _of_volcano(
         ((1, 16, 0),),
         "NPUs are shared in software, and their cores are read",
         "NPUs are cut by templates only, and their cores are not read",
-        f"isHAMiCoreMode and ResourceReqs in {_DEVICES}/ascend/hami/device_info.go of v1.16.0-alpha.0",
     )
+    # Source: UnmarshalYAML in pkg/scheduler/api/devices/config/vnpu.go of v1.14.4 and v1.15.1. 1.13 reads no NPUs, and passes
+    # over them.
     reads_wrapped_npus: bool = _of_volcano(
-        ((1, 13, 0), (1, 14, 4), (1, 15, 1)),  # 1.13 reads no NPUs, and passes over them
+        ((1, 13, 0), (1, 14, 4), (1, 15, 1)),
         "NPUs may stand under vnpus: {configs: …} of the device config",
         "a device config with vnpus: {configs: …} is not read at all",
-        f"UnmarshalYAML in {_DEVICES}/config/vnpu.go of v1.14.4 and v1.15.1",
     )
+    # Source: NewGPUDevices in pkg/scheduler/api/devices/nvidia/vgpu/device_info.go and NewAscendDevices in
+    # ascend/hami/device_info.go of v1.14.3 and v1.15.1; NewGPUDevices also in the branch release-1.13.
     gates_nodes: bool = _of_volcano(
         _GATES,
         "a node counts only if it offers all three vGPU names, or the name of its NPUs",
         "a node counts whatever device names it lacks",
-        f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go and NewAscendDevices in ascend/hami/device_info.go of "
-        "v1.14.3 and v1.15.1; NewGPUDevices also in the branch release-1.13",
     )
+    # Source: AddPredicateFn in pkg/scheduler/plugins/deviceshare/deviceshare.go of v1.14.0.
     binds_unseen: bool = _of_volcano(
         ((1, 14, 0),),
         "a node whose cards the scheduler does not see takes pods whose amounts it offers, without cards",
         "a node whose cards the scheduler does not see takes no pod with vGPUs",
-        "AddPredicateFn in pkg/scheduler/plugins/deviceshare/deviceshare.go of v1.14.0",
     )
+    # Source: NewGPUDevices in pkg/scheduler/api/devices/nvidia/vgpu/device_info.go of v1.14.2 and v1.15.0. One commit
+    # replaced the one by the other.
     reads_handshake: bool = _of_volcano(
-        _GATES,  # one commit replaced the one by the other
-        "a node counts only with the device plugin's handshake",
-        "a node needs no handshake",
-        f"NewGPUDevices in {_DEVICES}/nvidia/vgpu/device_info.go of v1.14.2 and v1.15.0",
-        ends=True,
+        _GATES, "a node counts only with the device plugin's handshake", "a node needs no handshake", ends=True
     )
+    # Source: checkNodeGPUSharingPredicateAndScore in pkg/scheduler/api/devices/nvidia/vgpu/utils.go of v1.13.3.
     first_card_memory: bool = _of_volcano(
         ((1, 14, 0),),
         "a container without memory takes of each card what the first one has that is tried",
         "a container without memory takes whole cards",
-        f"checkNodeGPUSharingPredicateAndScore in {_DEVICES}/nvidia/vgpu/utils.go of v1.13.3",
         ends=True,
     )
-    reads_uuids: bool = _of_volcano(
-        ((1, 16, 0),),
-        "GPU UUID annotations are read",
-        "GPU UUID annotations are ignored",
-        f"{_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
-    )
+    # Source: pkg/scheduler/api/devices/nvidia/vgpu/utils.go of v1.16.0-alpha.0.
+    reads_uuids: bool = _of_volcano(((1, 16, 0),), "GPU UUID annotations are read", "GPU UUID annotations are ignored")
+    # Source: pkg/scheduler/api/devices/nvidia/vgpu/mig.go of v1.15.0.
     scales_instances: bool = _of_volcano(
         ((1, 15, 0),),
         "the memory of a MIG instance is counted in units, as requests are",
         "the memory of a MIG instance is counted in MiB, whatever gpuMemoryFactor is",
-        f"{_DEVICES}/nvidia/vgpu/mig.go of v1.15.0",
     )
+    # Source: pkg/scheduler/api/devices/nvidia/vgpu/utils.go of v1.15.0.
     follows_policy: bool = _of_volcano(
         ((1, 15, 0),),
         "cards are tried in the order of deviceshare.SchedulePolicy",
         "cards are tried from the last one on",
-        f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
     )
+    # Source: pkg/scheduler/plugins/deviceshare/gpuexclusive.go of v1.15.0.
     reads_exclusive_rules: bool = _of_volcano(
-        ((1, 15, 0),),
-        "deviceshare.GPUExclusiveRules are read",
-        "deviceshare.GPUExclusiveRules are ignored",
-        "pkg/scheduler/plugins/deviceshare/gpuexclusive.go of v1.15.0",
+        ((1, 15, 0),), "deviceshare.GPUExclusiveRules are read", "deviceshare.GPUExclusiveRules are ignored"
     )
+    # Source: pkg/scheduler/plugins/nodegroup/nodegroup.go of v1.16.0-alpha.0.
     limits_groups: bool = _of_volcano(
         ((1, 16, 0),),
         "a queue's limits for node groups are read, if the plugin nodegroup is in use",
         "a queue's limits for node groups are ignored",
-        "pkg/scheduler/plugins/nodegroup/nodegroup.go of v1.16.0-alpha.0",
     )
+    # Source: pkg/scheduler/api/devices/nvidia/vgpu/utils.go of v1.15.0.
     spreads_groups: bool = _of_volcano(
         ((1, 15, 0),),
         "the annotation that spreads a group's pods over cards is read",
         "the annotation that spreads a group's pods over cards is ignored",
-        f"{_DEVICES}/nvidia/vgpu/utils.go of v1.15.0",
     )
+    # Source: AddTask in pkg/scheduler/api/node_info.go of v1.14.4.
     counts_terminating: bool = _of_volcano(
         ((1, 15, 0),),
         "a pod that is being deleted occupies its devices",
         "a pod that is being deleted occupies no device",
-        "AddTask in pkg/scheduler/api/node_info.go of v1.14.4",
         ends=True,
     )
+    # Source: AddPod in pkg/scheduler/api/devices/nvidia/vgpu/hamicore.go of v1.14.4.
     counts_repeats: bool = _of_volcano(
         ((1, 15, 0),),
         "each entry of a pod for the same card counts",
         "the first entry of a pod for a card counts, others do not",
-        f"AddPod in {_DEVICES}/nvidia/vgpu/hamicore.go of v1.14.4",
         ends=True,
     )
+    # Source: decodeContainerDevices in pkg/scheduler/api/devices/nvidia/vgpu/utils.go of v1.16.0-alpha.0.
     skips_torn: bool = _of_volcano(
         ((1, 16, 0),),
         "an assignment that cannot be read is skipped",
         "an assignment with too few fields stops the scheduler",
-        f"decodeContainerDevices in {_DEVICES}/nvidia/vgpu/utils.go of v1.16.0-alpha.0",
     )
+    # Source: pkg/plugin/server.go of v1.12.0.
     one_container: bool = _of_plugin(
-        ((1, 12, 0),),
-        "one vGPU container a pod is served",
-        "several vGPU containers a pod are served",
-        "pkg/plugin/server.go of v1.12.0",
+        ((1, 12, 0),), "one vGPU container a pod is served", "several vGPU containers a pod are served"
     )
+    # Source: commit 9a6973b, after v1.12.0.
     writes_handshake: bool = _of_plugin(
-        ((1, 12, 1),),
-        "the handshake is written on nodes",
-        "no handshake is written on nodes",
-        "commit 9a6973b, after v1.12.0",
-        ends=True,
+        ((1, 12, 1),), "the handshake is written on nodes", "no handshake is written on nodes", ends=True
     )
+    # Source: pkg/kubelet/cm of v1.36.0.
     lists_units: bool = _of_kubernetes(
         ((1, 36, 0),),
         "the kubelet writes each unit of memory into the pod's status",
         "the kubelet writes no devices into the pod's status",
-        "pkg/kubelet/cm of v1.36.0",
     )
 
     def __post_init__(self) -> None:
