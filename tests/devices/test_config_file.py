@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import json_values, mangled
 from webhook import names
+from webhook.devices.config import Geometry, Instance, VgpuConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
 from webhook.errors import ConfigError
@@ -30,27 +31,14 @@ def test_the_recorded_config_is_read():
     config = recorded("device-config.yaml")
     assert config.vgpu.default_number == 1
     assert [entry.models[0] for entry in config.vgpu.mig_models] == ["A30", "A100-SXM4-40GB", "A100-SXM4-80GB"]
-    geometry = config.vgpu.mig_models[2].geometries[1]
-    assert geometry.group == "group2"
-    assert [(i.name, i.memory, i.count) for i in geometry.instances] == [("2g.20gb", 19968, 3), ("1g.10gb", 9728, 1)]
-    assert config.roles["huawei.com/Ascend910A"] == (Family.ASCEND, Role.NUMBER)
-    assert config.roles["huawei.com/Ascend910A-memory"] == (Family.ASCEND, Role.MEMORY)
-    assert config.roles["huawei.com/Ascend910A-core"] == (Family.ASCEND, Role.CORES)
-
-
-def test_the_minimal_config_is_read():
-    config = recorded("device-config.minimal.yaml")
-    assert config.vgpu.mig_models == ()
-    assert not any(family is Family.ASCEND for family, _ in config.roles.values())
+    instances = (Instance("2g.20gb", 19968, 3), Instance("1g.10gb", 9728, 1))
+    assert config.vgpu.mig_models[2].geometries[1] == Geometry("group2", instances)
 
 
 def test_absent_names_get_their_defaults():
     config = parse({})
     vgpu = config.vgpu
-    assert (vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name) == (
-        "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-memory-percentage",
-    )  # fmt: skip
-    assert vgpu.default_number == 0
+    assert (vgpu.default_number, vgpu.default_memory, vgpu.default_cores, vgpu.memory_factor) == (0, 0, 0, 1)
     assert config.roles == {
         "volcano.sh/vgpu-number": (Family.VGPU, Role.NUMBER),
         "volcano.sh/vgpu-memory": (Family.VGPU, Role.MEMORY),
@@ -78,25 +66,11 @@ def test_what_is_empty_or_unknown_and_npus_without_names_are_ignored(document):
 
 
 def test_names_and_defaults_are_configurable():
-    section = {
-        "resourceCountName": "nvidia.com/gpu",
-        "resourceMemoryName": "x/mem",
-        "resourceCoreName": "x/cores",
-        "resourceMemoryPercentageName": "x/percent",
-        "overwriteEnv": True,
-        "defaultMemory": 1000,
-        "defaultCores": 10,
-        "defaultGPUNum": 2,
-        "gpuMemoryFactor": 10,
-    }
-    config = parse({"nvidia": section})
-    vgpu = config.vgpu
-    assert (vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name) == (
-        "nvidia.com/gpu", "x/mem", "x/cores", "x/percent",
-    )  # fmt: skip
-    assert (vgpu.default_number, vgpu.default_memory, vgpu.default_cores) == (2, 1000, 10)
-    assert vgpu.overwrite_env
-    assert vgpu.memory_factor == 10
+    section = {"resourceCountName": "nvidia.com/gpu", "resourceMemoryName": "x/mem", "resourceCoreName": "x/cores"}
+    section |= {"resourceMemoryPercentageName": "x/percent", "overwriteEnv": True, "gpuMemoryFactor": 10}
+    config = parse({"nvidia": section | {"defaultMemory": 1000, "defaultCores": 10, "defaultGPUNum": 2}})
+    vgpu = VgpuConfig("nvidia.com/gpu", "x/mem", "x/cores", "x/percent", overwrite_env=True, memory_factor=10)
+    assert config.vgpu == replace(vgpu, default_memory=1000, default_cores=10, default_number=2)
     assert config.roles["nvidia.com/gpu"] == (Family.VGPU, Role.NUMBER)
     assert names.VGPU_NUMBER not in config.roles
 
@@ -123,8 +97,10 @@ def test_a_chip_is_read_in_every_form(section):
     assert (chip.word, chip.allocatable, chip.capacity) == ("Ascend310P", 21527, 24576)
     assert chip.templates == (3072, 6144, 12288)
     assert config.ascend.hami_core is (isinstance(section, dict) and section.get("hamiVnpuCore", False))
-    assert set(config.ascend.chip_of.items()) == {
-        (f"huawei.com/Ascend310P{end}", chip) for end in ("", "-memory", "-core")
+    roles = {"": Role.NUMBER, "-memory": Role.MEMORY, "-core": Role.CORES}
+    assert config.ascend.chip_of == {f"huawei.com/Ascend310P{end}": chip for end in roles}
+    assert {end: config.roles[f"huawei.com/Ascend310P{end}"] for end in roles} == {
+        end: (Family.ASCEND, role) for end, role in roles.items()
     }
     assert names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P" in config.node_annotations
 
@@ -144,32 +120,6 @@ def test_a_missing_field_of_a_chip_is_empty(missing, field, empty):
     (full,) = parse({"vnpus": [CHIP]}).ascend.chips
     assert config.ascend.chips == (replace(full, **{field: empty}),)
     assert "" not in config.roles
-
-
-# The memory that a request books: the smallest sufficient template, else the whole NPU, and nothing above the capacity.
-ACCOUNTED = {
-    "Ascend910A": [(0, 2184), (2184, 2184), (2185, 4369), (8738, 8738), (8739, 17476), (17477, 32768), (32769, 0)],
-    "Ascend910B2": [(1, 8192), (8193, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
-    "Ascend910B3": [(1, 16384), (16385, 32768), (32769, 65536), (65536, 65536), (65537, 0)],
-    "Ascend910B4-1": [(1, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
-    "Ascend910B4": [(1, 8192), (8193, 16384), (16385, 32768), (32769, 0)],
-    "Ascend310P": [(0, 3072), (3072, 3072), (3073, 6144), (12289, 21527), (24576, 21527), (24577, 0)],
-    "Ascend910C": [(1, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
-}
-
-
-def test_each_chip_books_its_templates():
-    chips = {chip.word: chip for chip in recorded("device-config.yaml").ascend.chips}
-    assert {
-        word: [(requested, chips[word].accounted(requested)) for requested, _ in table]
-        for word, table in ACCOUNTED.items()
-    } == ACCOUNTED
-    assert chips.keys() == ACCOUNTED.keys()
-
-
-def test_a_chip_without_templates_is_assigned_whole():
-    (chip,) = parse({"vnpus": [{**CHIP, "templates": None}]}).ascend.chips
-    assert [chip.accounted(requested) for requested in (0, 1, 24576, 24577)] == [21527, 21527, 21527, 0]
 
 
 def test_without_a_configmap_there_is_one_chip():
@@ -207,16 +157,6 @@ def test_what_is_no_device_config_is_refused(document, message):
     with pytest.raises(ConfigError) as caught:
         parse(document)
     assert str(caught.value).startswith(f"the file: {message}")
-
-
-@pytest.mark.parametrize(
-    "card_type, index",
-    [("NVIDIA-NVIDIA A100-SXM4-80GB", 2), ("NVIDIA-NVIDIA A30", 0), ("NVIDIA-A100-PCIE-40GB", 1), ("NVIDIA-T4", None)],
-)
-def test_geometries_are_found_by_model(card_type, index):
-    vgpu = recorded("device-config.yaml").vgpu
-    expected = None if index is None else vgpu.mig_models[index].geometries
-    assert vgpu.geometries_of(card_type) == expected
 
 
 npus = mangled(st.just({"vnpus": {"hamiVnpuCore": True, "configs": [CHIP, CHIP]}}) | st.just({"vnpus": [CHIP]}))

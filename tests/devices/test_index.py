@@ -76,23 +76,6 @@ def test_a_malformed_selector_matches_every_node(spec):
     assert matched(spec, Index([Node("n0", {"zone": "a"}), Node("n1")])) == {0, 1}
 
 
-def test_values_with_many_nodes_are_joined():
-    index = Index([Node(f"n{i}", {"zone": zone}) for i, zone in enumerate("aabbccd")], listed=1)
-    assert matched(term({"key": "zone", "operator": "In", "values": ["a", "b", "d"]}), index) == {0, 1, 2, 3, 6}
-    assert matched(term({"key": "zone", "operator": "Exists"}), index) == set(range(7))
-
-
-@pytest.mark.parametrize("operator, expected", [("Exists", set()), ("DoesNotExist", {0, 1})])
-def test_a_label_that_no_node_has(operator, expected):
-    assert matched(term({"key": "zone", "operator": operator}), Index([Node("n0"), Node("n1")])) == expected
-
-
-def test_a_duplicate_node_in_a_file_is_found_twice():
-    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
-    index = Index([Node("n0"), Node("n1"), Node("n0")])
-    assert matched({"affinity": strategies.affinity([by_name])}, index) == {0, 2}
-
-
 @pytest.mark.parametrize("operator, expected", [("Gt", {1, 2}), ("Lt", {0})])
 def test_gt_and_lt_match_every_value_of_a_label_with_too_many_values(operator, expected):
     fleet = [*(Node(f"n{number}", {"size": size}) for number, size in enumerate("1574")), Node("n4")]

@@ -17,19 +17,10 @@ NUMBER, MEMORY, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "vol
 PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
 
 
-def pod(*containers, init=(), ephemeral=()):
-    return PodView(
-        {
-            "spec": {
-                kind: [{"name": f"{kind}{i}", "resources": each} for i, each in enumerate(group)]
-                for kind, group in (
-                    ("containers", containers),
-                    ("initContainers", init),
-                    ("ephemeralContainers", ephemeral),
-                )
-            }
-        }
-    )
+def pod(*containers, **others):
+    kinds = {"containers": containers, **others}
+    spec = {kind: [{"name": f"{kind}{i}", "resources": each} for i, each in enumerate(kinds[kind])] for kind in kinds}
+    return PodView({"spec": spec})
 
 
 def request_of(limits=None, requests=None):
@@ -56,17 +47,12 @@ def test_a_count_is_read_as_far_as_the_scheduler_counts():
     assert [request_of({NUMBER: written}).number for written in ("2147483647", "2147483648")] == [2**31 - 1, None]
 
 
-def test_each_name_has_its_role():
-    request = request_of({NUMBER: 1, MEMORY: 2, CORES: 3, PERCENTAGE: 4})
-    assert (request.number, request.memory, request.cores, request.percentage) == (1, 2, 3, 4)
-    assert [request.amount(role) for role in (Role.NUMBER, Role.MEMORY, Role.CORES, Role.PERCENTAGE)] == [1, 2, 3, 4]
-
-
-def test_an_absent_quantity_is_none():
-    request = request_of({NUMBER: 1})
-    assert (request.number, request.memory, request.cores, request.percentage) == (1, None, None, None)
-    assert request.usable
-    assert request.amount(Role.MEMORY) == 0
+@pytest.mark.parametrize("amounts", [(1, 2, 3, 4), (1, None, None, None)])
+def test_each_name_has_its_role_and_what_is_absent_is_none(amounts):
+    request = request_of(dict(zip((NUMBER, MEMORY, CORES, PERCENTAGE), amounts, strict=True)))
+    assert (request.number, request.memory, request.cores, request.percentage) == amounts
+    roles = (Role.NUMBER, Role.MEMORY, Role.CORES, Role.PERCENTAGE)
+    assert [request.amount(role) for role in roles] == [amount or 0 for amount in amounts]
 
 
 def test_families_and_the_containers_that_request_them():
@@ -75,8 +61,8 @@ def test_families_and_the_containers_that_request_them():
             {"limits": {NUMBER: 1, "volcano.sh/gpu-memory": 1}},
             {"requests": {"huawei.com/Ascend910A": 1}},
             {"limits": {"cpu": 1, "nvidia.com/gpu": 1}},
-            init=[{"limits": {NUMBER: 1}}],
-            ephemeral=[{"limits": {MEMORY: 1}}],
+            initContainers=[{"limits": {NUMBER: 1}}],
+            ephemeralContainers=[{"limits": {MEMORY: 1}}],
         ),
         CONFIG,
     )
@@ -130,8 +116,7 @@ def test_a_native_gpu_is_requested_by_more_than_0(amount: Any, *, requested: boo
 
 
 def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():
-    old = pod({}, ephemeral=[{}])
-    new = pod({}, ephemeral=[{}, {}])
+    old, new = (pod({}, ephemeralContainers=[{}] * number) for number in (1, 2))
     assert [each.name for each in DevicePod(new, CONFIG, old).judged] == ["ephemeralContainers1"]
     assert [each.name for each in DevicePod(new, CONFIG).judged] == [
         "containers0", "ephemeralContainers0", "ephemeralContainers1",
