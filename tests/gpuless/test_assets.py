@@ -33,27 +33,27 @@ def test_nothing_is_missing(tmp_path: Path):
     assert assets.find_assets(tmp_path, []) == tmp_path
 
 
-@pytest.mark.parametrize("name", assets.FILES)
-def test_a_binary_is_missing(name: str, tmp_path: Path):
-    (tmp_path / name).unlink()
-    assert message(tmp_path) == f"The cluster needs:\n- {name}: see {assets.FILES[name]!r} in {assets.GUIDE}"
-
-
-def test_the_folder_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.delenv("CLUSTER_ASSETS")
+def test_all_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("shutil.which", lambda program: None if program in {"runc", "ip"} else program)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for name in ("etcd", "bridge"):
+        (tmp_path / name).unlink()
     assert message(tmp_path).splitlines()[1:] == [
-        f"- CLUSTER_ASSETS, the folder of the binaries: {assets.GUIDE} says where to get them"
+        f"- etcd: see 'Packages' in {assets.GUIDE}",
+        "- packages: apt-get install containernetworking-plugins iproute2 runc",
+        "- root, to make namespaces and cgroups",
     ]
 
 
-@pytest.mark.parametrize("place", ["/tmp/a", "/run/a", "/var/lib/a", "/var/log/a/b", "/var/run/a"])
-def test_a_folder_that_the_nodes_do_not_see_is_refused(place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+@pytest.mark.parametrize("place", ["", "/tmp/a", "/var/lib/a", "/var/log/a/b", "/var/run/a"])
+def test_a_folder_that_is_missing_or_that_the_nodes_do_not_see_is_refused(
+    place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     monkeypatch.setenv("CLUSTER_ASSETS", place)
     (line,) = message(tmp_path, assets.OWN_PLACES).splitlines()[1:]
-    assert line == (
-        "- CLUSTER_ASSETS at another place: each node has its own /tmp, /run, /var/lib, /var/log, "
-        f"so it cannot see {place}"
-    )
+    hidden = "at another place: each node has its own /tmp, /run, /var/lib, /var/log, so it cannot see"
+    missing = f", the folder of the binaries: {assets.GUIDE} says where to get them"
+    assert line == f"- CLUSTER_ASSETS{f' {hidden} {place}' if place else missing}"
 
 
 def test_the_places_of_a_node_are_those_that_it_mounts():
@@ -73,15 +73,6 @@ def test_a_kubelet_takes_the_memory_of_each_node(profiles: list[str], factor: in
         mock = {"device_defaults": {"memory": {"total_bytes": gib * 2**30}}, "devices": [{}] * 8}
         assets.config_of(tmp_path, cards).write_text(yaml.safe_dump(mock))
     assert assets.memory_units(tmp_path, profiles) == factor
-
-
-def test_packages_and_root_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr("shutil.which", lambda program: None if program in {"runc", "ip"} else program)
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    (tmp_path / "bridge").unlink()
-    packages, root = message(tmp_path).splitlines()[1:]
-    assert packages == "- packages: apt-get install containernetworking-plugins iproute2 runc"
-    assert root == "- root, to make namespaces and cgroups"
 
 
 def test_the_guide_has_the_sections_and_installs_the_packages():

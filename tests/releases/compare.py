@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.releases import families
@@ -22,8 +23,8 @@ PODS = 40  # of a fleet
 # By the family as the oracle calls it: deviceshare serves one of the first three at a time.
 FLEETS: dict[str, Callable[[random.Random, int], RandomFleet]] = {
     "vgpu": random_fleet,
-    "gpushare-memory": families.gpushare_memory,
-    "gpushare-number": families.gpushare_number,
+    "gpushare-memory": partial(families.gpushare, by_memory=True),
+    "gpushare-number": partial(families.gpushare, by_memory=False),
     "ascend": families.ascend,
     "mindcluster": families.mindcluster,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import yaml
 
-from tests.releases.fleets import Object, RandomFleet
+from tests.releases.fleets import Object, RandomFleet, container, node, pod
 from tests.reviewing import DATA
 from webhook import names
 
@@ -16,24 +16,16 @@ STATIC = dict.fromkeys(
 )  # it may place them
 
 
-def gpushare_memory(rng: random.Random, pods: int) -> RandomFleet:
-    """Nodes of `deviceshare.GPUSharingEnable`: each pod requests memory."""
+def gpushare(rng: random.Random, pods: int, *, by_memory: bool) -> RandomFleet:
+    """Nodes of `deviceshare.GPUSharingEnable`: each pod requests memory; or of `GPUNumberEnable`: each requests whole cards."""
     nodes = [_cards(rng, f"gpu-{index}") for index in range(rng.choice([1, 2, 3]))]
     sizes = [node["status"]["capacity"] for node in nodes]
     card = [int(size[names.GPUSHARE_MEMORY]) // int(size[names.GPUSHARE_NUMBER]) for size in sizes]
 
     def amounts() -> dict[str, int]:
+        if not by_memory:
+            return {names.GPUSHARE_NUMBER: rng.choice([1, 1, 2, 3, 4, 8, 9])}
         return {names.GPUSHARE_MEMORY: max(1, rng.choice(card) // rng.choice([1, 1, 2, 3]) + rng.choice([-1, 0, 0, 1]))}
-
-    return _fleet(nodes, [_pod(rng, f"pod-{index}", amounts) for index in range(pods)])
-
-
-def gpushare_number(rng: random.Random, pods: int) -> RandomFleet:
-    """Nodes of `deviceshare.GPUNumberEnable`: each pod requests whole cards."""
-    nodes = [_cards(rng, f"gpu-{index}") for index in range(rng.choice([1, 2, 3]))]
-
-    def amounts() -> dict[str, int]:
-        return {names.GPUSHARE_NUMBER: rng.choice([1, 1, 2, 3, 4, 8, 9])}
 
     return _fleet(nodes, [_pod(rng, f"pod-{index}", amounts) for index in range(pods)])
 
@@ -134,34 +126,16 @@ def _chips(rng: random.Random, name: str, size: int) -> Object:
 
 
 def _node(rng: random.Random, name: str, amounts: Mapping[str, int]) -> Object:
-    capacity = {"cpu": "128", "memory": "512Gi", "pods": "110"} | {key: str(value) for key, value in amounts.items()}
-    allocatable = dict(capacity)
+    found = node(name, {}, amounts)
+    allocatable = found["status"]["allocatable"]
     for resource, amount in amounts.items():  # the device plugin has just started, was stopped, or found broken devices
         change = rng.random()
         if change < 0.03:
             del allocatable[resource]
-        elif change < 0.06:
-            allocatable[resource] = "0"
         elif change < 0.12:
-            allocatable[resource] = str(amount // 2)
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "annotations": {}},
-        "status": {"allocatable": allocatable, "capacity": capacity},
-    }
+            allocatable[resource] = "0" if change < 0.06 else str(amount // 2)
+    return found
 
 
 def _pod(rng: random.Random, name: str, amounts: Callable[[], Mapping[str, int]]) -> Object:
-    containers = [_container(f"c{index}", amounts()) for index in range(rng.choice([1, 1, 1, 2, 3]))]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "annotations": {}},
-        "spec": {"schedulerName": "volcano", "containers": containers},
-    }
-
-
-def _container(name: str, amounts: Mapping[str, int]) -> Object:
-    limits = {key: str(value) for key, value in amounts.items()}
-    return {"name": name, "image": "app", "resources": {"limits": limits, "requests": dict(limits)}}
+    return pod(name, [container(f"c{index}", amounts()) for index in range(rng.choice([1, 1, 1, 2, 3]))])

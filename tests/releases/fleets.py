@@ -3,6 +3,7 @@
 import copy
 import random
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,26 @@ class _Card:
     healthy: bool
 
 
+def node(name: str, annotations: Mapping[str, str], amounts: Mapping[str, int]) -> Object:
+    """A node with these devices, all of which it offers."""
+    resources = {"cpu": "128", "memory": "512Gi", "pods": "110"} | {key: str(value) for key, value in amounts.items()}
+    metadata, status = {"name": name, "annotations": annotations}, {"allocatable": resources, "capacity": {**resources}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def pod(name: str, containers: list[Object], annotations: Mapping[str, str] | None = None) -> Object:
+    """A pod for Volcano."""
+    metadata = {"name": name, "namespace": "default", "annotations": annotations or {}}
+    spec = {"schedulerName": "volcano", "containers": containers}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def container(name: str, amounts: Mapping[str, int]) -> Object:
+    """A container that requests these amounts."""
+    limits = {key: str(value) for key, value in amounts.items()}
+    return {"name": name, "image": "cuda", "resources": {"limits": limits, "requests": dict(limits)}}
+
+
 def random_fleet(rng: random.Random, pods: int) -> RandomFleet:
     """A fleet of one to three nodes with so many pods."""
     nvidia = copy.deepcopy(VGPU_CONFIG)
@@ -119,25 +140,14 @@ def _node(rng: random.Random, name: str, cards: list[_Card], nvidia: Object) -> 
             amounts[resource] = 0
         elif change < 0.08:
             amounts[resource] //= 2
-    resources = {"cpu": "128", "memory": "512Gi", "pods": "110"} | {key: str(value) for key, value in amounts.items()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "annotations": annotations},
-        "status": {"allocatable": resources, "capacity": dict(resources)},
-    }
+    return node(name, annotations, amounts)
 
 
 def _pod(rng: random.Random, name: str, cards: list[_Card], nvidia: Object) -> Object:
     containers = [_container(rng, f"c{index}", cards, nvidia) for index in range(rng.choice([1, 1, 1, 2, 3]))]
     if rng.random() < 0.1:
         containers.insert(rng.randint(0, len(containers)), {"name": "side", "image": "envoy"})
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "annotations": _annotations(rng, cards)},
-        "spec": {"schedulerName": "volcano", "containers": containers},
-    }
+    return pod(name, containers, _annotations(rng, cards))
 
 
 def _annotations(rng: random.Random, cards: list[_Card]) -> dict[str, str]:
@@ -165,8 +175,7 @@ def _container(rng: random.Random, name: str, cards: list[_Card], nvidia: Object
         limits[nvidia["resourceMemoryName"]] = _memory(rng, cards, nvidia)
     if rng.random() < 0.5:
         limits[nvidia["resourceCoreName"]] = rng.choice(CORES)
-    amounts = {key: str(value) for key, value in limits.items()}
-    return {"name": name, "image": "cuda", "resources": {"limits": amounts, "requests": dict(amounts)}}
+    return container(name, limits)
 
 
 def _memory(rng: random.Random, cards: list[_Card], nvidia: Object) -> int:
