@@ -1,6 +1,5 @@
 """Evaluates a row with the engine, and returns the result in the terms of upstream's tests."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.settings.table import FLEET
 from webhook.volcano.target import Target
 
 # The rules that no row names are not made; memory-tiny neither, as upstream's tests are about a few MiB.
@@ -29,17 +27,16 @@ _OTHERS = {rule: "off" for rule in DEFAULT_LEVELS if rule not in _NAMED or rule 
 Json = dict[str, Any]
 
 
-def evaluate(row: Json, expected: Json, directory: Path) -> Json:
+def evaluate(row: Json, expected: Json) -> Json:
     """The expected parts of the engine's result."""
-    evaluation = next(evaluation for kind, evaluation in EVALUATIONS.items() if kind in row)
-    return evaluation(row, expected, directory)
+    return next(evaluation for kind, evaluation in EVALUATIONS.items() if kind in row)(row, expected)
 
 
 # --- a pod, and perhaps a node: the whole pipeline ------------------------------------------------------------------
 
 
-def _evaluate_pod(row: Json, expected: Json, directory: Path) -> Json:
-    outcome = _review(row, directory)
+def _evaluate_pod(row: Json, expected: Json) -> Json:
+    outcome = _review(row)
     main = next(iter(outcome.object["spec"]["containers"]), {})
     resources = main.get("resources", {})
     parts = {
@@ -53,17 +50,14 @@ def _evaluate_pod(row: Json, expected: Json, directory: Path) -> Json:
         "env": lambda: {each["name"]: each["value"] for each in main.get("env", [])},
         "scheduler": lambda: outcome.object["spec"].get("schedulerName"),
         "message": lambda: expected["message"] if expected["message"] in outcome.message() else outcome.message(),
-        "cards": lambda: _accepting_cards(row, directory),
+        "cards": lambda: _accepting_cards(row),
     }
     return {key: parts[key]() for key in expected}
 
 
-def _review(row: Json, directory: Path) -> Outcome:
-    config, nodes = device_config(row), None
-    if "node" in row:
-        file = directory / "fleet.json"
-        file.write_text(json.dumps(node_json(row["node"], config)))
-        nodes = read_nodes(FLEET.load(file), config)
+def _review(row: Json) -> Outcome:
+    config = device_config(row)
+    nodes = read_nodes([node_json(row["node"], config)], config) if "node" in row else None
     policy = parse_policy({"rules": _OTHERS} | row.get("policy", {}), "the row's policy")
     return review(request(pod_json(row["pod"])), SnapshotInputs(config, policy, nodes).snapshot())
 
@@ -77,10 +71,10 @@ def _rules(outcome: Outcome) -> list[str]:
     return list(dict.fromkeys(rules))
 
 
-def _accepting_cards(row: Json, directory: Path) -> list[str]:
+def _accepting_cards(row: Json) -> list[str]:
     """The cards of the row's node that take the pod if each is the only one."""
     alone = {card["uuid"]: row | {"node": row["node"] | {"cards": [card]}} for card in cards(row["node"])}
-    return [uuid for uuid, one_card in alone.items() if _review(one_card, directory).allowed]
+    return [uuid for uuid, one_card in alone.items() if _review(one_card).allowed]
 
 
 def _has_count(resources: Json, row: Json) -> bool:
@@ -111,19 +105,19 @@ def _amounts(amounts: Json, expected: Json) -> Json:
 # --- one rule of the engine at a time -------------------------------------------------------------------------------
 
 
-def _evaluate_type(row: Json, expected: Json, directory: Path) -> Json:
+def _evaluate_type(row: Json, expected: Json) -> Json:
     """Whether annotations accept a type of card; the pipeline also reviews a pod on a node with this card."""
     annotations, card = row["type"]["annotations"], row["type"]["card"]
     pod = {"annotations": annotations or {}, "containers": [{"limits": {device_config(row).vgpu.number_name: 1}}]}
     node = {"cards": [{"type": card, "memory": 1000}]}
-    result = _evaluate_pod(row | {"pod": pod, "node": node}, {"fits": None, "rules": None}, directory)
+    result = _evaluate_pod(row | {"pod": pod, "node": node}, {"fits": None, "rules": None})
     result["accepts"] = read_constraints(PodView({"metadata": {"annotations": annotations}}), Target()).accepts_type(
         card
     )
     return {key: result[key] for key in expected}
 
 
-def _evaluate_walk(row: Json, expected: Json, _: Path) -> Json:
+def _evaluate_walk(row: Json, expected: Json) -> Json:
     """The cards of each container under a policy of the scheduler. `card`: the first card of the last container."""
     case = row["walk"]
     cards = [Card("NVIDIA", card["memory"], card["split"]) for card in repeated(case["cards"])]
@@ -135,7 +129,7 @@ def _evaluate_walk(row: Json, expected: Json, _: Path) -> Json:
     return {key: result[key] for key in expected}
 
 
-def _evaluate_mig(row: Json, _wanted: Json, _: Path) -> Json:
+def _evaluate_mig(row: Json, _expected: Json) -> Json:
     """The memory that an idle card books for a slice, in units of the factor."""
     case = row["mig"]
     groups = tuple(Geometry("group", tuple(Instance(*instance) for instance in group)) for group in case["groups"])
@@ -145,7 +139,7 @@ def _evaluate_mig(row: Json, _wanted: Json, _: Path) -> Json:
     return {"fits": False} if accounted is None else {"fits": True, "memory": accounted}
 
 
-def _evaluate_chip(row: Json, _wanted: Json, _: Path) -> Json:
+def _evaluate_chip(row: Json, _expected: Json) -> Json:
     """The memory that an NPU books for an amount of memory."""
     (chip,) = device_config(row).ascend.chips
     return {"memory": chip.accounted(row["chip"]["memory"])}

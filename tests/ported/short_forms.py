@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.rules.test_cases import whole_pod
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
@@ -66,19 +67,4 @@ def _offered(node: Json, config: DeviceConfig) -> dict[str, str]:
 
 def pod_json(short: Json) -> Json:
     """A pod in which the fields that the row does not set are valid for all rules."""
-    short = dict(short)
-    metadata = {"name": "test-pod", "annotations": short.pop("annotations", {})}
-    containers = [_container(each, at) for at, each in enumerate(repeated(short.pop("containers")), start=1)]
-    spec = {"schedulerName": names.VOLCANO_SCHEDULER, "tolerations": [{"operator": "Exists"}], "containers": containers}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec | short}
-
-
-def _container(short: Json, number: int) -> Json:
-    """As the API server sends it: requests default to the limits, and amounts are text."""
-    short = dict(short)
-    limits = short.pop("limits", {})
-    resources = {"limits": limits, "requests": short.pop("requests", limits)}
-    written = {
-        part: {name: str(value) for name, value in amounts.items()} for part, amounts in resources.items() if amounts
-    }
-    return {"name": f"container{number}", "image": "example.com/cuda", "resources": written, **short}
+    return whole_pod({**short, "containers": repeated(short["containers"])})

@@ -157,7 +157,7 @@ def _queue(name: str, state: str = "Open", annotations: Any = None, **spec: Any)
 
 
 def request_of(case: dict[str, Any]) -> Request:
-    new = _templates(case["workload"]) if "workload" in case else _pod(case["pod"])
+    new = _templates(case["workload"]) if "workload" in case else whole_pod(case["pod"])
     group = new["apiVersion"].rpartition("/")[0].removesuffix("/v1")
     return Request(
         uid="705ab4f5-6393-11e8-b7cc-42010a800002",
@@ -171,7 +171,7 @@ def request_of(case: dict[str, Any]) -> Request:
         user=case.get("user", "alice"),
         dry_run=False,
         object=new,
-        old_object=_pod(case["old"]) if "old" in case else None,
+        old_object=whole_pod(case["old"]) if "old" in case else None,
     )
 
 
@@ -181,7 +181,7 @@ def _templates(short: Any) -> Any:
         return [_templates(each) for each in short]
     if not isinstance(short, dict):
         return short
-    return {key: _pod(value) if _is_template(key, value) else _templates(value) for key, value in short.items()}
+    return {key: whole_pod(value) if _is_template(key, value) else _templates(value) for key, value in short.items()}
 
 
 def _is_template(key: str, value: Any) -> bool:
@@ -189,7 +189,8 @@ def _is_template(key: str, value: Any) -> bool:
     return key in ("template", "leaderTemplate", "workerTemplate") and "spec" not in value
 
 
-def _pod(short: dict[str, Any]) -> dict[str, Any]:
+def whole_pod(short: dict[str, Any]) -> dict[str, Any]:
+    """A pod as the API server sends it, in which what a case does not say is valid for all rules."""
     short = dict(short)
     metadata = {"name": "pod", "annotations": short.pop("annotations", {}), "labels": short.pop("labels", {})}
     spec = {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
