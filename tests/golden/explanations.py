@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
-from tests.strategies import gpushare_node
+from tests.strategies import ascend_node, gpushare_node
 from webhook import names
 from webhook.cli.main import main
 
@@ -51,13 +51,7 @@ def selecting(limits: dict[str, str], operator: str, zone: str) -> Json:
 
 def gpushare_nodes(*zones: str) -> list[Json]:
     """Equal gpushare nodes, one in each zone."""
-    return [{"kind": "Node"} | gpushare_node(f"n-{zone}", 4, 400, labels={"zone": zone}) for zone in zones]
-
-
-def ascend_node(npus: list[Json], allocatable: dict[str, str], chip: str = "Ascend910B3", name: str = "n") -> Json:
-    """A node that registers NPUs."""
-    metadata = {"name": name, "annotations": {f"hami.io/node-register-{chip}": json.dumps(npus)}}
-    return {"kind": "Node", "metadata": metadata, "status": {"allocatable": allocatable}}
+    return [gpushare_node(f"n-{zone}", 4, 400, labels={"zone": zone}) for zone in zones]
 
 
 def job(*tasks: tuple[str, int, dict[str, str]], minimum: int) -> Json:
@@ -70,8 +64,8 @@ def job(*tasks: tuple[str, int, dict[str, str]], minimum: int) -> Json:
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
 
 
-ONE_NPU = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]
-TOO_MANY_KINDS = [{"id": str(n), "count": 1, "devmem": 60000 + n, "devcore": 20} for n in range(9)]
+ONE_NPU = [(1, 65536, 20)]
+TOO_MANY_KINDS = [(1, 60000 + n, 20) for n in range(9)]
 ZONES = gpushare_nodes("a", "b", "c", "d", "e")
 DECLARED = {"name": "big", "family": "ascend", "cards": [{"type": "Ascend910A", "memory": 32768, "count": 2}]}
 SHARED = {names.VNPU_MODE: "hami-core"}
@@ -116,9 +110,10 @@ CASES = {
     "NPUs for two containers": Case(two_containers(NPU, 6, 3)),
     "a chip that no node has": Case(pod(limits={UNKNOWN_NPU: "1"}, nodeSelector={"zone": "z"})),
     "a chip of declared nodes": Case(pod(limits={UNKNOWN_NPU: "1"}), policy={"fleet": {"declared": [DECLARED]}}),
-    "too many kinds of NPUs": Case(pod(limits={NPU: "1"}), [ascend_node(TOO_MANY_KINDS, {NPU: "9"})]),
+    "too many kinds of NPUs": Case(pod(limits={NPU: "1"}), [ascend_node("n", TOO_MANY_KINDS)]),
     "a node whose NPUs are not offered": Case(
-        pod(limits={NPU: "1"}), [ascend_node(ONE_NPU, {}), ascend_node(ONE_NPU, {}, "Ascend310P", "elsewhere")]
+        pod(limits={NPU: "1"}),
+        [ascend_node("n", ONE_NPU, allocatable={}), ascend_node("elsewhere", ONE_NPU, "Ascend310P", allocatable={})],
     ),
     "no Ascend node": Case(pod(limits={NPU: "1"}), "cpu-only"),
     "no NPU to place": Case(pod(limits={NPU: "0"})),
@@ -145,7 +140,8 @@ def _texts() -> Iterator[str]:
         with tempfile.TemporaryDirectory() as directory, chdir(directory), redirect_stdout(StringIO()) as printed:
             fleet = FLEETS / f"{case.fleet}.yaml" if isinstance(case.fleet, str) else Path("fleet.json")
             if not isinstance(case.fleet, str):
-                fleet.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": case.fleet}))
+                items = [{"kind": "Node"} | node for node in case.fleet]
+                fleet.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
             Path("policy.json").write_text(json.dumps(case.policy or {}))
             Path("it.json").write_text(json.dumps(case.manifest))
             options = ["--fleet", str(fleet), "--device-config", str(CONFIG), "--policy", "policy.json"]
