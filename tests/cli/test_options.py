@@ -6,6 +6,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.cases import each_case
 from webhook.cli.inputs import settings_option
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.settings.sources import ClusterOptions
@@ -21,8 +22,18 @@ def read(*argv: str) -> Any:
     return command.main(list(argv), standalone_mode=False)
 
 
-def test_no_options():
-    assert read() == ({}, None)
+@each_case(
+    "line, files, cluster",
+    [
+        ("", {}, None),
+        ("--cluster --policy p", {"policy": Path("p")}, ClusterOptions()),
+        ("--sample --cluster", {}, ClusterOptions()),
+        ("--kubeconfig k", {}, ClusterOptions(kubeconfig=Path("k"))),
+        ("--context x", {}, ClusterOptions(context="x")),
+    ],
+)
+def test_files_and_a_cluster(line: str, files: Any, cluster: Any):
+    assert read(*line.split()) == (files, cluster)
 
 
 def test_file_options():
@@ -38,10 +49,6 @@ def test_file_options():
     files, cluster = read(*[word for key, value in options.items() for word in (f"--{key}", value)])
     assert files == dict(zip(SETTING_NAMES, map(Path, "cpfsqrd"), strict=True))
     assert cluster is None
-
-
-def test_cluster_defaults():
-    assert read("--cluster", "--policy", "p") == ({"policy": Path("p")}, ClusterOptions())
 
 
 def test_all_cluster_options():
@@ -65,12 +72,3 @@ def test_samples_replace_only_missing_files():
     files, _ = read("--sample", "--fleet", "f")
     assert files["fleet"] == Path("f")
     assert files["config"].is_file()
-
-
-def test_a_cluster_takes_precedence_over_samples():
-    assert read("--sample", "--cluster") == ({}, ClusterOptions())
-
-
-def test_a_kubeconfig_or_a_context_is_enough():
-    assert read("--kubeconfig", "k").cluster == ClusterOptions(kubeconfig=Path("k"))
-    assert read("--context", "x").cluster == ClusterOptions(context="x")

@@ -110,17 +110,6 @@ def test_a_list_that_is_gone_starts_again(api: ApiServer, start: Start):
     assert len(reflector.objects) == 60
 
 
-def test_a_broken_watch_resumes_at_its_resource_version(api: ApiServer, start: Start):
-    reflector = start()
-    api.put(NODES, node("a", "1"))
-    until(lambda: reflector.objects)
-    api.break_watches()
-    api.put(NODES, node("a", "2"))
-    until(lambda: reflector.objects == {"a": "2"})
-    assert listed(api) == 1
-    assert watched(api) == 2
-
-
 def test_a_bookmark_advances_the_resource_version(api: ApiServer, start: Start):
     api.bookmark_seconds = 0.05
     reflector = start()

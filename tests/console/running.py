@@ -1,11 +1,13 @@
 """`vgpu-webhook console` in a process of its own, on the samples."""
 
 import re
+import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests import fork_server
@@ -16,34 +18,62 @@ from webhook.console.serving import LIMITS, ConsoleLimits
 ROOT = Path(__file__).parents[2]
 
 
+@dataclass
+class Running:
+    """A console in a process of its own.
+
+    Attributes:
+        port: where it listens.
+        process: its master, with standard error as a pipe.
+        errors: what it printed there, once it has ended.
+    """
+
+    port: int
+    process: subprocess.Popen[str]
+    errors: str = ""
+
+    def get(self, path: str, host: str | None = None) -> bytes:
+        """Raises HTTPError for what it refuses, and OSError if it does not answer."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Host": host} if host else {})
+        with urllib.request.urlopen(request) as answer:
+            body: bytes = answer.read()
+            return body
+
+    def responds(self) -> bool:
+        """Whether it answers."""
+        try:
+            return bool(self.get("/static/icon.svg"))
+        except OSError:
+            return False
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal, and wait for its end. Fails if it has logged that something went wrong."""
+        self.process.send_signal(number)
+        _, self.errors = self.process.communicate()
+        assert not re.search("Traceback|Too many open files", self.errors), self.errors
+
+
 @contextmanager
-def running(*options: str, limits: ConsoleLimits = LIMITS, files: int | None = None) -> Iterator[int]:
-    """Start a console, and wait until it answers; yields its port. Fails if it logs that something went wrong.
+def running(
+    *options: str, limits: ConsoleLimits = LIMITS, files: int | None = None, bind: str = "127.0.0.1"
+) -> Iterator[Running]:
+    """Start a console, and wait until it answers.
 
     Args:
         options: more than `--sample --bind`.
         limits: of clients.
         files: as many as may be open.
+        bind: the address.
     """
     port = free_port()
     usual = [str(COMMAND), "console"]
     program = usual if limits == LIMITS else [sys.executable, *tuned("console", limits=limits)]
-    command = [*with_files(files), *program, "--sample", "--bind", f"127.0.0.1:{port}", *options]
+    command = [*with_files(files), *program, "--sample", "--bind", f"{bind}:{port}", *options]
     start = subprocess.Popen if files else fork_server.Popen
-    process = start(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    console = Running(port, start(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
     try:
-        until(lambda: process.poll() is not None or responds(port))
-        yield port
+        until(lambda: console.process.poll() is not None or console.responds())
+        yield console
     finally:
-        process.terminate()
-        _, errors = process.communicate()
-    assert not re.search("Traceback|Too many open files", errors), errors
-
-
-def responds(port: int) -> bool:
-    """Whether a console answers."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg") as response:
-            return response.status == 200
-    except OSError:
-        return False
+        if console.process.poll() is None:
+            console.end()

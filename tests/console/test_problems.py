@@ -110,7 +110,7 @@ def test_head_answers_like_get_without_the_body(client):
 @pytest.fixture(scope="module")
 def port():
     with running() as found:
-        yield found
+        yield found.port
 
 
 def exchange(port, *pieces):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.console.conftest import FORM, PAGE
-from tests.console.running import responds, running
+from tests.console.running import Running, running
 from tests.server.program import free_port, until
 from webhook.console.serving import MAX_CONNECTIONS, THREADS, ConsoleLimits
 
@@ -30,30 +30,30 @@ def metrics_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def port(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[int]:
+def console(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[Running]:
     silence, reading = request.param
     limits = ConsoleLimits(silence=silence, reading=reading)
     with running("--metrics-bind", f"127.0.0.1:{metrics_port}", limits=limits) as found:
         yield found
 
 
-@pytest.mark.parametrize("port", [(SHORT[0], ENDLESS)], indirect=True)
-def test_silent_clients_do_not_block_other_clients(port: int):
+@pytest.mark.parametrize("console", [(SHORT[0], ENDLESS)], indirect=True)
+def test_silent_clients_do_not_block_other_clients(console: Running):
     silent = []
     for number in range(THREADS + 2):
-        silent.append(socket.create_connection(("127.0.0.1", port)))
+        silent.append(socket.create_connection(("127.0.0.1", console.port)))
         silent[-1].sendall(INCOMPLETE_REQUESTS[number % len(INCOMPLETE_REQUESTS)])
-    assert responds(port)
-    assert responds(port), "the silent connections are closed, so this request does not wait"
+    assert console.responds()
+    assert console.responds(), "the silent connections are closed, so this request does not wait"
     for connection in silent:
         connection.close()
 
 
-@pytest.mark.parametrize("port", [SHORT], indirect=True)
-def test_slow_clients_do_not_block_other_clients(port: int):
+@pytest.mark.parametrize("console", [SHORT], indirect=True)
+def test_slow_clients_do_not_block_other_clients(console: Running):
     slow = []
     for number in range(THREADS + 2):
-        slow.append(socket.create_connection(("127.0.0.1", port)))
+        slow.append(socket.create_connection(("127.0.0.1", console.port)))
         slow[-1].sendall(INCOMPLETE_REQUESTS[number % 2])
     stop = threading.Event()
 
@@ -66,7 +66,7 @@ def test_slow_clients_do_not_block_other_clients(port: int):
     sender = threading.Thread(target=send_slowly)
     sender.start()
     try:
-        assert responds(port)
+        assert console.responds()
     finally:
         stop.set()
         sender.join()
@@ -74,8 +74,8 @@ def test_slow_clients_do_not_block_other_clients(port: int):
             connection.close()
 
 
-@pytest.mark.parametrize("port", [(ENDLESS, ENDLESS)], indirect=True)
-def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_port: int):
+@pytest.mark.parametrize("console", [(ENDLESS, ENDLESS)], indirect=True)
+def test_slow_clients_of_the_metrics_do_not_block_the_pages(console: Running, metrics_port: int):
     url = f"http://127.0.0.1:{metrics_port}"
     with contextlib.ExitStack() as held:
         for number in range(100):
@@ -83,7 +83,7 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
             slow.sendall(
                 INCOMPLETE_REQUESTS[0] if number % 2 else b"GET /metrics HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"
             )
-        assert responds(port)
+        assert console.responds()
         with urllib.request.urlopen(f"{url}/metrics") as response:
             assert response.status == 200
         for request, status in ((f"{url}{PAGE}", 404), (urllib.request.Request(f"{url}/metrics", b"{}"), 405)):
@@ -95,14 +95,14 @@ def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_p
 
 def test_many_silent_clients_do_not_block_other_clients():
     """Not even where each may be silent for an hour."""
-    with running(limits=ConsoleLimits(idle=ENDLESS)) as port, contextlib.ExitStack() as held:
+    with running(limits=ConsoleLimits(idle=ENDLESS)) as console, contextlib.ExitStack() as held:
         for _ in range(MAX_CONNECTIONS + THREADS):
-            held.enter_context(socket.create_connection(("127.0.0.1", port)))
-        assert responds(port)
+            held.enter_context(socket.create_connection(("127.0.0.1", console.port)))
+        assert console.responds()
 
 
 def test_more_silent_clients_than_files_may_be_open_do_not_end_the_console():
-    with running(limits=ConsoleLimits(silence=1), files=64) as port, contextlib.ExitStack() as held:
+    with running(limits=ConsoleLimits(silence=1), files=64) as console, contextlib.ExitStack() as held:
         for _ in range(100):
-            held.enter_context(socket.create_connection(("127.0.0.1", port)))
-        until(lambda: responds(port))
+            held.enter_context(socket.create_connection(("127.0.0.1", console.port)))
+        until(console.responds)

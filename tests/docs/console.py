@@ -20,9 +20,9 @@ def as_shown() -> Iterator[int]:
     """Start the console of the samples with the command of docs/console.md, on another port, which is yielded."""
     lines = [line for block in blocks((DOCS / "console.md").read_text(), "sh") for line in block.text.splitlines()]
     (command,) = [line for line in lines if line.startswith("vgpu-webhook console --sample")]
-    with running(*shlex.split(command)[3:]) as port:
-        until(lambda: '"caughtUp":true' in get(port, "/api/v1/decisions?limit=1"))
-        yield port
+    with running(*shlex.split(command)[3:]) as console:
+        until(lambda: '"caughtUp":true' in get(console.port, "/api/v1/decisions?limit=1"))
+        yield console.port
 
 
 def get(port: int, path: str, **headers: str) -> str:
