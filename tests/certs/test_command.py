@@ -31,27 +31,6 @@ def test_the_service_account_of_a_pod(
     assert f"{tmp_path}: no credentials for the API server: its token" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["renew"],
-        ["ensure", "--namespace", "Upper"],
-        ["ensure", "--name", "a.b"],
-        ["ensure", "--tls-secret", "../x"],
-        ["ensure", "--wait", "-1"],
-        ["ensure", "--wait", "nan"],
-        ["ensure", "--serve-lag", "1e9"],
-        ["ensure", "--timeout", "soon"],
-        ["show", "--rotate-ca"],
-        ["show", "-o", "yaml"],
-    ],
-)
-def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
-    assert main(["certs", *arguments]) == 2
-    assert capsys.readouterr().err.startswith("error: ")
-
-
 def test_python_m_certs_is_the_same(api: CertsApiServer, certs: Certs):
     assert certs("ensure").code == 0
     assert TLS in api.objects

@@ -89,12 +89,6 @@ def usage_error(run):
     return usage_error
 
 
-@each_case("text", ["nan", "inf", "-5", "soon", "1h30", ""])
-def test_what_is_no_duration(text, usage_error):
-    error = usage_error("serve", "--drain-seconds", text)
-    assert f"{text!r} is not a duration; write seconds, or amounts with a unit" in error
-
-
 @each_case("command", COMMANDS)
 def test_a_mistyped_command(command, usage_error):
     message = usage_error(f"{command}e")

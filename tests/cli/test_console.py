@@ -13,7 +13,6 @@ from tests.console.conftest import PAGE
 from tests.console.running import Running, running
 from tests.questions import needs
 from tests.server.program import COMMAND, until
-from webhook.cli.main import main
 from webhook.settings.sources import SAMPLES
 
 
@@ -47,22 +46,6 @@ def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(tmp_path:
         assert rules["card-count"] == "warn", "a bad file ends it only at the start"
         console.end()
     assert (console.process.returncode, console.responds()) == (0, False)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (["--policy", "/no/such/file"], "/no/such/file: No such file or directory"),
-        (["--bind", "127.0.0.1"], "give --bind HOST:PORT"),
-        (["--cluster", "--kubeconfig", "/no/such/file"], "no credentials for the API server"),
-        (["--sample", "--bind", "0.0.0.0:0"], "add --without-password if that is meant"),
-    ],
-)
-def test_unusable_options_are_errors(options: list[str], message: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["console", *options]) == 2
-    errors = capsys.readouterr().err
-    assert message in errors
-    assert "Traceback" not in errors
 
 
 def test_a_console_on_all_addresses_prints_a_warning_and_keeps_its_port():

@@ -79,7 +79,8 @@ def check(client: Any, step: dict[str, Any]) -> None:
         for text in (step[method], *step.get("headers", {}).values())
     ]
     headers = dict(zip(step.get("headers", {}), values, strict=True))
-    response = client.open(path, method=method.upper(), headers=headers, **(sent if method == "post" else {}))
+    form = sent if method == "post" else {}
+    response = client.open(path, method=method.upper(), headers=headers, buffered=True, **form)
     text = response.text
     status = step.get("status", 200)
     assert response.status_code in (status if isinstance(status, list) else [status]), text[:2000]
