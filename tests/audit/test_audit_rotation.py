@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -155,14 +156,21 @@ def test_lines_lost_with_a_deleted_directory_are_counted_and_reported(tmp_path: 
     assert (log.lost, log.numbers()) == (2, [4])
 
 
-def write_in_part(log: Log) -> None:
-    """Write the first 20 bytes of a line: the process may write no larger file."""
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """The process may write no larger file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (log.path.stat().st_size + 20, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        log.write(1)
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def write_in_part(log: Log) -> None:
+    """Write the first 20 bytes of a line."""
+    with largest_file(log.path.stat().st_size + 20):
+        log.write(1)
 
 
 def test_a_torn_line_is_finished_before_its_file_is_rotated(log: Log):
@@ -189,14 +197,10 @@ def test_a_partial_line_of_a_dead_process_stays_on_its_own_line(tmp_path: Path):
 
 def test_a_partly_written_line_is_finished_when_there_is_space_again(log: Log, caplog: pytest.LogCaptureFixture):
     """The file size limit of the process tears one line and loses the next ones."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (250, hard))
-    try:
+    with largest_file(250):
         log.write(6)
         assert log.lost == 3, "the third is kept in part"
         assert "File too large; admissions go on, lines are lost" in caplog.text
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     log.write(8)
     assert log.numbers(".1", "") == [0, 1, 2, *range(6, 14)]
 

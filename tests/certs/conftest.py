@@ -10,8 +10,6 @@ import pytest
 from certs.cluster import Cluster, Names
 from certs.state import Desired
 from tests.certs.apiserver import CertsApiServer
-from tests.certs.planning import installed
-from tests.certs.simulated_cluster import World
 from tests.cli.conftest import Result
 from webhook.cli.certs import service_hosts
 from webhook.cli.main import main
@@ -60,9 +58,3 @@ def api() -> Iterator[CertsApiServer]:
 @pytest.fixture
 def certs(api: CertsApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Certs:
     return Certs(api.kubeconfig(tmp_path / "kubeconfig"), capsys)
-
-
-@pytest.fixture
-def world() -> World:
-    """A simulated cluster, for tests of the plan."""
-    return installed()

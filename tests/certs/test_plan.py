@@ -1,6 +1,7 @@
 """The actions of the plan and their times, and how it repairs damage. test_plan_property proves that trust never breaks."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -8,28 +9,50 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certs import pki, verify
 from certs.plan import AUTHORITY, SERVING, ActionKind, Plan, apply, plan
-from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Desired, Secret, observe
-from tests.certs.planning import (
-    DAY,
-    DESIRED,
-    HOUR,
-    INTRODUCED,
-    MOUNTED,
-    PROMOTED,
-    PUBLISHED,
-    RETIRED,
-    SECOND,
-    SIGNED,
-    edit,
-    observed,
-    run_actions,
-)
+from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Desired, Observed, Secret, observe
 from tests.certs.simulated_cluster import HOSTS, KINDS, World, run
 
+DESIRED = Desired(HOSTS)
+SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
+
+INTRODUCED = (ActionKind.INTRODUCE, AUTHORITY)
+PROMOTED = (ActionKind.PROMOTE, AUTHORITY)
+RETIRED = (ActionKind.RETIRE, AUTHORITY)
+SIGNED = (ActionKind.SIGN, SERVING)
+PUBLISHED = [(ActionKind.PUBLISH, kind) for kind in KINDS]
+MOUNTED = (ActionKind.PUBLISH, SERVING)
 FOREIGN_CA = pki.make_ca("another CA", World().time)
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
 NEXT_MONTH = World().time + 30 * DAY
 EARLY = pki.make_leaf(FOREIGN_CA, HOSTS, NEXT_MONTH)
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster an hour after the installation."""
+    world = World()
+    for kind in KINDS:
+        world.put(kind, Configuration((b"", b"")), ours=False)
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, SIGNED]
+    world.time += SERVE_LAG
+    assert run_actions(world) == []
+    return world
+
+
+def run_actions(world: World, desired: Desired = DESIRED, *, rotate: bool = False) -> list[tuple[ActionKind, str]]:
+    return [(action.kind, action.target) for action in run(world, desired, rotate=rotate)]
+
+
+def observed(world: World, desired: Desired = DESIRED) -> Observed:
+    return observe(world.state, world.now, desired)
+
+
+def edit(world: World, target: str, **entries: bytes | None) -> None:
+    """Change entries of a Secret as another client does; None deletes an entry, `_` stands for a dot."""
+    secret = world.get(target)
+    assert isinstance(secret, Secret)
+    changed = {**secret.data} | {name.replace("_", "."): content for name, content in entries.items()}
+    world.put(target, Secret({name: content for name, content in changed.items() if content is not None}), ours=False)
 
 
 def test_a_rotation_of_the_ca_takes_three_steps(world: World):

@@ -37,41 +37,29 @@ def console(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[Runni
         yield found
 
 
-@pytest.mark.parametrize("console", [(SHORT[0], ENDLESS)], indirect=True)
-def test_silent_clients_do_not_block_other_clients(console: Running):
-    silent = []
-    for number in range(THREADS + 2):
-        silent.append(socket.create_connection(("127.0.0.1", console.port)))
-        silent[-1].sendall(INCOMPLETE_REQUESTS[number % len(INCOMPLETE_REQUESTS)])
-    assert console.responds()
-    assert console.responds(), "the silent connections are closed, so this request does not wait"
-    for connection in silent:
-        connection.close()
-
-
-@pytest.mark.parametrize("console", [SHORT], indirect=True)
-def test_slow_clients_do_not_block_other_clients(console: Running):
-    slow = []
-    for number in range(THREADS + 2):
-        slow.append(socket.create_connection(("127.0.0.1", console.port)))
-        slow[-1].sendall(INCOMPLETE_REQUESTS[number % 2])
-    stop = threading.Event()
+@pytest.mark.parametrize(
+    ("console", "slow"), [((SHORT[0], ENDLESS), False), (SHORT, True)], indirect=["console"], ids=["silent", "slow"]
+)
+def test_silent_and_slow_clients_do_not_block_other_clients(console: Running, slow: bool):
+    clients, stop = [], threading.Event()
 
     def send_slowly() -> None:
         while not stop.wait(SHORT[0] / 3):
-            for connection in slow:
+            for client in clients:
                 with contextlib.suppress(OSError):
-                    connection.sendall(b" ")
+                    client.sendall(b" ")
 
-    sender = threading.Thread(target=send_slowly)
-    sender.start()
-    try:
+    with contextlib.ExitStack() as held:
+        for number in range(THREADS + 2):
+            clients.append(held.enter_context(socket.create_connection(("127.0.0.1", console.port))))
+            clients[-1].sendall(INCOMPLETE_REQUESTS[number % (2 if slow else 3)])
+        if slow:
+            sender = threading.Thread(target=send_slowly)
+            sender.start()
+            held.callback(sender.join)
+            held.callback(stop.set)
         assert console.responds()
-    finally:
-        stop.set()
-        sender.join()
-        for connection in slow:
-            connection.close()
+        assert console.responds(), "these connections are closed, so this request does not wait"
 
 
 @pytest.mark.parametrize("console", [(ENDLESS, ENDLESS)], indirect=True)

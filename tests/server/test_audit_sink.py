@@ -6,7 +6,10 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.server.client import JSON, SECONDS, Connection, encode_request
 from tests.server.conftest import Start
@@ -65,6 +68,16 @@ def test_each_log_gets_every_line_when_another_disk_is_full(start: Start, tmp_pa
     assert new.stat().st_mode & 0o007 == 0, "other users must not read who uses which GPU"
 
 
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """A reader and a writer."""
+    made = os.pipe()
+    fcntl.fcntl(made[1], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    yield made
+    for descriptor in made:
+        os.close(descriptor)
+
+
 def _drain(reader: int) -> bytes:
     os.set_blocking(reader, False)
     read = bytearray()
@@ -76,66 +89,53 @@ def _drain(reader: int) -> bytes:
     return bytes(read)
 
 
-def test_a_paused_reader_gets_every_line_without_another_decision(start: Start):
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    try:
-        program = start(stdout=writer, limits=ServerLimits(flush_seconds=SECONDS))
-        uids = burst(program, 100, "paused")
+def test_a_paused_reader_gets_every_line_without_another_decision(start: Start, pipe: tuple[int, int]):
+    reader, writer = pipe
+    program = start(stdout=writer, limits=ServerLimits(flush_seconds=SECONDS))
+    uids = burst(program, 100, "paused")
+    program.record()
+    read = bytearray()
+    until(lambda: len(uids) == (read.extend(_drain(reader)) or read.count(b"\n")))
+    assert sorted(uids_of(bytes(read))) == sorted(uids)
+    assert program.metric("audit_write_failures_total") == 0
+    uids = burst(program, 100, "end")
+    program.process.terminate()
+    read = bytearray()
+    until(lambda: read.extend(_drain(reader)) or program.process.poll() is not None)
+    read += _drain(reader)
+    assert sorted(uids_of(bytes(read))) == sorted(uids), "the end waits for the reader"
+
+
+def test_a_reader_that_stops_does_not_block_admissions(start: Start, pipe: tuple[int, int]):
+    reader, writer = pipe
+    program = start(stdout=writer, limits=ServerLimits(audit_bytes=PIPE_BYTES))
+    with program.connect() as connection:
+        uids = send_reviews(connection, 500, "stuck")
+        lost = until(lambda: program.metric("audit_write_failures_total"))
+        uids += send_reviews(connection, 20, "more")
         program.record()
-        read = bytearray()
-        until(lambda: len(uids) == (read.extend(_drain(reader)) or read.count(b"\n")))
-        assert sorted(uids_of(bytes(read))) == sorted(uids)
-        assert program.metric("audit_write_failures_total") == 0
-        uids = burst(program, 100, "end")
-        program.process.terminate()
-        read = bytearray()
-        until(lambda: read.extend(_drain(reader)) or program.process.poll() is not None)
-        read += _drain(reader)
-        assert sorted(uids_of(bytes(read))) == sorted(uids), "the end waits for the reader"
-    finally:
-        os.close(reader)
-        os.close(writer)
+        read = bytearray(_drain(reader))
+        until(lambda: read.extend(_drain(reader)) or read.endswith(b"\n"))
+        uids += send_reviews(connection, 5, "after")
+        until(lambda: read.extend(_drain(reader)) or read.count(b'"after-') == 5)
+    found = uids_of(bytes(read))
+    assert found == [uid for uid in uids if uid in set(found)], "in order, none twice"
+    assert found[-5:] == uids[-5:]
+    assert len(uids) - len(found) == program.metric("audit_write_failures_total") > lost
+    assert os.get_blocking(writer), "other processes share the pipe and its flags"
+    assert program.log().count("ERROR") == 1
+    assert "audit log standard output: the reader does not keep up" in program.log()
 
 
-def test_a_reader_that_stops_does_not_block_admissions(start: Start):
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    try:
-        program = start(stdout=writer, limits=ServerLimits(audit_bytes=PIPE_BYTES))
-        with program.connect() as connection:
-            uids = send_reviews(connection, 500, "stuck")
-            lost = until(lambda: program.metric("audit_write_failures_total"))
-            uids += send_reviews(connection, 20, "more")
-            program.record()
-            read = bytearray(_drain(reader))
-            until(lambda: read.extend(_drain(reader)) or read.endswith(b"\n"))
-            uids += send_reviews(connection, 5, "after")
-            until(lambda: read.extend(_drain(reader)) or read.count(b'"after-') == 5)
-        found = uids_of(bytes(read))
-        assert found == [uid for uid in uids if uid in set(found)], "in order, none twice"
-        assert found[-5:] == uids[-5:]
-        assert len(uids) - len(found) == program.metric("audit_write_failures_total") > lost
-        assert os.get_blocking(writer), "other processes share the pipe and its flags"
-        assert program.log().count("ERROR") == 1
-        assert "audit log standard output: the reader does not keep up" in program.log()
-    finally:
-        os.close(reader)
-        os.close(writer)
-
-
-def test_a_full_pipe_for_both_logs_does_not_block_admissions(start: Start):
-    reader, writer = os.pipe()
+def test_a_full_pipe_for_both_logs_does_not_block_admissions(start: Start, pipe: tuple[int, int]):
+    reader, writer = pipe
     full = os.open(f"/proc/self/fd/{writer}", os.O_WRONLY | os.O_NONBLOCK)
-    try:
-        program = start(stdout=writer, stderr=writer)
-        with contextlib.suppress(BlockingIOError):
-            while os.write(full, b"\n"):
-                pass
-        with program.connect() as connection:
-            send_reviews(connection, 5, "both")
-        read = bytearray()
-        until(lambda: read.extend(_drain(reader)) or read.count(b'"both-') == 5)
-    finally:
-        for descriptor in (reader, writer, full):
-            os.close(descriptor)
+    program = start(stdout=writer, stderr=writer)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(full, b"\n"):
+            pass
+    with program.connect() as connection:
+        send_reviews(connection, 5, "both")
+    read = bytearray()
+    until(lambda: read.extend(_drain(reader)) or read.count(b'"both-') == 5)
+    os.close(full)

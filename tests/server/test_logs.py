@@ -2,12 +2,17 @@
 
 import json
 import logging
+import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from certs.pki import replace
 from tests.server.conftest import SETTINGS, Start
+from tests.server.live import QUICK
+from tests.server.program import until
 from tests.server.reviews import admission_response, review
 from webhook.server.logs import FORMATS, JsonFormatter, configure_logging
 
@@ -77,3 +82,15 @@ def test_without_an_audit_log_and_at_level_error_nothing_is_written(start: Start
         admission_response(connection.post("/mutate", review()))
         assert 'vgpu_webhook_build_info{python="' in connection.request("GET", "/metrics").body.decode()
     assert (program.log(), program.close()) == ("", b"")
+
+
+def test_a_key_of_the_policy_forges_no_line(start: Start, tmp_path: Path):
+    policy = tmp_path / os.fsdecode(b"p\xff")
+    policy.write_text("{}")
+    program = start("--policy", str(policy), "--audit-log", "", "--log-format", "json", pace=QUICK)
+    replace(policy, rb'"x\nERROR forged\u001b[31m": 1', 0o644)
+    page = until(lambda: "last good" in (text := program.readyz()) and text)
+    assert r"p\udcff: " in page
+    assert r"x\nERROR forged\x1b[31m" in page
+    logged = [json.loads(line)["message"] for line in program.log().splitlines()]
+    assert any("policy changed, but cannot be used" in message and r"p\udcff: " in message for message in logged)
