@@ -33,7 +33,7 @@ from webhook.questions.doctor.volcano import (
     SCHEDULER,
     VGPU_PLUGIN,
     ImageWorkload,
-    SchedulerMap,
+    SettingMap,
     scheduler_conf,
     workload_of,
 )
@@ -284,6 +284,6 @@ def _config_namespaces(facts: Facts) -> set[str]:
     if isinstance(plugin, ImageWorkload):
         found.add(plugin.variable(CONFIG_NAMESPACE_VARIABLE) or EVERYWHERE)
     conf = scheduler_conf(facts, scheduler)
-    if isinstance(conf, SchedulerMap):
-        found.add(conf.conf.config_place[0])
+    if isinstance(conf, SettingMap):
+        found.add(conf.value.config_place[0])
     return found - {EVERYWHERE}

@@ -17,7 +17,6 @@ from webhook.questions.doctor.volcano import (
     VGPU_PLUGIN,
     DeviceConfigMap,
     ImageWorkload,
-    SchedulerMap,
     SettingMap,
     read_by_scheduler,
     read_map,
@@ -27,6 +26,7 @@ from webhook.questions.doctor.volcano import (
 from webhook.rules.context import Collections, KnownCluster
 from webhook.settings.snapshot import read_nodes
 from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG, POLICY, DocumentSetting, Value
+from webhook.volcano.scheduler import SchedulerConf
 from webhook.volcano.target import Target
 
 SUFFIX = f".{DOMAIN}"  # of the names of our entries, in every installation
@@ -90,7 +90,7 @@ class Setup:
     policy_map: SettingMap[Policy] | Unread | None
     scheduler: ImageWorkload | Unread
     plugin: ImageWorkload | Unread
-    conf: SchedulerMap | Unread
+    conf: SettingMap[SchedulerConf] | Unread
     target: Target
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
@@ -144,7 +144,7 @@ class Setup:
     def settings_gap(self) -> Unread | None:
         """Why the webhook's settings are not known."""
         found = self.device_config
-        if isinstance(found, SettingMap) and found.value is None:
+        if isinstance(found, SettingMap) and found.error:
             return Unread("the names of devices", f"{found.place} cannot be used", "device-config to be ok")
         return self.policy_gap or (found if isinstance(found, Unread) else None)
 
@@ -156,7 +156,7 @@ def device_config_in(facts: Facts) -> DeviceConfig:
 
 
 def _value_of(setting: DocumentSetting[Value], found: SettingMap[Value] | Unread | None) -> Value:
-    return (found.value if isinstance(found, SettingMap) else None) or setting.default()
+    return found.value if isinstance(found, SettingMap) else setting.default()
 
 
 def put_together(facts: Facts) -> Setup:
@@ -171,7 +171,7 @@ def put_together(facts: Facts) -> Setup:
         meant,
         volcano=(scheduler.version if isinstance(scheduler, ImageWorkload) else None) or meant.volcano,
         device_plugin=(plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,
-        scheduler=conf.conf if isinstance(conf, SchedulerMap) else None,
+        scheduler=conf.value if isinstance(conf, SettingMap) else None,
     )
     found = read_by_scheduler(facts, conf)
     return Setup(

@@ -140,14 +140,14 @@ class SettingMap(Generic[Value]):
 
     Attributes:
         place: namespace and name.
+        value: the setting; the default if it cannot be used.
         document: its YAML, parsed; None if it cannot be.
-        value: the setting; None if it cannot be used.
-        error: why not; begins with the place.
+        error: why it cannot be used; begins with the place.
     """
 
     place: str
+    value: Value
     document: Any = None
-    value: Value | None = None
     error: str = ""
 
 
@@ -156,27 +156,12 @@ def read_map(setting: DocumentSetting[Value], raw: Object, key: str = "") -> Set
     place, document = place_of(raw), None
     try:
         document = setting.document_of(obj(raw, "data").get(key or setting.key), place)
-        return SettingMap(place, document, setting.parse(document, f"{place}: {setting.key}"))
+        return SettingMap(place, setting.parse(document, f"{place}: {setting.key}"), document)
     except ConfigError as error:
-        return SettingMap(place, document, error=str(error))
+        return SettingMap(place, setting.default(), document, str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerMap:
-    """The ConfigMap with the configuration of a scheduler.
-
-    Attributes:
-        place: of the ConfigMap.
-        conf: its content; empty if the scheduler cannot read it.
-        error: why not; empty if it can.
-    """
-
-    place: str
-    conf: SchedulerConf
-    error: str
-
-
-def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> SchedulerMap | Unread:
+def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> SettingMap[SchedulerConf] | Unread:
     """The configuration that the scheduler mounts; if its Deployment is not known, the one with the usual key."""
     found: list[tuple[Object, str]] = []
     gap = facts.gap(ObjectKind.CONFIG_MAP, USUAL_NAMESPACE)
@@ -191,7 +176,7 @@ def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> Scheduler
         found = [(raw, names.SCHEDULER_CONF_KEY) for raw in sorted(usual, key=place_of)]
     if found:
         read = read_map(SCHEDULER_CONF, *found[0])
-        return SchedulerMap(read.place, read.value or SchedulerConf(), read.error)
+        return SettingMap(read.place, read.value or SchedulerConf(), read.document, read.error)
     what = f"ConfigMap of the scheduler with the key {names.SCHEDULER_CONF_KEY}"
     if gap is None:
         return Unread(what, "there is none where it was looked for", "the ConfigMap that the scheduler mounts")
@@ -204,10 +189,10 @@ def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> Scheduler
 DeviceConfigMap = SettingMap[DeviceConfig]
 
 
-def read_by_scheduler(facts: Facts, conf: SchedulerMap | Unread) -> DeviceConfigMap | Unread | None:
+def read_by_scheduler(facts: Facts, conf: SettingMap[SchedulerConf] | Unread) -> DeviceConfigMap | Unread | None:
     """The device config that the scheduler reads, or if its arguments are not known, the usual one; None without one."""
-    if isinstance(conf, SchedulerMap):
-        return _find(facts, *conf.conf.config_place)
+    if isinstance(conf, SettingMap):
+        return _find(facts, *conf.value.config_place)
     usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if name_of(raw) == names.DEVICE_CONFIG_MAP]
     if len(usual) == 1:
         return read_map(DEVICE_CONFIG, usual[0])

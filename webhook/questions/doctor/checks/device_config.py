@@ -7,7 +7,7 @@ from webhook.questions.doctor.check import Ended, known, need
 from webhook.questions.doctor.facts import ObjectKind, Unread
 from webhook.questions.doctor.setup import Setup
 from webhook.questions.doctor.volcano import (
-    SchedulerMap,
+    SettingMap,
     device_config_places,
     npu_registers,
 )
@@ -26,13 +26,13 @@ def device_config(setup: Setup) -> Results:
         if found.error
         else config_checks.wrapped_npus(found.place, found.document, setup.target)
     )
-    seen = isinstance(setup.conf, SchedulerMap)
+    seen = isinstance(setup.conf, SettingMap)
     return f"{found.place} {'is what the scheduler reads, and it' if seen else 'exists, and'} can be read"
 
 
 def _absent(setup: Setup) -> CheckResult:
-    if isinstance(setup.conf, SchedulerMap):
-        namespace, name = setup.conf.conf.config_place
+    if isinstance(setup.conf, SettingMap):
+        namespace, name = setup.conf.value.config_place
     else:
         namespace, name = DEFAULT_CONFIG_NAMESPACE, names.DEVICE_CONFIG_MAP
     others = [place for place in device_config_places(setup.facts) if place.partition("/")[2] == name]
@@ -49,9 +49,9 @@ def _absent(setup: Setup) -> CheckResult:
 def device_names(setup: Setup) -> Results:
     """Volcano reads a name that the section leaves out as empty, not as the well-known one."""
     found = known(setup.device_config)
-    if found is None or found.value is None:
+    if found is None or found.error:
         return "without a device config that can be read, Volcano takes the well-known names"
-    enabled = isinstance(setup.conf, SchedulerMap) and enables(setup.conf.conf, VGPU, setup.target)
+    enabled = isinstance(setup.conf, SettingMap) and enables(setup.conf.value, VGPU, setup.target)
     if not nvidia_of(found.document) and not enabled:
         return f"{found.place} has no nvidia: section, and no vGPUs are in use"
     return (yield from config_checks.device_names(found.place, found.document, setup.target))
@@ -65,8 +65,8 @@ def device_settings(setup: Setup) -> Results:
 def ascend_config(setup: Setup) -> Results:
     """The switch is on if and only if the section exists, and the section has each registered kind of NPU."""
     conf, found = known(setup.conf), known(setup.device_config)
-    on = enables(conf.conf, ASCEND, setup.target)
-    chips = [chip.word for chip in setup.config.ascend.chips] if found is not None and found.value else []
+    on = enables(conf.value, ASCEND, setup.target)
+    chips = [chip.word for chip in setup.config.ascend.chips] if found is not None and not found.error else []
     registered = {word for node in setup.facts.all(ObjectKind.NODE) for word in npu_registers(node)}
     unknown = sorted(registered - set(chips)) if on and chips else []
     if unknown:

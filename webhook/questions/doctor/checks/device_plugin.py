@@ -58,7 +58,7 @@ def plugin_config(setup: Setup) -> Results:
 
 def _advertised(config: DeviceConfigMap | None, setup: Setup) -> tuple[str, str, str]:
     """The resource names in a device config; without one, those that the scheduler reads."""
-    vgpu = (config.value if config is not None and config.value is not None else setup.config).vgpu
+    vgpu = (setup.config if config is None or config.error else config.value).vgpu
     return vgpu.number_name, vgpu.memory_name, vgpu.cores_name
 
 
@@ -77,8 +77,8 @@ def plugin_names(setup: Setup) -> Results:
 
 def _prefixes(setup: Setup, plugin: ImageWorkload) -> Results:
     advertised = read_by_plugin(setup.facts, plugin)
-    config = advertised.value if isinstance(advertised, SettingMap) else None
-    yield from plugin_prefixes(plugin.place, (config or setup.config).vgpu, setup.target)
+    config = advertised.value if isinstance(advertised, SettingMap) and not advertised.error else setup.config
+    yield from plugin_prefixes(plugin.place, config.vgpu, setup.target)
     unread = [flag for flag in NAME_FLAGS if plugin.flag(flag) is not None]
     if unread:
         yield broken(

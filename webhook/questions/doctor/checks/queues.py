@@ -17,7 +17,7 @@ _ALL_STOP = "so the scheduler starts no pod of any queue"
 
 def queues(setup: Setup) -> Results:
     """Some queue can run vGPU pods, and among them the one of pods that name none."""
-    conf = known(setup.conf).conf
+    conf = known(setup.conf).value
     if not conf.limits_queues:
         return "no plugin of the scheduler limits queues"
     every = read_queues(setup)
@@ -52,7 +52,7 @@ def _obstacle(queue: Queue, every: Queues, number: str, target: Target) -> str:
 def hierarchy(setup: Setup) -> Results:
     """If queues are hierarchical, all hang below the root, and only leaves have pods."""
     conf = known(setup.conf)
-    if not conf.conf.nests_queues:
+    if not conf.value.nests_queues:
         return f"{conf.place}: queues are not hierarchical"
     every = read_queues(setup)
     yield from _detached(every)

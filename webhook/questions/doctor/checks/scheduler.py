@@ -7,7 +7,7 @@ from webhook.lenient import obj
 from webhook.questions.doctor.check import Check, known, need
 from webhook.questions.doctor.facts import ObjectKind, Unread, name_of
 from webhook.questions.doctor.setup import Setup
-from webhook.questions.doctor.volcano import SchedulerMap, npu_registers, vgpu_nodes
+from webhook.questions.doctor.volcano import SettingMap, npu_registers, vgpu_nodes
 from webhook.results import Results, warning
 from webhook.volcano import scheduler_checks
 from webhook.volcano.scheduler import ASCEND, DEVICESHARE, MINDCLUSTER, NODE_LOCK, NUMBER, SHARING, VGPU, SchedulerConf
@@ -26,7 +26,7 @@ def scheduler_config(setup: Setup) -> Results:
     conf = known(setup.conf)
     if conf.error:
         return scheduler_checks.unreadable(conf.error)
-    return scheduler_checks.scheduler_config(conf.place, conf.conf, setup.target)
+    return scheduler_checks.scheduler_config(conf.place, conf.value, setup.target)
 
 
 def of_deviceshare(check: Callable[[str, SchedulerConf, Target], Results]) -> Check:
@@ -34,7 +34,7 @@ def of_deviceshare(check: Callable[[str, SchedulerConf, Target], Results]) -> Ch
 
     def run(setup: Setup) -> Results:
         conf = _with_deviceshare(setup)
-        return check(conf.place, conf.conf, setup.target)
+        return check(conf.place, conf.value, setup.target)
 
     return run
 
@@ -87,14 +87,14 @@ def families(setup: Setup) -> Results:
         (MINDCLUSTER,): offering(names.NPU_CORE),
     }
     used = {switches: owners for switches, owners in found.items() if owners}
-    well = yield from scheduler_checks.families(conf.place, conf.conf, setup.target, used)
+    well = yield from scheduler_checks.families(conf.place, conf.value, setup.target, used)
     if not used:
         need(setup.facts.gap(ObjectKind.NODE))
     return well
 
 
-def _with_deviceshare(setup: Setup) -> SchedulerMap:
+def _with_deviceshare(setup: Setup) -> SettingMap[SchedulerConf]:
     conf = known(setup.conf)
-    if conf.conf.plugin(DEVICESHARE) is None:
+    if conf.value.plugin(DEVICESHARE) is None:
         need(Unread(f"{conf.place}, arguments of {DEVICESHARE}", "there are none", "scheduler-config to be ok"))
     return conf
