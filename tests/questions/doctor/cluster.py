@@ -27,7 +27,7 @@ from webhook.questions.doctor.facts import (
     namespace_of,
 )
 from webhook.questions.doctor.registry import results_of
-from webhook.questions.doctor.setup import device_config_in, put_together
+from webhook.questions.doctor.setup import put_together
 
 HEALTHY = Path(__file__).parents[2] / "data" / "cluster-healthy"
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
@@ -120,7 +120,7 @@ def facts_of(objects, **changes):
         readiness=HttpResponse(200, READY),
         metrics=HttpResponse(200, METRICS),
     )
-    reader = BoundPodReader(device_config_in(facts))
+    reader = BoundPodReader(put_together(facts).config)
     bound = [pod for raw in by_kind[ObjectKind.POD] if (pod := reader.read(raw)) is not None]
     return replace(facts, bound_pods=tuple(bound), **changes)
 

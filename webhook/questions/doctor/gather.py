@@ -27,15 +27,11 @@ from webhook.questions.doctor.facts import (
     name_of,
     namespace_of,
 )
-from webhook.questions.doctor.setup import device_config_in, entries, port, service
+from webhook.questions.doctor.setup import entries, port, put_together, service
 from webhook.questions.doctor.volcano import (
     CONFIG_NAMESPACE_VARIABLE,
-    SCHEDULER,
-    VGPU_PLUGIN,
     ImageWorkload,
     SettingMap,
-    scheduler_conf,
-    workload_of,
 )
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
@@ -152,7 +148,7 @@ class _Collection:
         }
         objects = {kind: tuple(found.values()) for kind, found in self.objects.items()}
         facts = replace(start, objects=objects, gaps={**gaps, **dict.fromkeys(self.known)})
-        pods, reader = facts.all(ObjectKind.POD), BoundPodReader(device_config_in(facts))
+        pods, reader = facts.all(ObjectKind.POD), BoundPodReader(put_together(facts).config)
         bound = tuple([pod for raw in pods if (pod := reader.read(raw)) is not None])
         return replace(facts, bound_pods=bound if pods else gaps[ObjectKind.POD, EVERYWHERE])
 
@@ -251,7 +247,7 @@ class _Gathering:
         from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
 
         try:
-            return tuple(list_bound_pods(self._client, BoundPodReader(device_config_in(self._facts))))
+            return tuple(list_bound_pods(self._client, BoundPodReader(put_together(self._facts).config)))
         except ClusterError as error:
             return Unread("pods with devices", _why(error), "list on pods")
 
@@ -276,14 +272,11 @@ def _why(error: ClusterError) -> str:
 
 def _config_namespaces(facts: Facts) -> set[str]:
     """Where to look for ConfigMaps; the scheduler's may name another namespace, as may the device plugin."""
-    scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
-    found = {*DEVICE_CONFIG_NAMESPACES, service(facts)[0]}
-    if isinstance(scheduler, ImageWorkload):
-        found.add(namespace_of(scheduler.raw))
-    plugin = workload_of(facts, ObjectKind.DAEMON_SET, VGPU_PLUGIN)
-    if isinstance(plugin, ImageWorkload):
-        found.add(plugin.variable(CONFIG_NAMESPACE_VARIABLE) or EVERYWHERE)
-    conf = scheduler_conf(facts, scheduler)
-    if isinstance(conf, SettingMap):
-        found.add(conf.value.config_place[0])
+    setup, found = put_together(facts), {*DEVICE_CONFIG_NAMESPACES, service(facts)[0]}
+    if isinstance(setup.scheduler, ImageWorkload):
+        found.add(namespace_of(setup.scheduler.raw))
+    if isinstance(setup.plugin, ImageWorkload):
+        found.add(setup.plugin.variable(CONFIG_NAMESPACE_VARIABLE) or EVERYWHERE)
+    if isinstance(setup.conf, SettingMap):
+        found.add(setup.conf.value.config_place[0])
     return found - {EVERYWHERE}

@@ -149,12 +149,6 @@ class Setup:
         return self.policy_gap or (found if isinstance(found, Unread) else None)
 
 
-def device_config_in(facts: Facts) -> DeviceConfig:
-    """The device config that the scheduler reads; Volcano's defaults if it is not known or cannot be used."""
-    scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
-    return _value_of(DEVICE_CONFIG, read_by_scheduler(facts, scheduler_conf(facts, scheduler)))
-
-
 def _value_of(setting: DocumentSetting[Value], found: SettingMap[Value] | Unread | None) -> Value:
     return found.value if isinstance(found, SettingMap) else setting.default()
 
