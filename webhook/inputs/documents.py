@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.inputs.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, opened, read_input, source_name
@@ -169,17 +169,6 @@ def _spelled(value: Any) -> str:
 
 
 Complain = Callable[[str], None]
-
-
-class ObjectSource(Protocol):
-    """Objects, each with its place; those of a cluster are in no file."""
-
-    @property
-    def share(self) -> float | None:
-        """How much has been read, from 0 to 1; None if that is not known."""
-
-    def __iter__(self) -> Iterator[Document]:
-        """The objects."""
 
 
 class ObjectFiles:

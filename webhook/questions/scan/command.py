@@ -14,10 +14,11 @@ from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.report import WRITERS
 from webhook.cli.terminal import Terminal
-from webhook.inputs.documents import ObjectFiles, ObjectSource
+from webhook.inputs.documents import ObjectFiles
 from webhook.inputs.label_selector import LabelSelector
 from webhook.output.formats import emit, for_programs
 from webhook.questions.scan.answer import Scan, ScanScope, scan_lines
+from webhook.questions.scan.cluster_objects import ClusterObjects
 from webhook.questions.scan.policy_reports import Report, existing_reports, policy_reports, write_reports
 from webhook.questions.scan.text import not_reviewed, show_table, unchecked
 from webhook.rules.choices import Level
@@ -88,13 +89,11 @@ def command(
         progress.clear()
         complaints(text)
 
-    source: ObjectSource
+    source: ObjectFiles | ClusterObjects
     before: dict[str, Report] = {}
     if settings.cluster is None:
         source = ObjectFiles(given.files, complain, positions=output in WRITERS)
     else:
-        from webhook.cluster.workloads import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
         client = settings.client()
         places = [] if all_namespaces else namespaces or [settings.namespace]
         before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read

@@ -15,6 +15,7 @@ from webhook.errors import WebhookError
 from webhook.inputs.documents import Complain, Document, ObjectFiles
 from webhook.output.json import ResponseModel
 from webhook.questions.scan.answer import Scan, ScanLine, ScanScope, scan_lines
+from webhook.questions.scan.cluster_objects import ClusterObjects
 from webhook.questions.scan.text import not_reviewed, unchecked
 from webhook.rules.choices import Level
 from webhook.settings.snapshot import SnapshotInputs
@@ -75,8 +76,6 @@ def follow(sources: Sources) -> Background[Scanned] | None:
     def read(inputs: SnapshotInputs, complain: Complain) -> Iterable[Document]:
         if files or connect is None:
             return ObjectFiles(files, complain)
-        from webhook.cluster.workloads import ClusterObjects  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
         return ClusterObjects(connect(), [], inputs.policy.workload_kinds, complain)
 
     return Background("scan", lambda: _scanned(sources.settings.inputs, read))

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
-from webhook.cluster.client import Client
 from webhook.errors import ClusterError
 from webhook.inputs.documents import Document
 from webhook.pod.workload_kinds import POD, WorkloadKind, WorkloadKinds
 from webhook.texts import and_more
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Client  # only --cluster needs the Kubernetes client
 
 MAX_NAMED = 5  # resources that may not be listed
 PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
@@ -24,7 +27,7 @@ class ClusterObjects:
     """
 
     def __init__(
-        self, client: Client, namespaces: Sequence[str], kinds: WorkloadKinds, complain: Callable[[str], None]
+        self, client: "Client", namespaces: Sequence[str], kinds: WorkloadKinds, complain: Callable[[str], None]
     ) -> None:
         """Prepare; no request is sent yet.
 
