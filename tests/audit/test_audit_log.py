@@ -132,17 +132,6 @@ def test_lost_lines_are_logged_once_a_minute(
     assert "the reader does not keep up; admissions go on" in caplog.text
 
 
-def test_several_writers_append_to_one_file(tmp_path: Path):
-    """During a rollout the old and the new replica may share a file."""
-    file = tmp_path / "log"
-    logs = [AuditLogWriter(str(file), lambda: pytest.fail("lost")) for _ in range(2)]
-    for number in range(10):
-        logs[number % 2].write(b"%d\n" % number)
-    for log in logs:
-        log.close()
-    assert file.read_bytes() == b"".join(b"%d\n" % number for number in range(10))
-
-
 def test_a_path_that_cannot_be_opened_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         AuditLogWriter(str(tmp_path / "none" / "log"), lambda: None)

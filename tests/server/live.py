@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from tests import strategies
 from tests.cluster.apiserver import ApiServer, config_map, config_maps
 from tests.server.conftest import Start
 from tests.server.program import Program
 from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review
 from webhook.cluster.pace import Pace
+from webhook.names import VGPU_CORES, VGPU_MEMORY, VGPU_NUMBER
 
 # As in production, with shorter delays.
 QUICK = Pace(files=0.1, pause=0.1, share=1.0, first_delay=0.05, max_delay=0.3, gone=0.1)
@@ -16,17 +18,11 @@ POLICY = "vgpu-webhook-policy"
 OWN = "vgpu-webhook"
 
 
-def gpu_node(name: str, cards: int, number: str = "volcano.sh/vgpu-number") -> dict[str, Any]:
+def gpu_node(name: str, cards: int, number: str = VGPU_NUMBER) -> dict[str, Any]:
     """A node with this number of cards."""
-    register = "".join(f"GPU-{name}-{card},10,16384,NVIDIA-Tesla T4,true,hami-core:" for card in range(cards))
-    offered = {number: 10 * cards, "volcano.sh/vgpu-number": 10 * cards}
-    offered |= {"volcano.sh/vgpu-memory": 16384 * cards, "volcano.sh/vgpu-cores": 100 * cards}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "annotations": {"volcano.sh/node-vgpu-register": register}},
-        "status": {"allocatable": {resource: str(amount) for resource, amount in offered.items()}},
-    }
+    offers = {number: 10, VGPU_NUMBER: 10, VGPU_MEMORY: 16384, VGPU_CORES: 100}
+    text = strategies.register([("NVIDIA-Tesla T4", 16384)] * cards, prefix=f"GPU-{name}")
+    return strategies.node_json(name, text, {key: f"{cards * amount}" for key, amount in offers.items()})
 
 
 def put_policy(api: ApiServer, text: str) -> None:
