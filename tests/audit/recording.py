@@ -8,13 +8,11 @@ from webhook.wire.models import Request
 
 
 def record(request: Request, snapshot: Snapshot, endpoint: str = "validate") -> bytes:
-    """The audit line of a request."""
     outcome = {"mutate": mutate, "validate": validate}[endpoint](request, snapshot)
     return audit.line(audit.Exchange(endpoint, 50_000), request, outcome, snapshot)
 
 
 def recorded(request: Request, snapshot: Snapshot, endpoint: str = "validate") -> Decision:
-    """The audit line of a request, read."""
     decision = parse_decision(record(request, snapshot, endpoint))
     assert decision is not None
     return decision

@@ -29,7 +29,6 @@ class Log:
         self.lost += 1
 
     def write(self, count: int = 1, length: int = 100) -> None:
-        """Write lines with consecutive numbers."""
         for _ in range(count):
             self.log.write(b"%0*d\n" % (length - 1, self.count))
             self.count += 1

@@ -108,7 +108,6 @@ def store(request: Any, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def empty(request: Any):
-    """Makes an empty store."""
     if request.param == "sqlite":
         yield DecisionStore
         return

@@ -14,7 +14,6 @@ from webhook.audit.tail import LogTail
 
 
 def new_uids(tail: LogTail) -> list[str]:
-    """The uids of the new decisions."""
     return [decision.uid for batch in tail.look() for _, decision in batch]
 
 

@@ -59,22 +59,18 @@ class CertsApiServer(ApiServer):
             self.store(path, {"metadata": metadata, "webhooks": hooks}, "kubectl")
 
     def data(self, path: str) -> dict[str, bytes]:
-        """The decoded data of a Secret."""
         with self.lock:
             return {name: base64.b64decode(content) for name, content in self.objects[path]["data"].items()}
 
     def bundles(self, path: str) -> list[bytes]:
-        """The CA bundles of a webhook configuration."""
         with self.lock:
             clients = [webhook["clientConfig"] for webhook in self.objects[path]["webhooks"]]
         return [base64.b64decode(client.get("caBundle", "")) for client in clients]
 
     def written(self) -> list[str]:
-        """The paths that were written to, in order."""
         return [path for method, path in self.log if method != "GET"]
 
     def store(self, path: str, obj: Object, manager: str) -> Object:
-        """Store an object as its next version."""
         with self.lock:
             self._versions += 1
             before = self.objects.get(path, {"metadata": {}})

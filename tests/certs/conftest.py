@@ -26,23 +26,19 @@ class Certs:
         self.kubeconfig, self._capsys = kubeconfig, capsys
 
     def __call__(self, *arguments: str) -> Result:
-        """Run it in this process."""
         self._capsys.readouterr()
         code = main(["certs", *arguments, "--kubeconfig", str(self.kubeconfig)])
         return Result(code, *self._capsys.readouterr())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Run it in a process of its own."""
         command = [sys.executable, "-m", "certs", *arguments, "--kubeconfig", str(self.kubeconfig)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def cluster(self, call_seconds: float = 10.0, **more: float) -> Cluster:
-        """What the command reads and writes."""
         return Cluster(Client(Credentials(self.kubeconfig), call_seconds), Names(), **more)
 
 
 def wait_for(process: subprocess.Popen[str]) -> Result:
-    """Wait for a command that `Certs.start` started."""
     out, err = process.communicate(timeout=120)
     return Result(process.returncode, out, err)
 

@@ -60,20 +60,16 @@ class World:
 
     @property
     def now(self) -> datetime:
-        """The time that the clocks show."""
         return self.time + self.jump
 
     def get(self, target: str) -> Versioned:
-        """The current value of an object."""
         return self.history[target][-1].value if target in self.history else None
 
     @property
     def state(self) -> ClusterState:
-        """The current values of all objects."""
         return assemble({target: self.get(target) for target in self.history})
 
     def put(self, target: str, value: Versioned, *, ours: bool) -> None:
-        """Write an object, or delete it."""
         self.writes += 1
         if value is not None:
             value = replace(value, version=str(self.writes))
@@ -221,7 +217,6 @@ def run(
 
 
 def changed(state: ClusterState, target: str) -> Versioned:
-    """One object of a state."""
     if target == AUTHORITY:
         return state.authority
     return state.serving if target == SERVING else state.configurations[target]

@@ -30,7 +30,6 @@ def refuse(api: CertsApiServer, status: int, method: str = "", path: str = "", m
 
 
 def error_of(certs: Certs, *, rotate: bool = False, tries: int = 8, **cluster: float) -> str:
-    """The error message of a run that fails."""
     patience = Patience(-inf, tries, pause=0.0)
     with pytest.raises(CertsError) as raised:
         ensure(certs.cluster(**cluster), DESIRED, patience, rotate=rotate, report=ignore)

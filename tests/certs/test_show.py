@@ -122,7 +122,6 @@ def test_a_ca_that_was_replaced_without_a_rotation_is_shown(api: CertsApiServer,
 
 
 def without_fingerprints_and_dates(text: str) -> str:
-    """Replace fingerprints and dates by constants."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "FINGERPRINT", text)
     return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
 

@@ -31,15 +31,12 @@ def there(cases: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Result:
-    """The exit code and the output of a command."""
-
     code: int
     out: str
     err: str
 
     @property
     def lines(self) -> list[Any]:
-        """Standard output as JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
@@ -116,7 +113,6 @@ def only(tmp_path_factory):
 
 
 def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in its own process."""
     return subprocess.run(
         [sys.executable, "-m", "webhook.cli.main", *map(str, argv)],
         input=stdin,
@@ -127,7 +123,6 @@ def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) 
 
 
 def python(code: str, *argv: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Python code in its own process."""
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, argv)],
         capture_output=True,
@@ -156,6 +151,5 @@ def pod(name: str = "train", *, limits: dict[str, Any] | None = None, **fields: 
 
 
 def vgpus(number: int, memory: int | None = None, cores: int | None = None) -> dict[str, str]:
-    """Limits that request vGPUs."""
     amounts = {"vgpu-number": number, "vgpu-memory": memory, "vgpu-cores": cores}
     return {f"volcano.sh/{name}": str(amount) for name, amount in amounts.items() if amount is not None}

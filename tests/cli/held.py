@@ -11,13 +11,11 @@ ITEMS = yaml.safe_load(FLEET.read_text())["items"]
 
 
 def card(node, number):
-    """The UUID of a card of the fleet."""
     annotations = next(item for item in ITEMS if item["metadata"]["name"] == node)["metadata"]["annotations"]
     return annotations[names.NODE_VGPU_REGISTER].split(":")[number].split(",")[0]
 
 
 def pod_with_slice(name, node, number, memory, namespace="team"):
-    """A pod to which a slice of a card is assigned."""
     metadata = {"namespace": namespace, "annotations": {names.VGPU_IDS: f"{card(node, number)},NVIDIA,{memory},20:"}}
     made = pod(name, limits=vgpus(1, memory, 20), metadata=metadata, nodeName=node)
     return made | {"status": {"phase": "Running"}}

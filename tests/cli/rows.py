@@ -71,7 +71,6 @@ Loader.add_constructor("!list", _list)
 
 
 def table_of(module: str) -> dict[str, Any]:
-    """The table beside a module."""
     return yaml.load(Path(module).with_name("commands.yaml").read_text(), Loader)
 
 
@@ -105,7 +104,6 @@ def rows(module: str, **files: str) -> Any:
 
 
 def prepare(api: ApiServer, step: dict[str, Any]) -> None:
-    """Give the API server what a step says."""
     for path, objects in (step.get("cluster") or {}).items():
         file = Template(objects).safe_substitute(PLACES) if isinstance(objects, str) else ""
         api.put(path, *(yaml.safe_load(Path(file).read_text())["items"] if file else objects))
@@ -121,7 +119,6 @@ def written(content: Any, name: str) -> str:
 
 
 def words(line: str, macros: dict[str, str]) -> Iterable[str]:
-    """The words of a command line."""
     texts = {**macros, "only": "--policy only.yaml", "cluster": "--kubeconfig kubeconfig"}
     for word in shlex.split(line):
         if word[:1] == "$" and word[1:] in texts:
@@ -131,7 +128,6 @@ def words(line: str, macros: dict[str, str]) -> Iterable[str]:
 
 
 def check(result: Any, expected: dict[str, Any]) -> None:
-    """Whether a run ended and printed as expected."""
     printed = f"{expected['run']}: {result.code}\n{result.out}\n{result.err}"
     assert result.code == expected.get("code", 2 * ("error" in expected)), printed
     if "error" in expected:

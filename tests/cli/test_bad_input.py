@@ -20,7 +20,6 @@ def bad(request, tmp_path) -> Path:
 
 
 def error_line(result) -> str:
-    """The only line on standard error."""
     assert result.code == 2
     lines = result.err.splitlines()
     assert len(lines) == 1, lines

@@ -161,7 +161,6 @@ def test_an_exit_code_means_one_thing():
 
 
 def commands(group: click.Group) -> Iterator[click.Command]:
-    """All commands, of groups those in them."""
     context = click.Context(group)
     for name in group.list_commands(context):
         _, command, _ = group.resolve_command(context, [name])

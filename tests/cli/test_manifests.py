@@ -18,8 +18,6 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 @pytest.fixture
 def printed(run):
-    """Run the command; returns the webhook entries by name."""
-
     def printed(*options):
         result = run("manifests", *options)
         assert (result.code, result.err) == (0, "")

@@ -141,7 +141,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def head(self, code: int, headers: dict[str, str]) -> None:
-        """Write the status line and the headers of a response."""
         self.send_response(code)
         for name, value in ({"Content-Type": "application/json"} | headers).items():
             self.send_header(name, value)

@@ -33,12 +33,10 @@ Object = dict[str, Any]
 
 
 def config_maps(namespace: str) -> str:
-    """The path of a namespace's ConfigMaps."""
     return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 def config_map(name: str, data: dict[str, str]) -> Object:
-    """A ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
@@ -142,7 +140,6 @@ class ApiServer:
     # --- stored objects --------------------------------------------------------------------------------------------
 
     def put(self, collection: str, *objects: Object) -> None:
-        """Add or change objects."""
         with self._changed:
             for obj in objects:
                 name = obj["metadata"]["name"]
@@ -152,7 +149,6 @@ class ApiServer:
             self._changed.notify_all()
 
     def delete(self, collection: str, name: str) -> None:
-        """Delete an object."""
         with self._changed:
             self._record(collection, "DELETED", self._objects[collection].pop(name))
             self._changed.notify_all()
@@ -191,12 +187,10 @@ class ApiServer:
             self._failures.append(_Failure(re.compile(path), watch, fault, times))
 
     def heal(self) -> None:
-        """Remove all failures."""
         with self._changed:
             self._failures.clear()
 
     def requests_for(self, path: str, *, watch: bool | None = None) -> list[ReceivedRequest]:
-        """The requests for a path."""
         return [request for request in self.requests if request.path == path and watch in (None, request.is_watch)]
 
     # --- for the handlers -------------------------------------------------------------------------------------------
@@ -233,7 +227,6 @@ class ApiServer:
             return {"apiVersion": version, "kind": f"{kind}List", "metadata": metadata, "items": items}
 
     def get(self, path: str) -> Object | None:
-        """The object at a path, None if it does not exist."""
         collection, _, name = path.rpartition("/")
         with self._changed:
             return self._objects.get(collection, {}).get(name)

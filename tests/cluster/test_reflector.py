@@ -35,7 +35,6 @@ def text_of(raw: dict[str, Any]) -> str | None:
 
 @pytest.fixture
 def start(credentials: Credentials) -> Iterator[Start]:
-    """Start a reflector of the nodes; its thread ends with the test."""
     reflectors: list[Reflector[str]] = []
 
     def begin(

@@ -18,7 +18,6 @@ HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}\u202e\
 
 
 def write(file: Path, lines: list[Any]) -> LogFollower:
-    """Write a log with these lines, and read it."""
     file.write_bytes(b"".join([orjson.dumps(line) + b"\n" for line in lines]))
     return read(file)
 
@@ -32,24 +31,20 @@ def read(file: Path) -> LogFollower:
 
 
 def console_client(follower: LogFollower | None) -> Any:
-    """A test client of a console that shows this log."""
     return create_app(ConsoleState(Fixed(sample_parts(sample.POLICY)), follower)).test_client()
 
 
 def get_decisions(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
-    """Get JSON from the API of decisions."""
     response = client.get(f"{API}{query}")
     assert response.status_code == status, response.text
     return response.json
 
 
 def numbers(client: Any, query: str) -> list[int]:
-    """The numbers of the decisions that match a query."""
     return [entry["number"] for entry in get_decisions(client, query)["entries"]]
 
 
 def get_page(client: Any, address: str, status: int = 200) -> Page:
-    """Get a page, and parse it."""
     response = client.get(address)
     assert response.status_code == status, response.text[:2000]
     return Page(response.text)

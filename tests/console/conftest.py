@@ -73,19 +73,16 @@ def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
 
 
 def sample_sources(settings: Fixed) -> Sources:
-    """What a console with the sample pods reads."""
     statuses = read_statuses(FLEET.load(SAMPLE_FLEET))
     reader = FileReader([SAMPLE_PODS], lambda: settings.current, lambda: statuses, Reports(print))
     return Sources(settings, reader, (SAMPLE_PODS,))
 
 
 def followed(sources: Sources) -> dict[str, Any]:
-    """What the questions follow of it."""
     return {question: section.follow(sources) for question, section in sections().items()}
 
 
 def sample_state() -> ConsoleState:
-    """A console that reads the sample pods."""
     settings = Fixed(sample_parts())
     return ConsoleState(settings, followed=followed(sample_sources(settings)))
 

@@ -49,7 +49,6 @@ def explained(pod, fleet, config=CONFIG):
 
 
 def shapes_explained(pod, fleet, config=CONFIG):
-    """The explanations of all shapes of all families."""
     return [
         shape_explanation
         for explanation in explained(pod, fleet, config)
@@ -67,7 +66,6 @@ def pod(*containers, annotations=None, labels=None):
 
 
 def many_cards(count, split=10, memory=1000, mode="hami-core"):
-    """A node with a number of equal cards."""
     register = "".join(f"u{at},{split},{memory},NVIDIA-T4,true,{mode}:" for at in range(count))
     offers = {f"volcano.sh/vgpu-{role}": "100000000" for role in ("number", "memory", "cores")}
     metadata = {"name": "big", "annotations": {"volcano.sh/node-vgpu-register": register}}

@@ -64,7 +64,6 @@ class Page(HTMLParser):
 
     @property
     def shape(self) -> set[tuple[str, str]]:
-        """Which elements have which attributes."""
         return {(tag, name) for tag, names in self.kinds for name in ("", *names)}
 
     def _added(self, tag: str, attrs: Any) -> dict[str, str]:

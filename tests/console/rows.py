@@ -41,7 +41,6 @@ KEYS = {*re.findall(r"(?m)^\w+|(?<=`)(?:needs|answered|post|form|json|head|optio
 
 
 def page_rows(module: str) -> Any:
-    """The test of the rows beside a module."""
     table = yaml.load(Path(module).with_name("pages.yaml").read_text(), Loader)
 
     cases = [each for each in table["cases"] if not is_removed(each.get("needs", ""))]
@@ -57,7 +56,6 @@ def page_rows(module: str) -> Any:
 
 
 def console(home: Path, policy: Any = None, only: str = "", log: str = "", pods: str = "", **fleet: Any) -> Any:
-    """Asks a console."""
     document = {**(only_rules(*only.split()) if only else {}), **(policy or {})}
     usual = sample.POLICY if log else None
     parts = sample_parts(parse_policy(document, "the test's policy") if document else usual)
@@ -71,7 +69,6 @@ def console(home: Path, policy: Any = None, only: str = "", log: str = "", pods:
 
 
 def check(client: Any, step: dict[str, Any]) -> None:
-    """Ask, and compare what is answered."""
     method = next(each for each in ("get", "post", "head", "options", "delete") if each in step)
     sent = {"data": step.get("form")} if method == "post" and "json" not in step else {"json": step.get("json")}
     path, *values = [

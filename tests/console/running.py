@@ -40,7 +40,6 @@ class Running:
             return body
 
     def responds(self) -> bool:
-        """Whether it answers."""
         try:
             return bool(self.get("/static/icon.svg"))
         except OSError:

@@ -56,7 +56,6 @@ def check_bounds(explanation):
 
 
 def expected_parts(explanation):
-    """The number of cards of each container, according to the explanation."""
     return Counter("" if each.container is None else each.container.name for each in explanation.slices)
 
 

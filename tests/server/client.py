@@ -38,8 +38,6 @@ def context(ca: Path) -> ssl.SSLContext:
 
 
 class Connection:
-    """One connection; a context manager."""
-
     def __init__(self, port: int, tls: ssl.SSLContext, host: str = "localhost", timeout: float = SECONDS) -> None:
         raw = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         try:
@@ -87,7 +85,6 @@ class Connection:
         return Response(status, headers, body)
 
     def request(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Response:
-        """Send one whole request and read its response."""
         self.send(encode_request(method, path, body, headers))
         return self.receive(head_only=method == "HEAD")
 

@@ -40,7 +40,6 @@ def client_pair(
 
 
 def write_pair(pair: Pair, directory: Path) -> tuple[Path, Path]:
-    """The files of a certificate and its key."""
     directory.mkdir(parents=True, exist_ok=True)
     files = directory / "client.crt", directory / "client.key"
     for file, content in zip(files, (pair.certificate, pair.key), strict=True):

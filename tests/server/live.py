@@ -19,7 +19,6 @@ OWN = "vgpu-webhook"
 
 
 def gpu_node(name: str, cards: int, number: str = VGPU_NUMBER) -> dict[str, Any]:
-    """A node with this number of cards."""
     offers = {number: 10, VGPU_NUMBER: 10, VGPU_MEMORY: 16384, VGPU_CORES: 100}
     text = strategies.register([("NVIDIA-Tesla T4", 16384)] * cards, prefix=f"GPU-{name}")
     return strategies.node_json(name, text, {key: f"{cards * amount}" for key, amount in offers.items()})
@@ -34,8 +33,6 @@ def put_device_config(api: ApiServer, text: str, namespace: str = "kube-system")
 
 
 class Live:
-    """A program that follows the API server."""
-
     def __init__(
         self, start: Start, api: ApiServer, kubeconfig: Path, *options: str, pace: Pace = QUICK, **given: Any
     ) -> None:

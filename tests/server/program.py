@@ -61,11 +61,9 @@ class Authority:
         self.renew()
 
     def leaf(self) -> pki.Pair:
-        """A new pair."""
         return pki.make_leaf(self.ca, ["localhost", "127.0.0.1"], datetime.now(UTC) - timedelta(seconds=1))
 
     def renew(self) -> pki.Pair:
-        """Put a new pair in place."""
         leaf = self.leaf()
         pki.write(self.directory, leaf, self.ca.certificate)
         return leaf
@@ -121,7 +119,6 @@ class Program:
             )
 
     def wait_ready(self) -> None:
-        """Wait until it reports that it is ready."""
         until(self.is_ready)
 
     def is_ready(self) -> bool:
@@ -136,12 +133,10 @@ class Program:
         return Connection(self.port, context(self.ca), host)
 
     def get(self, path: str) -> Response:
-        """GET on a connection of its own."""
         with self.connect() as connection:
             return connection.request("GET", path)
 
     def post(self, path: str, document: Any) -> Response:
-        """POST on a connection of its own."""
         with self.connect() as connection:
             return connection.post(path, document)
 
@@ -165,7 +160,6 @@ class Program:
 
     @property
     def worker(self) -> int:
-        """The process that serves."""
         (child,) = self.children
         return child
 
@@ -192,7 +186,6 @@ class Program:
         return seen[-1]
 
     def memory(self) -> int:
-        """Bytes that the worker holds."""
         pages = Path(f"/proc/{self.worker}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -217,7 +210,6 @@ def with_files(count: int | None) -> list[str]:
 
 
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
-    """The samples of an exposition."""
     from prometheus_client.parser import text_string_to_metric_families
 
     return [

@@ -32,7 +32,6 @@ GOOD = json.dumps(review()).encode()
 
 
 def pod_spec_of(amounts: dict[str, str], **container: Any) -> dict[str, Any]:
-    """The spec of a pod with one container."""
     return {"containers": [{"name": "main", "resources": {"limits": amounts, "requests": amounts}, **container}]}
 
 

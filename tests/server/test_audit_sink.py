@@ -44,7 +44,6 @@ def uids_of(lines: bytes) -> list[str]:
 
 
 def send_reviews(connection: Connection, count: int, name: str) -> list[str]:
-    """Send some reviews; returns their uids."""
     uids = [f"{name}-{number}" for number in range(count)]
     for uid in uids:
         assert admission_response(connection.post("/mutate", review(uid)))["uid"] == uid
@@ -70,7 +69,6 @@ def test_each_log_gets_every_line_when_another_disk_is_full(start: Start, tmp_pa
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """A reader and a writer."""
     made = os.pipe()
     fcntl.fcntl(made[1], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     yield made

@@ -9,8 +9,6 @@ LIMIT_BYTES = LIMITS.memory_bytes
 
 
 class FakeConnection:
-    """A connection that notes whether it was evicted."""
-
     serving = False
 
     def __init__(self, budget: MemoryBudget, *, began: float = 0.0) -> None:

@@ -66,7 +66,6 @@ def new_ca(clients: Clients, connect: Connect) -> None:
 
 
 def connect_with(program: Program, pair: Pair, directory: Path) -> Connection:
-    """Connect with a client certificate."""
     tls = context(program.ca)
     tls.load_cert_chain(*write_pair(pair, directory))
     return Connection(program.port, tls)

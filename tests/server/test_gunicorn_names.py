@@ -25,7 +25,6 @@ NAMES = {
 
 
 def imported(source: str) -> Iterator[str]:
-    """The names that a module imports from gunicorn."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "gunicorn":
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

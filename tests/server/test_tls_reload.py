@@ -28,13 +28,11 @@ def reloading(start: Start) -> Program:
 
 @pytest.fixture(autouse=True)
 def valid_pair(authority: Authority, reloading: Program) -> None:
-    """Each test starts with a valid pair in use."""
     wait_for_certificate(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
 
 
 def wait_for_certificate(program: Program, pair: Pair) -> None:
-    """Wait until new connections see a certificate."""
     leaf = x509.load_pem_x509_certificate(pair.certificate).public_bytes(serialization.Encoding.DER)
     until(lambda: served_certificate(program) == leaf)
 

@@ -30,7 +30,6 @@ def api(authority: Authority) -> Iterator[ApiServer]:
 
 
 def replica(start: Start, api: ApiServer, tmp_path: Path, *options: str) -> Live:
-    """A server that listens, ready or not."""
     live = Live(start, api, tmp_path / "kubeconfig", *options, limits=SOON, ready=False)
     until(lambda: listens(live.program))
     return live

@@ -70,7 +70,6 @@ def config_map(place: str, key: str, text: str) -> dict[str, Any]:
 
 
 def edited(text: str, changes: Any) -> str:
-    """The scheduler's usual configuration with some texts replaced, or another one."""
     if isinstance(changes, str):
         return changes
     for old, new in changes.items():
