@@ -44,10 +44,10 @@ class Fleet:
     families: Families = field(repr=False)
     parts: Mapping[str, AnyPart]
     index: Index
-    complete: bool = True
-    other_names: Mapping[str, int] = field(default_factory=dict)
-    named: frozenset[str] = frozenset()
-    offered: Mapping[str, str] = field(default_factory=dict)
+    complete: bool
+    other_names: Mapping[str, int]
+    named: frozenset[str]
+    offered: Mapping[str, str]
     by_family: Mapping[str, tuple[AnyShape, ...]] = field(init=False)
     nodes: int = field(init=False)
     digest: str = field(init=False)
