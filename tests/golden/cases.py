@@ -25,22 +25,7 @@ RESPONSES = Path(__file__).parent / "responses"
 OUTCOMES = Path(__file__).parent / "outcomes.txt"  # of every recorded request and published manifest, a line each
 
 # The requests whose whole responses are recorded: together they have every part that a response can have.
-WHOLE = {
-    "ascend-inference",
-    "deployment-dep.update",
-    "forged-assignment",
-    "gpu-pod1.delete",
-    "gpu-pod1.dryrun",
-    "gpu-pod1.ephemeral",
-    "gpu-pod1.update",
-    "memory-and-percentage",
-    "percentage-only",
-    "plain-pod",
-    "requests-only",
-    "specific-gpu-pod.compatible",
-    "statefulset-sts",
-    "unicode",
-}
+WHOLE = {file.stem for file in RESPONSES.iterdir()}
 
 # These pods request nvidia.com/gpu. They are also reviewed with a device config in which this is the vGPU count.
 COMPATIBLE = ("test-vgpu-compatible", "specific-gpu-pod")

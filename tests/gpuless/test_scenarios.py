@@ -5,12 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.e2e.volcano.scheduler import established
 from tests.gpuless import life
 from tests.gpuless.assets import MEMORY_FACTOR
-from tests.gpuless.cluster import CONF
 from tests.reviewing import CONFIG, request, snapshot
 from webhook.document_review import review_document
 from webhook.inputs.documents import Document
@@ -103,19 +100,6 @@ def test_a_row_of_the_table_says_what_the_scenario_does(scenario: dict[str, Any]
     assert life.with_row(page, scenario["title"], line).count(f"\n{line}\n") == 1
 
 
-def test_the_rows_of_other_scenarios_stay():
-    page = life.PAGE.read_text()
-    first, second = SCENARIOS[0]["title"], SCENARIOS[1]["title"]
-    changed = life.with_row(page, second, f"| {second} | anew |")
-    assert changed != page
-    old, new = page.splitlines(), changed.splitlines()
-    assert [line for line in old if not line.startswith(f"| {second} |")] == [
-        line for line in new if "anew" not in line
-    ]
-    at = [number for number, line in enumerate(new) if line.startswith(f"| {first} |")]
-    assert [new[number + 1] for number in at] == [f"| {second} | anew |"]
-
-
 def test_every_repair_and_every_rule_that_refuses_has_a_scenario():
     shown = {rule for scenario in SCENARIOS for rules in scenario["webhook"].values() for rule in rules}
     shown |= {scenario["rule"] for scenario in SCENARIOS if "rule" in scenario}
@@ -132,22 +116,3 @@ def test_the_pods_of_a_group_whose_head_requests_no_device_are_those_that_are_co
     assert not head["spec"]["containers"][0]["resources"]
     assert "schedulerName" not in head["spec"]
     assert workers[0]["spec"] == life.manifest(scenario)["spec"]["workerGroupSpecs"][0]["template"]["spec"]
-
-
-def test_pods_without_requests_are_placed():
-    """Volcano does so in the action `backfill`."""
-    assert yaml.safe_load(CONF)["actions"] == "allocate, backfill"
-
-
-@pytest.mark.parametrize(
-    "status, expected",
-    [
-        ({}, False),
-        ({"status": {"conditions": None}}, False),
-        ({"status": {"conditions": [{"type": "NamesAccepted", "status": "True"}]}}, False),
-        ({"status": {"conditions": [{"type": "Established", "status": "False"}]}}, False),
-        ({"status": {"conditions": [{"type": "Established", "status": "True"}]}}, True),
-    ],
-)
-def test_a_crd_that_has_no_conditions_yet_is_waited_for(status: dict[str, Any], expected: bool):
-    assert established(status) is expected

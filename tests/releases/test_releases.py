@@ -71,12 +71,6 @@ def test_the_table_has_a_row_for_each_release(tmp_path: Path, monkeypatch: pytes
     assert all(row[head.index("pods")] == "40" and int(row[head.index("differences")]) > 0 for row in rows)
 
 
-def test_a_folder_without_programs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "argv", ["releases", str(tmp_path)])
-    with pytest.raises(SystemExit, match="no program of a release"):
-        releases.main()
-
-
 def test_the_random_fleets_have_what_the_page_says():
     rng = random.Random(1)
     fleets = [random_fleet(rng, 40) for _ in range(60)]

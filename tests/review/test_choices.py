@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import pod
 from tests.deploy.calling import called
 from tests.deploy.clusters import entries, request
 from tests.deploy.clusters import outcome_of as outcome
@@ -21,18 +22,13 @@ TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
 T4, A100 = ({names.USE_GPUTYPE: word} for word in ("T4", "A100"))
 
 
-def pod(annotations: dict[str, str], limits: dict[str, str], **fields: Any) -> dict[str, Any]:
-    metadata = {"name": "p", "namespace": "default", "annotations": annotations, **fields.pop("metadata", {})}
-    container = {"name": "train", "image": "x", "resources": {"limits": limits, "requests": limits}}
-    spec = {"schedulerName": "volcano", "containers": [container], **fields}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
 def update(
-    before: Any, now: Any, limits: dict[str, str], user: str = "alice", **fields: Any
+    before: Any, now: Any, limits: dict[str, str], user: str = "alice", metadata: Any = None, **fields: Any
 ) -> tuple[set[str], Outcome]:
     """The entries that send a change of the annotations, and what becomes of it."""
-    old, new = (pod(annotations, limits, **fields) for annotations in (before, now))
+    old, new = (
+        pod(limits=limits, metadata={"annotations": each} | (metadata or {}), **fields) for each in (before, now)
+    )
     asked = request(new, "UPDATE", oldObject=old, userInfo={"username": user})
     return called(ENTRIES, asked, "/validate"), outcome(validate, asked, SETTINGS)
 
@@ -61,7 +57,7 @@ def test_what_creation_refuses_an_update_refuses_if_it_is_new(before: Any, now: 
     sent, result = update(before, now, limits)
     assert {found.rule for found in result.denials} == rules
     assert sent == (set() if "cpu" in limits else {"assignments"})
-    created = request(pod(now, limits))
+    created = request(pod(limits=limits, metadata={"annotations": now}))
     assert rules <= {found.rule for found in outcome(validate, created, SETTINGS).denials}
 
 
