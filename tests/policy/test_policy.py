@@ -12,9 +12,8 @@ from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
-from webhook.policy.schema import PolicyException
-from webhook.rules.choices import Level, MemoryAboveCard, MixedCards, WorkloadUse
-from webhook.rules.policy_keys import DEFAULT_TRUSTED_USERS, Toleration
+from webhook.rules.choices import DialectUse, Level, WorkloadUse
+from webhook.rules.policy_keys import DEFAULT_TRUSTED_USERS
 from webhook.settings.snapshot import default_device_config
 
 # The contract: `{}` means these values.
@@ -53,13 +52,13 @@ NOT_DEFAULT = {
     "memoryAboveCard": "deny",
     "enforcement": "audit",
     "helpURL": "https://[::1]:8443/help?rule={rule}#gpu",
-    "repairs": {"toleration": False, "scheduler-name": "on"},
-    "dialects": {"hami": "translate", "kai": False},
+    "repairs": {"toleration": "off", "scheduler-name": "on"},
+    "dialects": {"hami": "translate", "kai": "off"},
     "workloads": "deny",
     "workloadKinds": [KIND | {"templates": ["spec.template", "spec.groups[*].workers.*.template"]}],
     "exceptions": [EXCEPTION],
     "trustedUsers": ["me"],
-    "isolationEnv": {"wholeCards": "deny", "allocators": False},
+    "isolationEnv": {"wholeCards": "deny", "allocators": "off"},
     "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
 }
 
@@ -197,24 +196,14 @@ def test_the_defaults_are_the_contract(document):
 
 
 def test_every_setting_is_read():
-    settings = policy = parse(NOT_DEFAULT)
-    assert (settings.scheduler_name, settings.scheduler_names) == ("b", ["a", "b"])
-    assert settings.toleration == Toleration(key="k", operator="Equal", value="v", effect="NoExecute")
-    target = settings.target.facts()
+    policy = parse(NOT_DEFAULT)
+    assert policy.model_dump(mode="json", by_alias=True, exclude_unset=True) == NOT_DEFAULT
+    target = policy.target.facts()
     assert (target.reads_uuids, target.one_container, target.lists_units) == (True, False, True)
-    assert settings.percentage.mixed_cards is MixedCards.DENY
-    assert settings.memory_above_card is MemoryAboveCard.DENY
-    assert settings.workloads is WorkloadUse.DENY
-    added = settings.workload_kinds["example.org", "Policy"]
+    added = policy.workload_kinds["example.org", "Policy"]
     assert (added.versions, added.plural, added.is_whole) == (("v1",), "policies", True)
     assert [template.path for template in added.templates] == ["spec.template", "spec.groups[*].workers.*.template"]
-    assert len(settings.workload_kinds) == len(WORKLOAD_KINDS) + 1
-    assert settings.trusted_users == ("me",)
-    assert (settings.isolation_env.whole_cards, settings.isolation_env.allocators) == (Level.DENY, Level.OFF)
-    assert policy.exceptions == (PolicyException(**EXCEPTION),)
-    assert settings.fleet.autoscaled
-    assert settings.help_url == NOT_DEFAULT["helpURL"]
-    assert policy.fleet.stale_after_seconds == 60
+    assert len(policy.workload_kinds) == len(WORKLOAD_KINDS) + 1
     assert policy.digest != default_policy().digest
 
 
@@ -239,9 +228,17 @@ def test_the_toleration_can_be_null():
 
 @pytest.mark.parametrize("word", ["off", False])
 def test_a_bare_off_that_yaml_reads_as_false_is_off(word):
-    policy = parse({"workloads": word, "rules": {"card-count": word}})
+    document = {
+        "workloads": word,
+        "rules": {"card-count": word},
+        "repairs": {"toleration": word},
+        "dialects": {"kai": word},
+    }
+    policy = parse(document | {"isolationEnv": {"allocators": word}})
     assert policy.workloads is WorkloadUse.OFF
-    assert policy.of("x").levels["card-count"] is Level.OFF
+    assert policy.of("x").levels["card-count"] is policy.isolation_env.allocators is Level.OFF
+    assert policy.of("x").repairs_off == {"toleration"}
+    assert policy.of("x").dialects["kai"] is DialectUse.OFF
 
 
 @each_case("document, path, hint", MISSPELT)

@@ -322,15 +322,3 @@ def test_an_expensive_pod_is_reviewed_quickly(crowded: Snapshot, limits: dict[st
         },
     }
     within(0.5, lambda: review(request(pod), crowded))  # a quarter of a second for each of mutate and validate
-
-
-def test_an_expensive_selector_is_ignored(crowded: Snapshot):
-    expression = {"key": "size", "operator": "Gt", "values": ["-1"]}
-    pod = {
-        "spec": {
-            "nodeSelector": {f"label-{i}": "a" for i in range(3000)},
-            "affinity": strategies.affinity([{"matchExpressions": [expression] * 3000}] * 2),
-            "containers": [{"name": "c", "resources": {"limits": {names.GPUSHARE_NUMBER: "1"}}}],
-        }
-    }
-    assert within(2, lambda: review(request(pod), crowded)).violations == ()
