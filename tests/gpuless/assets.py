@@ -50,12 +50,8 @@ class MissingError(Exception):
 def find_assets(cni: Path = CNI, own_places: Sequence[Path] = OWN_PLACES) -> Path:
     """The folder CLUSTER_ASSETS.
 
-    Args:
-        cni: where the plugins for networks are.
-        own_places: what each node has for itself.
-
     Raises:
-        MissingError: a part is missing.
+        MissingError: a part is missing, also of the plugins for networks, or the nodes have places of their own there.
     """
     folder = Path(os.environ.get("CLUSTER_ASSETS") or "/nonexistent")
     packages = {package for program, package in PROGRAMS.items() if shutil.which(program) is None}
@@ -87,12 +83,7 @@ def config_of(assets: Path, cards: str) -> Path:
 
 
 def memory_units(assets: Path, profiles: Iterable[str]) -> int:
-    """The MiB of one unit of vGPU memory with which a kubelet takes the memory of each node.
-
-    Args:
-        assets: the folder.
-        profiles: the cards of each node: `a100`, `t4:2` …
-    """
+    """The MiB of one unit of vGPU memory with which a kubelet takes the memory of each node: `a100`, `t4:2` …"""
     largest = 0
     for profile in profiles:
         cards, _, number = profile.partition(":")

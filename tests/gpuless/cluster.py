@@ -38,23 +38,14 @@ _FLAGS = (
 
 
 class GpuCluster:
-    """A running cluster; as a context manager it stops at the end of the block.
-
-    Attributes:
-        cluster: its API server.
-        nodes: its nodes, in the order of their profiles.
-    """
+    """A running cluster, with its API server and its nodes; as a context manager it stops at the end of the block."""
 
     def __init__(
         self, directory: Path, profiles: Sequence[str], memory_factor: int | None = None, scheduler_conf: str = CONF
     ) -> None:
-        """Start it.
+        """Start it in an empty directory, with a node for each profile: `a100`, `t4:2` …
 
-        Args:
-            directory: an empty directory.
-            profiles: the cards of each node: `a100`, `t4:2` …
-            memory_factor: the MiB of one unit of vGPU memory; None: enough for the memory of each node.
-            scheduler_conf: the configuration of Volcano's scheduler.
+        Without a memory_factor, the MiB of one unit of vGPU memory are enough for the memory of each node.
 
         Raises:
             MissingError: a binary is missing.
@@ -100,10 +91,7 @@ class GpuCluster:
         time.sleep(2 * PERIOD)
 
     def install_webhook(self, **values: Any) -> None:
-        """Build the webhook's image, install its chart, and wait until the API server depends on it.
-
-        Args:
-            values: of the chart.
+        """Build the webhook's image, install its chart with these values, and wait until the API server depends on it.
 
         Raises:
             AssertionError: the image cannot be built, or the Job does not make the webhook binding.
@@ -124,11 +112,7 @@ class GpuCluster:
         return helm_python.Config(kubeconfig_path=self.cluster.kubeconfig, namespace=NAME)
 
     def forward_console(self) -> str:
-        """Forward a port of this machine to the console of a replica.
-
-        Returns:
-            the address.
-        """
+        """Forward a port of this machine to the console of a replica; returns its address."""
         port = free_port()
         access = [f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={NAME}"]
         forward = ["port-forward", f"deployment/{NAME}", f"{port}:8480"]

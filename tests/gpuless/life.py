@@ -59,15 +59,7 @@ SHOW = "env; echo MOUNTS; cat /proc/mounts; sleep 100000"
 
 @dataclass
 class Seen:
-    """What became of a pod.
-
-    Attributes:
-        phase: of the pod; `Refused` if it was not created.
-        message: why, in the words of the API server, the scheduler or the kubelet.
-        output: of the container: its environment and mounts.
-        warnings: of the API server.
-        changed: the mutations that the webhook made.
-    """
+    """What became of a pod: its phase (`Refused` if it was not created), and why in the words of Kubernetes or Volcano."""
 
     phase: str
     message: str = ""
@@ -171,15 +163,9 @@ def observe(api: Api, namespace: str, pod: Object, expected: str) -> Seen:
 def observe_workload(
     api: Api, namespace: str, workload: Object, expected: str, update: str, *, operated: Sequence[Object] = ()
 ) -> Seen:
-    """Create a workload, and wait until so many of its pods run and wait as expected; then delete it.
+    """Create a workload, and wait until its pods are as expected, like `2 Running, 1 Pending`; then delete it.
 
-    Args:
-        api: a connection.
-        namespace: where to create it.
-        workload: a Job, Deployment or RayCluster.
-        expected: `2 Running, 1 Pending`.
-        update: its pods before an update of the template, likewise; empty if it is not updated.
-        operated: the pods that its operator would create.
+    `update` has its pods before an update of the template, if it is updated; `operated` those that its operator would create.
     """
     path = f"/apis/{workload['apiVersion']}/namespaces/{namespace}/{workload['kind'].lower()}s"
     created = api.post(path, workload)
@@ -269,11 +255,7 @@ def answer_differs(seen: Seen, expected: dict[str, list[str]]) -> str:
 
 
 def play(api: Api, scenario: dict[str, Any]) -> tuple[Seen, Seen, list[str]]:
-    """Play a scenario past the webhook, then with it.
-
-    Returns:
-        what was seen without and with the webhook, and what differs from the scenario.
-    """
+    """Play a scenario past the webhook, then with it; returns what was seen, and what differs from the scenario."""
     pod, then = manifest(scenario), scenario.get("then", {})
     without, with_webhook = (
         observe_workload(api, namespace, pod, phase, scenario.get("update", ""), operated=made(scenario))
@@ -347,11 +329,7 @@ def with_row(page: str, title: str, line: str) -> str:
 
 
 def play_all(running: GpuCluster, scenarios: list[dict[str, Any]]) -> int:
-    """Play scenarios, print what differs, and write the row of each that does not into the table.
-
-    Returns:
-        how many scenarios differ.
-    """
+    """Play scenarios, print what differs, and write the row of each that does not into the table; returns how many differ."""
     running.cluster.apply(*namespaces(), custom_resource("ray.io", "v1", "RayCluster"))
     configure(running, {})
     wrong = 0

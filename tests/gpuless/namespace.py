@@ -30,19 +30,11 @@ while :; do sleep 3600 & wait; done
 class NodeNamespace:
     """The namespaces of one node, with a network that reaches this machine and nothing else.
 
-    Attributes:
-        address: of the node.
-        interface: the file of the interface of this machine that leads to the node.
-        pods: the range of its pods' addresses.
+    `interface` is the file of the interface of this machine that leads to the node, `pods` the range of its pods' addresses.
     """
 
     def __init__(self, directory: Path, api_port: int) -> None:
-        """Create them.
-
-        Args:
-            directory: an empty directory, on a file system that can be the upper layer of an overlay.
-            api_port: the port of the API server, to which `API_ADDRESS` leads.
-        """
+        """Create them in an empty directory that can be the upper layer of an overlay; `API_ADDRESS` leads to the port."""
         self.directory = directory
         self.cgroup = f"{directory.parent.name}-{directory.name}"
         number = next(number for number in range(1, 255) if not _interface(number).exists())

@@ -28,22 +28,12 @@ root = "{directory}/containerd"
 
 
 class Node:
-    """A running node of a cluster; `close` stops it.
-
-    Attributes:
-        name: the kind of its cards and its number, like `a100-1`.
-        namespace: where its processes run.
-    """
+    """A running node of a cluster, with a name like `a100-1`; `close` stops it."""
 
     def __init__(self, number: int, profile: str, assets: Path, cluster: Cluster, directory: Path) -> None:
-        """Start it, and wait until it offers its cards.
+        """Start it in a directory of its own, and wait until it offers its cards.
 
-        Args:
-            number: of the node, for its name.
-            profile: the kind of its cards, `a100`, `t4`, `h100` …, and how many if not all of the mock's: `a100:1`.
-            assets: the folder of the binaries.
-            cluster: the API server.
-            directory: where its own directory is made.
+        A profile is the kind of its cards, `a100`, `t4`, `h100` …, and how many if not all of the mock's: `a100:1`.
         """
         self._profile, _, self._cards = profile.partition(":")
         self.name = f"{self._profile}-{number}"

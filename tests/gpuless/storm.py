@@ -75,11 +75,7 @@ def _job(name: str) -> Object:
 
 
 class Killer(threading.Thread):
-    """Kills a replica every five seconds, and keeps the logs of all of them.
-
-    Attributes:
-        kills: when replicas were killed, in seconds since 1970.
-    """
+    """Kills a replica every five seconds, notes when in seconds since 1970, and keeps the logs of all of them."""
 
     def __init__(self, running: GpuCluster, kept: Path) -> None:
         super().__init__(daemon=True)
@@ -208,15 +204,7 @@ def main() -> None:
 
 
 def judge(running: GpuCluster, right: int, lines: list[dict[str, Any]], kills: list[float], seconds: float) -> int:
-    """Print the figures; returns how many of the claims are wrong.
-
-    Args:
-        running: the cluster, whose API server has logged which decisions it received.
-        right: how many right pods exist.
-        lines: of the webhook's audit logs.
-        kills: when replicas were killed.
-        seconds: how long it took.
-    """
+    """Print the figures of `lines`, the webhook's audit logs, and of the API server's; returns how many claims are wrong."""
     created = [event for event in running.cluster.audit_events() if _creates_pod(event)]
     codes = Counter(event["responseStatus"]["code"] for event in created)
     received = {
