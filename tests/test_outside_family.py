@@ -112,72 +112,56 @@ def pod(boards):
 
 
 @pytest.fixture
-def files(tmp_path):
-    """A device config, a fleet of two kinds of nodes, and a function that writes a pod."""
-    config, fleet, manifest = (tmp_path / name for name in ("config.yaml", "fleet.json", "pod.json"))
+def settings(tmp_path):
+    """The files of a device config, and of a fleet of two kinds of nodes."""
+    config, fleet = tmp_path / "config.yaml", tmp_path / "fleet.json"
     config.write_text("nvidia: {}")
     fleet.write_text(to_json({"kind": "List", "items": [node("small", 2), node("large", 4), node("large-2", 4)]}))
-
-    def write(boards):
-        manifest.write_text(to_json(pod(boards)))
-        return ["--device-config", str(config), "--fleet", str(fleet), str(manifest)]
-
-    return write
+    return config, fleet
 
 
-def run_command(capsys, *arguments):
-    return main(arguments), capsys.readouterr().out
+def run_command(capsys, settings, *arguments):
+    config, fleet = settings
+    return main([*map(str, arguments), f"--device-config={config}", f"--fleet={fleet}"]), capsys.readouterr().out
 
 
 @needs("review")
-def test_a_review_repairs_and_admits_a_pod_that_fits(files, capsys):
-    code, out = run_command(capsys, "review", *files(3))
+def test_pods_are_repaired_refused_and_explained(settings, capsys, tmp_path):
+    file = tmp_path / "pod.json"
+    file.write_text(to_json(pod(3)))
+    code, out = run_command(capsys, settings, "review", "--explain", file)
     assert (code, "scheduler-name" in out) == (0, True)
-
-
-@needs("review")
-def test_a_review_refuses_a_pod_that_fits_on_no_node(files, capsys):
-    code, out = run_command(capsys, "review", *files(5))
+    for text in (
+        "never small: 2 × X1",
+        'number of cards: container "main" requests example.com/boards 3, but the node has 2 boards',
+        "fits large, large-2: 4 × X1",
+        "the pod on boards 0, 1, 2 (whole board)",
+        "→ with example.com/boards 2 or less it fits",
+    ):
+        assert text in " ".join(out.split())
+    file.write_text(to_json(pod(5)))
+    code, out = run_command(capsys, settings, "review", file)
     assert code == 1
-    assert (
-        'card-count: container "main" requests example.com/boards 5, but the largest node (large) has 4 boards' in out
-    )
-
-
-@needs("review")
-def test_the_placement_is_explained(files, capsys):
-    _, out = run_command(capsys, "review", "--explain", *files(3))
-    assert "never   small: 2 × X1" in out
-    assert 'number of cards: container "main" requests example.com/boards 3, but the node has 2 boards' in " ".join(
-        out.split()
-    )
-    assert "fits    large, large-2: 4 × X1" in out
-    assert "the pod on boards 0, 1, 2 (whole board)" in out
-    assert "→ with example.com/boards 2 or less it fits" in out
-    _, out = run_command(capsys, "review", "--explain", "-o", "json", *files(3))
-    shape = json.loads(out)["explain"][0]["shapes"][0]
-    assert (shape["names"], shape["kinds"][0]["count"], shape["placement"]) == (["small"], 2, "never")
+    refusal = 'container "main" requests example.com/boards 5, but the largest node (large) has 4 boards'
+    assert f"card-count: {refusal}" in out
 
 
 @needs("usage")
-def test_what_pods_hold_is_shown(files, capsys, tmp_path):
-    """Two boards of `large` are held; a pod that needs three gets them on the other large node."""
-    _, config, _, fleet, _ = files(3)
+def test_what_pods_hold_is_shown(settings, capsys, tmp_path):
     held = pod(2)
     held["metadata"] |= {"namespace": "default", "annotations": {ASSIGNED: "0,1"}}
     held["spec"]["nodeName"] = "large"
     pods = tmp_path / "pods.json"
     pods.write_text(to_json({"kind": "List", "items": [held | {"status": {"phase": "Running"}}]}))
-    arguments = ["--device-config", config, "--fleet", fleet, "--pods", str(pods)]
-    _, out = run_command(capsys, "usage", "-o", "json", *arguments)
+    _, out = run_command(capsys, settings, "usage", "-o", "json", "--pods", pods)
     nodes = {node["name"]: node["cards"] for node in json.loads(out)["nodes"]}
     assert [card["accounted"]["slices"] for card in nodes["large"]] == [1, 1, 0, 0]
     assert [holder["name"] for holder in nodes["large"][0]["pods"]] == ["p"]
 
 
 @pytest.fixture
-def client(files):
-    _, config, _, fleet, _ = files(1)
+def client(settings):
+    config, fleet = settings
     loaded = DEVICE_CONFIG.load(config)
     inputs = SnapshotInputs(loaded, default_policy(), read_nodes(FLEET.load(fleet), loaded))
     return create_app(ConsoleState(Fixed(inputs))).test_client()
@@ -205,5 +189,5 @@ def test_the_playground_explains_the_placement(client):
 
 @needs("doctor")
 def test_the_doctor_works_with_the_family(capsys):
-    code, out = run_command(capsys, "doctor", "--from", "tests/data/cluster-healthy")
-    assert (code, "broken" in out) == (0, False)
+    assert main(["doctor", "--from", "tests/data/cluster-healthy"]) == 0
+    assert "broken" not in capsys.readouterr().out
