@@ -76,6 +76,11 @@ def test_a_malformed_selector_matches_every_node(spec):
     assert matched(spec, Index([Node("n0", {"zone": "a"}), Node("n1")])) == {0, 1}
 
 
+@pytest.mark.parametrize("operator, expected", [("Exists", set()), ("DoesNotExist", {0, 1})])
+def test_a_label_that_no_node_has(operator, expected):
+    assert matched(term({"key": "zone", "operator": operator}), Index([Node("n0"), Node("n1")])) == expected
+
+
 @pytest.mark.parametrize("operator, expected", [("Gt", {1, 2}), ("Lt", {0})])
 def test_gt_and_lt_match_every_value_of_a_label_with_too_many_values(operator, expected):
     fleet = [*(Node(f"n{number}", {"size": size}) for number, size in enumerate("1574")), Node("n4")]

@@ -37,17 +37,12 @@ GROUPS = {"Job": "batch/v1", "Deployment": "apps/v1", "RayCluster": "ray.io/v1"}
 STARTS = 12.0  # seconds; most pods need two
 MAX_SHOWN = 600  # characters of a difference
 NEVER = 5.0  # a pod that is pending after 25 cycles of the scheduler stays pending
-POLICY = {
-    "namespaces": [
-        {
-            "match": [STRICT],
-            "repairs": dict.fromkeys(
-                ["default-number", "percentage-to-memory", "limits-from-requests", "lower-memory", "toleration"], False
-            ),
-        },
-        {"match": [MOVING], "dialects": {"hami": "translate"}},
-    ]
-}
+OFF = ["default-number", "percentage-to-memory", "limits-from-requests", "lower-memory", "toleration"]
+MATCHED = [
+    {"match": [STRICT], "repairs": dict.fromkeys(OFF, False)},
+    {"match": [MOVING], "dialects": {"hami": "translate"}},
+]
+POLICY = {"namespaces": MATCHED}
 WHY = "UnexpectedAdmissionError|untolerated taint|DeviceSharing error"  # of what was seen, in the table
 HEAD = ["| pod | without the webhook | the webhook | then |", "|---|---|---|---|"]
 NODE = "/api/v1/nodes/a100-1"
@@ -84,19 +79,14 @@ def manifest(scenario: dict[str, Any]) -> Object:
         return pod
     kind, spec, labels = scenario["kind"], scenario["workload"], {"app": "life"}
     template = {"metadata": pod["metadata"] | {"labels": labels}, "spec": pod["spec"]}
-    if kind == "RayCluster":
-        workers = [{"groupName": "workers"} | spec | {"template": template}]
-        spec = {"headGroupSpec": {"template": _pod(scenario["head"])}, "workerGroupSpecs": workers}
-        return {"apiVersion": GROUPS[kind], "kind": kind, "metadata": {"name": "life"}, "spec": spec}
     if kind == "Deployment":
         spec = {"selector": {"matchLabels": labels}} | spec
         template["spec"] = template["spec"] | {"restartPolicy": "Always"}
-    return {
-        "apiVersion": GROUPS[kind],
-        "kind": kind,
-        "metadata": {"name": "life"},
-        "spec": spec | {"template": template},
-    }
+    spec = spec | {"template": template}
+    if kind == "RayCluster":
+        workers = [{"groupName": "workers"} | spec]
+        spec = {"headGroupSpec": {"template": _pod(scenario["head"])}, "workerGroupSpecs": workers}
+    return {"apiVersion": GROUPS[kind], "kind": kind, "metadata": {"name": "life"}, "spec": spec}
 
 
 def made(scenario: dict[str, Any]) -> list[Object]:

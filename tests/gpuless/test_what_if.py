@@ -48,12 +48,9 @@ def priority_class(name: str, value: int) -> Object:
 
 
 def pod_group(name: str, members: int) -> Object:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"minMember": members, "queue": "default", "priorityClassName": "middle"},
-    }
+    metadata = {"name": name, "namespace": "default"}
+    spec = {"minMember": members, "queue": "default", "priorityClassName": "middle"}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
 def owner(found: Mapping[str, Any]) -> str:

@@ -68,13 +68,16 @@ foreign_pods = st.builds(
 )
 
 
-def translated(raw: dict[str, Any], **nvidia: Any) -> dict[str, Any]:
-    config = parse_device_config({"nvidia": nvidia}, "config")
-    snapshot = SnapshotInputs(
-        config, parse_policy({"dialects": TRANSLATING, "fleet": FLEET}, "policy"), None
+def read(raw: dict[str, Any], policy: Any, **nvidia: Any) -> ReviewedPod:
+    known = SnapshotInputs(
+        parse_device_config({"nvidia": nvidia}, "config"), parse_policy(policy, "policy"), None
     ).snapshot()
-    context = snapshot.context_of(creation("u", "v1", "Pod", "default", raw))
-    return dict(Repair(ReviewedPod(PodView(raw), context), [translate_dialect.propose]).draft.object)
+    return ReviewedPod(PodView(raw), known.context_of(creation("u", "v1", "Pod", "default", raw)))
+
+
+def translated(raw: dict[str, Any], **nvidia: Any) -> dict[str, Any]:
+    pod = read(raw, {"dialects": TRANSLATING, "fleet": FLEET}, **nvidia)
+    return dict(Repair(pod, [translate_dialect.propose]).draft.object)
 
 
 def slices(raw: dict[str, Any], factor: int) -> tuple[int, Fraction, int] | None:
@@ -162,10 +165,8 @@ def using(dialect: Dialect, word: Word) -> dict[str, Any]:
 
 
 def told(raw: dict[str, Any], dialect: Dialect) -> list[Step]:
-    snapshot = SnapshotInputs(parse_device_config({}, "config"), parse_policy({}, "policy"), None).snapshot()
-    context = snapshot.context_of(creation("u", "v1", "Pod", "default", raw))
-    found = dict(dialect_steps(ReviewedPod(PodView(raw), context), context))
-    return found[dialect]
+    pod = read(raw, {})
+    return dict(dialect_steps(pod, pod.context))[dialect]
 
 
 EVERY_WORD = [(dialect, word) for dialect in DIALECTS.values() for word in dialect.words]
