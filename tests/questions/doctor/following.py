@@ -1,7 +1,6 @@
 """Follows what the doctor advises, mechanically, on the objects of a cluster; what is advised to people is left to them."""
 
 import copy
-import json
 import re
 
 import yaml
@@ -30,42 +29,39 @@ def edited(objects, place, key, change):
     objects[place]["data"][key] = yaml.safe_dump(found)
 
 
-def arguments(objects, change):
-    """Change the arguments of deviceshare."""
-
-    def edit(conf):
-        for plugin in [
-            plugin for tier in conf["tiers"] for plugin in tier["plugins"] if plugin["name"] == "deviceshare"
-        ]:
-            change(plugin.setdefault("arguments", {}))
-
-    edited(objects, SCHEDULER, CONF, edit)
+def policy(change):
+    """A change of the policy."""
+    return lambda objects, match, _: edited(objects, POLICY, TEXT, lambda found: change(found, match))
 
 
-def set_argument(objects, match, _):
-    arguments(objects, lambda found: found.update({match[1]: yaml.safe_load(match[2])}))
+def arguments(change):
+    """A change of the arguments of deviceshare."""
+
+    def follow(objects, match, message):
+        def edit(conf):
+            for plugin in [plugin for tier in conf["tiers"] for plugin in tier["plugins"]]:
+                if plugin["name"] == "deviceshare":
+                    change(plugin.setdefault("arguments", {}), match, message)
+
+        edited(objects, SCHEDULER, CONF, edit)
+
+    return follow
+
+
+def set_argument(objects, match, message):
+    arguments(lambda found, *_: found.update({match[1]: yaml.safe_load(match[2])}))(objects, match, message)
     if "remove the other" in match.string:
         (other,) = [place for place in configs(objects) if place.split("/")[1] != match[2]]
         del objects[other]
 
 
-def rename_argument(objects, match, message):
-    wrong = re.search(r"reads (deviceshare\.\w+)", message)[1]
-    arguments(objects, lambda found: found.update({match[1]: found.pop(wrong)}))
+def rename_argument(found, match, message):
+    found[match[1]] = found.pop(re.search(rf"reads {KEY}", message)[1])
 
 
-def remove_argument(objects, _, message):
-    arguments(objects, lambda found: found.pop(re.search(r"(deviceshare\.\w+)", message)[1]))
-
-
-def write_booleans(objects, _, __):
+def write_booleans(found, *_):
     meant = {"true": True, "false": False, "1": True, "0": False}
-    arguments(
-        objects,
-        lambda found: found.update(
-            {key: meant[str(value).lower()] for key, value in found.items() if str(value).lower() in meant}
-        ),
-    )
+    found.update({key: meant[str(value).lower()] for key, value in found.items() if str(value).lower() in meant})
 
 
 def add_plugin(objects, match, _):
@@ -109,33 +105,17 @@ def register_anew(annotations, before, after):
         annotations[names.NODE_VGPU_REGISTER] = "".join(f"{entry}:" for entry in again)
 
 
-def set_policy(objects, match, _):
-    key, value = match[1].split("."), yaml.safe_load(match[2])
-    edited(objects, POLICY, TEXT, lambda found: found.setdefault(key[0], {}).update({key[1]: value}))
+def flags(change):
+    """A change of the arguments of the device plugin: how those that go begin, and new ones."""
 
+    def follow(objects, match, message):
+        (container, *_) = objects["DaemonSet/kube-system/volcano-device-plugin"]["spec"]["template"]["spec"][
+            "containers"
+        ]
+        gone, new = change(match, message)
+        container["args"] = [*(arg for arg in container.get("args", []) if not arg.startswith(gone)), *new]
 
-def set_trusted(objects, match, _):
-    edited(objects, POLICY, TEXT, lambda found: found.update(trustedUsers=json.loads(match[1])))
-
-
-def set_toleration(objects, match, _):
-    edited(objects, POLICY, TEXT, lambda found: found.update(toleration=yaml.safe_load(match[1])))
-
-
-def set_flag(objects, match, _):
-    change_arguments(
-        objects, lambda args: [*(arg for arg in args if not arg.startswith(match[1])), f"{match[1]}={match[2]}"]
-    )
-
-
-def remove_flag(objects, match, message):
-    flag = re.search(r"--[a-z-]+", message)[0]
-    change_arguments(objects, lambda args: [arg for arg in args if not arg.startswith(flag)])
-
-
-def change_arguments(objects, change):
-    containers = objects["DaemonSet/kube-system/volcano-device-plugin"]["spec"]["template"]["spec"]["containers"]
-    containers[0]["args"] = change(containers[0].get("args", []))
+    return follow
 
 
 def remove_variable(objects, match, _):
@@ -174,33 +154,42 @@ def label_nodes(objects, match, message):
 
 
 def upgrade(objects, match, message):
-    for raw in [
-        raw for raw in objects.values() if raw["kind"] == "Deployment" and "scheduler" in raw["metadata"]["name"]
-    ]:
-        for one in raw["spec"]["template"]["spec"]["containers"]:
-            one["image"] = f"{one['image'].partition('@')[0].rpartition(':')[0]}:v{match[1]}"
-    edited(objects, POLICY, TEXT, lambda found: found.setdefault("target", {}).update(volcano=match[1]))
+    for raw in objects.values():
+        if raw["kind"] == "Deployment" and "scheduler" in raw["metadata"]["name"]:
+            for one in raw["spec"]["template"]["spec"]["containers"]:
+                one["image"] = f"{one['image'].partition('@')[0].rpartition(':')[0]}:v{match[1]}"
+    policy(lambda found, _: found.setdefault("target", {}).update(volcano=match[1]))(objects, match, message)
+
+
+def set_key(found, match):
+    section, key = match[1].split(".")
+    found.setdefault(section, {})[key] = yaml.safe_load(match[2])
 
 
 KEY = r"(deviceshare\.\w+)"
 PATTERNS = (
     (rf"set {KEY}: ([\w-]+)", set_argument),
-    (rf"write {KEY}, then", rename_argument),
-    (r"write true or false without quotes", write_booleans),
+    (rf"write {KEY}, then", arguments(rename_argument)),
+    (r"write true or false without quotes", arguments(write_booleans)),
     (rf"add `- name: (\w+)`(?: with `{KEY}: true`)? to a tier", add_plugin),
     (r"add (allocate) before backfill", add_action),
     (r"set (gpuMemoryFactor: \d+) in the device config", set_config),
     (r"write (\w+: \S+(?:, \w+: \S+)*), then restart", set_config),
-    (r"set (--[a-z-]+)=(\S+), or", set_flag),
-    (r"^remove the flag|^remove it; names come", remove_flag),
+    (r"set (--[a-z-]+)=(\S+), or", flags(lambda match, _: (match[1], [f"{match[1]}={match[2]}"]))),
+    (r"^remove the flag|^remove it; names come", flags(lambda _, message: (re.search(r"--[a-z-]+", message)[0], []))),
     (r"^remove (\w+) from its environment", remove_variable),
-    (r"set (target\.\w+): (\S+) in the policy", set_policy),
-    (r"write in the policy `trustedUsers: (\[.*?\])`", set_trusted),
-    (r"write in the policy `toleration: (\{.*?\})`", set_toleration),
+    (r"set (target\.\w+): (\S+) in the policy", policy(set_key)),
+    (
+        r"write in the policy `(\w+): (\[.*?\]|\{.*?\})`",
+        policy(lambda found, match: found.update({match[1]: yaml.safe_load(match[2])})),
+    ),
     (r"^create the parent", create_parent),
     (r"set spec.parent of one of them to (\w+)", set_parent),
     (r"delete the pod", delete_pod),
     (r"label them (\S+)=(\S+)", label_nodes),
     (r"upgrade (?:the scheduler|it|Volcano) to (?:\d+\.\d+\.\d+, )?(\d+\.\d+\.\d+) or newer", upgrade),
-    (r"upgrade the scheduler, or remove it", remove_argument),
+    (
+        r"upgrade the scheduler, or remove it",
+        arguments(lambda found, _, message: found.pop(re.search(KEY, message)[1])),
+    ),
 )

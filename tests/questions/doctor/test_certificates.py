@@ -11,27 +11,15 @@ def loaded(*pairs):
     return load(base64(b"".join(pair.certificate for pair in pairs)))
 
 
-def test_only_the_authority_of_a_certificate_makes_it_trusted():
-    leaf = make_leaf(authority(), [HOST], NOW)
-    assert trusted(loaded(leaf), loaded(authority("other"), authority()), NOW)
-    assert not trusted(loaded(leaf), loaded(authority("other")), NOW)
-
-
-def test_another_authority_with_the_same_name_is_not_trusted():
-    leaf = make_leaf(authority(), [HOST], NOW)
-    assert not trusted(loaded(leaf), loaded(make_ca("vgpu-webhook", NOW)), NOW)
-
-
-def test_the_bundle_can_contain_the_serving_certificate_itself():
-    leaf = make_leaf(authority(), [HOST], NOW)
-    assert trusted(loaded(leaf), loaded(leaf), NOW)
-
-
-def test_an_expired_authority_is_not_trusted():
+def test_a_certificate_is_trusted_by_its_authority_or_by_itself_while_both_are_valid():
+    leaf, other, later = make_leaf(authority(), [HOST], NOW), authority("other"), NOW + timedelta(days=2)
     old = make_ca("old", NOW - timedelta(days=9), days=10)
-    leaf = make_leaf(old, [HOST], NOW - timedelta(days=8), days=30)
-    assert trusted(loaded(leaf), loaded(old), NOW)
-    assert not trusted(loaded(leaf), loaded(old), NOW + timedelta(days=2))
+    aged = make_leaf(old, [HOST], NOW - timedelta(days=8), days=30)
+    assert trusted(loaded(leaf), loaded(other, authority()), NOW)
+    assert not trusted(loaded(leaf), loaded(other), NOW)
+    assert not trusted(loaded(leaf), loaded(make_ca("vgpu-webhook", NOW)), NOW), "another one with the same name"
+    assert trusted(loaded(leaf), loaded(leaf), NOW)
+    assert [trusted(loaded(aged), loaded(old), at) for at in (NOW, later)] == [True, False]
 
 
 def test_the_dns_names_of_a_certificate_are_read():

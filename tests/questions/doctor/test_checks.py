@@ -1,6 +1,7 @@
 """Each check has cases with the status ok, a problem, and not checked: changes to a healthy cluster."""
 
 import copy
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,11 +10,12 @@ from random import Random
 import yaml
 
 from tests.cases import each_case
+from tests.cli.rows import texts_of
 from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, secret, without
 from tests.questions.doctor.following import followed
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.questions.doctor.registry import CHECKS, OF_THE_WEBHOOK, examine
-from webhook.questions.doctor.setup import CONFIGURATIONS
+from webhook.questions.doctor.setup import CONFIGURATIONS, service
 from webhook.results import Status
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
@@ -63,17 +65,15 @@ def objects_for(case, objects=None):
         objects[place] = merged(objects.get(place, fresh), change)
     for place, change in case.get("entry", {}).items():
         objects[place]["webhooks"][0] = merged(objects[place]["webhooks"][0], change)
+    for pattern, change in case.get("entries", {}).items():  # of both configurations, by their names
+        for raw in [raw for raw in objects.values() if "webhooks" in raw]:
+            listed = raw["webhooks"]
+            raw["webhooks"] = [merged(each, change) if re.match(pattern, each["name"]) else each for each in listed]
     if "secret" in case:
-        certificate = case["secret"]
-        start = (
-            NOW
-            - timedelta(days=certificate.get("age", 0))
-            + timedelta(minutes=5 if certificate.get("age", 0) < 0 else 0)
-        )
-        ca = authority(certificate["authority"]) if "authority" in certificate else None
-        fresh = secret(
-            certificate.get("days", 90), certificate.get("hosts", ["vgpu-webhook.vgpu-webhook.svc"]), ca, start
-        )
+        age, by = (case["secret"].get(key) for key in ("age", "authority"))
+        start = NOW - timedelta(days=age or 0) + timedelta(minutes=5 if (age or 0) < 0 else 0)
+        given = {key: case["secret"][key] for key in ("days", "hosts") if key in case["secret"]}
+        fresh = secret(**given, ca=authority(by) if by else None, start=start)
         objects["Secret/vgpu-webhook/vgpu-webhook-tls"] = fresh
     for place in case.get("remove", []):
         del objects[place]
@@ -87,19 +87,20 @@ def facts_for(case):
     facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in RESPONSES if name in case})
     facts = without(facts, *[kind for kind in hidden if kind not in RESPONSES])
     gone = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES if name in hidden}
-    return replace(facts, **gone)
+    return replace(facts, **gone, **case.get("facts", {}))
 
 
 @each_case("check,case", EACH)
 def test_a_check_gives_the_expected_result(check, case):
     results = check_results(check, facts_for(case))
-    expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
+    expected = texts_of(case["expect"])
     assert list(dict.fromkeys(result.status.value for result in results)) == expected
     assert expected == ["ok"] or "ok" not in expected, "what is well is said only where nothing is wrong"
     assert expected != ["ok"] or len(results) == 1
     text = " ".join(f"{result.message} | {result.remedy}" for result in results)
-    for part in [case["contains"]] if isinstance(case.get("contains"), str) else case.get("contains", []):
+    for part in texts_of(case.get("contains")):
         assert part in text
+    assert [part for part in texts_of(case.get("lacks")) if part in text] == []
     for result in results:
         assert bool(result.remedy) is (result.status is not Status.OK), "every problem has a remedy"
 
@@ -113,9 +114,7 @@ def test_a_webhook_that_is_not_installed_is_one_problem():
     assert {result.check for result in results if "is not installed" in result.message} == {*OF_THE_WEBHOOK, *found}
 
 
-PROBLEMS = [
-    (check, case) for check, case in EACH if case["expect"] not in ("ok", "not checked") and "unread" not in case
-]
+PROBLEMS = [one for one in EACH if one[1]["expect"] not in ("ok", "not checked") and "unread" not in one[1]]
 
 
 def problems(names, objects):
@@ -156,57 +155,15 @@ def test_who_does_what_a_check_says_does_not_read_it_again():
 
 
 @each_case(
-    "values,statuses",
+    "place,expected",
     [
-        (["kube-system"], [Status.OK]),
-        (["kube-system", "gpu-operator"], [Status.OK]),
-        (["gpu-operator"], [Status.WARNING]),
+        ({}, ("vgpu-webhook", "vgpu-webhook")),
+        ({"namespace": "gpu-system"}, ("gpu-system", "vgpu-webhook")),
+        ({"namespace": "gpu-system", "name": "hook"}, ("gpu-system", "hook")),
     ],
 )
-def test_namespaces_that_are_excluded_besides_are_no_difference(values, statuses):
-    """The chart's excludedNamespaces adds some to every entry; another difference is said once for all entries."""
-    objects = healthy()
-    entries = [entry for raw in objects.values() for entry in raw.get("webhooks", []) if "namespaceSelector" in entry]
-    for entry in entries:
-        entry["namespaceSelector"]["matchExpressions"][0]["values"] = values
-    results = check_results("webhook-settings", facts_of(objects))
-    assert len(entries) > 5
-    assert [result.status for result in results] == statuses
-    assert all("excludedNamespaces, " in result.remedy for result in results if result.remedy)
-
-
-@each_case(
-    "expression,status",
-    [
-        ({"key": "control-plane", "operator": "NotIn", "values": ["true"]}, Status.OK),
-        ({"key": "no-gpu-checks", "operator": "DoesNotExist"}, Status.OK),
-        ({"key": "team", "operator": "In", "values": ["a"]}, Status.WARNING),
-        ({"key": "kubernetes.io/metadata.name", "operator": "Exists"}, Status.WARNING),
-    ],
-)
-def test_namespaces_that_are_excluded_by_label_are_named(expression, status):
-    """The chart's excludedNamespaceLabels and AKS add some. A selector that leaves out all others is a difference."""
-    objects = healthy()
-    for raw in objects.values():
-        for entry in raw.get("webhooks", []):
-            entry["timeoutSeconds"] = 30  # of the chart, too
-            if "namespaceSelector" in entry:
-                entry["namespaceSelector"]["matchExpressions"].append(expression)
-    (result,) = check_results("webhook-settings", facts_of(objects))
-    assert result.status is status
-    assert (f"namespaces are left out by {expression['key']}" in result.message) is (status is Status.OK)
-
-
-@each_case("entry,status", [("policy", Status.WARNING), ("settings", Status.WARNING), ("probe", Status.OK)])
-def test_an_entry_that_sends_settings_from_every_namespace_is_found(entry, status):
-    objects = healthy()
-    for raw in objects.values():
-        for each in raw.get("webhooks", []):
-            if each["name"].startswith(f"{entry}."):
-                each.pop("namespaceSelector", None)
-    (result,) = check_results("webhook-settings", facts_of(objects))
-    assert result.status is status
-    assert ("namespaceSelector differs" in result.message) is (status is Status.WARNING)
+def test_the_service_is_in_the_configurations_unless_the_operator_names_it(place, expected):
+    assert service(replace(facts_of(healthy()), **place)) == expected
 
 
 def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
@@ -214,7 +171,7 @@ def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
     for check, cases in CASES.items():
         seen = set()
         for case in cases:
-            seen |= set(case["expect"] if isinstance(case["expect"], list) else [case["expect"]])
+            seen |= {*texts_of(case["expect"])}
         assert {"ok", "not checked"} <= seen, check
         assert seen & {"broken", "warning"}, check
 

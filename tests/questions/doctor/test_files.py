@@ -46,17 +46,8 @@ def test_files_with_one_object_are_read_from_folders(read, tmp_path):
     for number, raw in enumerate(healthy().values()):
         dump(tmp_path / raw["kind"] / f"{number}.yml", raw)
     by_check = results(read())
-    for check in (
-        "queues",
-        "queue-limits",
-        "quota-limits",
-        "device-classes",
-        "other-webhooks",
-        "volcano-admission",
-        "configuration-writers",
-        "secret-readers",
-        "pod-creators",
-    ):
+    alone = "queues queue-limits quota-limits device-classes other-webhooks volcano-admission configuration-writers"
+    for check in [*alone.split(), "secret-readers", "pod-creators"]:
         assert by_check.pop(check).status is Status.UNCHECKED  # single objects do not show that there are no others
     assert {result.status for result in by_check.values()} == {Status.OK}
 
@@ -69,10 +60,8 @@ def test_the_items_of_a_node_list_are_nodes(read, tmp_path):
 
 
 def test_nested_lists_and_streams_are_read(read, tmp_path):
-    node = {"kind": "Node", "metadata": {"name": "a"}}
-    (tmp_path / "a.yaml").write_text(
-        f"{json.dumps({'kind': 'List', 'items': [{'kind': 'List', 'items': [node]}]})}\n---\n{{}}"
-    )
+    nodes = {"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "a"}}]}
+    (tmp_path / "a.yaml").write_text(f"{json.dumps({'kind': 'List', 'items': [nodes]})}\n---\n{{}}")
     assert len(read().all(ObjectKind.NODE)) == 1
 
 
@@ -84,10 +73,8 @@ def test_an_object_is_absent_only_if_a_list_of_its_namespace_is_read(read, tmp_p
     dump(tmp_path / "list.yaml", {"kind": "List", "items": [other]})
     assert check_results("device-config", read())[0].status is Status.BROKEN
     assert isinstance(read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy"), Unread)
-    dump(
-        tmp_path / "list.yaml",
-        {"kind": "List", "items": [other, {**other, "metadata": {"name": "x", "namespace": "y"}}]},
-    )
+    more = {**other, "metadata": {"name": "x", "namespace": "y"}}
+    dump(tmp_path / "list.yaml", {"kind": "List", "items": [other, more]})
     assert read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy") is None
 
 
@@ -127,19 +114,13 @@ def test_private_keys_are_not_kept(read, tmp_path):
     assert kept.keys() == {"metadata", "data"}
 
 
-@pytest.mark.parametrize(
-    "place,message",
-    [
-        ("ignored", "no file in this directory"),  # neither other files nor pipes are read
-        ("absent", "No such file"),
-    ],
-)
-def test_a_directory_without_readable_files_is_an_error(tmp_path, place, message):
-    (tmp_path / "ignored").mkdir()
-    (tmp_path / "ignored" / "notes.txt").write_text("a: [")
-    os.mkfifo(tmp_path / "ignored" / "pipe.yaml")
-    with pytest.raises(ConfigError, match=message):
-        facts_from_files([tmp_path / place], Facts())
+def test_a_directory_without_readable_files_is_an_error(tmp_path):
+    """Neither other files nor pipes are read."""
+    (tmp_path / "notes.txt").write_text("a: [")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for place, message in ((tmp_path, "no file in this directory"), (tmp_path / "absent", "No such file")):
+        with pytest.raises(ConfigError, match=message):
+            facts_from_files([place], Facts())
 
 
 def test_the_number_and_the_total_size_of_the_files_are_bounded(tmp_path):
