@@ -7,21 +7,14 @@ import pytest
 import yaml
 
 from tests.cli.conftest import there
-from tests.cluster.apiserver import ApiServer, config_map
+from tests.cluster.apiserver import NODES, ApiServer, config_map
 from webhook import names
 from webhook.settings.sources import SAMPLES
 from webhook.settings.table import COLLECTIONS
 
-QUEUES, QUOTAS, CLASSES = (each.path for each in COLLECTIONS)
-FILES = {
-    "--fleet": SAMPLES / "fleet.yaml",
-    "--device-config": SAMPLES / "device-config.yaml",
-    "--policy": SAMPLES / "policy.yaml",
-    "--queues": SAMPLES / "queues.yaml",
-    "--quotas": SAMPLES / "quotas.yaml",
-    "--device-classes": SAMPLES / "device-classes.yaml",
-}
-WITH_FILES = [word for option in FILES.items() for word in option]
+NAMES = ("fleet", "device-config", "policy", "queues", "quotas", "device-classes")
+FILES = {name: SAMPLES / f"{name}.yaml" for name in NAMES}
+WITH_FILES = [word for name, file in FILES.items() for word in (f"--{name}", file)]
 LOG = SAMPLES / "audit.jsonl"
 PODS = sorted(SAMPLES.glob("pod-*.yaml"))
 
@@ -30,19 +23,14 @@ PODS = sorted(SAMPLES.glob("pod-*.yaml"))
 def api() -> Iterator[ApiServer]:
     """A cluster with the samples; the webhook is in a namespace that is not the default."""
     with ApiServer() as server:
-        server.put("/api/v1/nodes", *yaml.safe_load(FILES["--fleet"].read_text())["items"])
-        server.put(QUOTAS, *yaml.safe_load(FILES["--quotas"].read_text())["items"])
-        server.put(CLASSES, *yaml.safe_load(FILES["--device-classes"].read_text())["items"])
-        server.put(QUEUES, *yaml.safe_load(FILES["--queues"].read_text())["items"])
-        config, policy = (
-            config_map(name, {key: FILES[option].read_text()})
-            for name, key, option in (
-                (names.DEVICE_CONFIG_MAP, names.DEVICE_CONFIG_KEY, "--device-config"),
-                (names.POLICY_MAP, names.POLICY_KEY, "--policy"),
-            )
-        )
-        server.put("/api/v1/namespaces/kube-system/configmaps", config)
-        server.put("/api/v1/namespaces/gpu-system/configmaps", policy)
+        paths = dict(zip(("queues", "quotas", "device-classes"), (each.path for each in COLLECTIONS), strict=True))
+        for name, path in {"fleet": NODES, **paths}.items():
+            server.put(path, *yaml.safe_load(FILES[name].read_text())["items"])
+        for namespace, name, key, file in (
+            ("kube-system", names.DEVICE_CONFIG_MAP, names.DEVICE_CONFIG_KEY, FILES["device-config"]),
+            ("gpu-system", names.POLICY_MAP, names.POLICY_KEY, FILES["policy"]),
+        ):
+            server.put(f"/api/v1/namespaces/{namespace}/configmaps", config_map(name, {key: file.read_text()}))
         yield server
 
 

@@ -1,12 +1,17 @@
-"""`vgpu-webhook review`: its input, JSON output and exit codes."""
+"""`vgpu-webhook review`: its input, output and exit codes."""
 
+import json
 import os
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
-from tests.cli.conftest import pod, python, vgpus
+import pytest
+
+from tests.cli.conftest import DATA, pod, python, shell, vgpus
 from tests.cli.rows import rows
+from tests.cli.test_terminal import TerminalStream
 
 test_command = rows(__file__)
 
@@ -59,3 +64,44 @@ def test_it_starts_without_the_server(write):
     )
     result = python(code, path)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_colour_in_a_pipe(run, write, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[1;31mREFUSED " in run("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101)))).out
+
+
+@pytest.mark.parametrize("environment, coloured", [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colour_and_wrapped_lines(environment, coloured, run, write, monkeypatch):
+    for name, value in ({"COLUMNS": "60", "TERM": "xterm"} | environment).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", terminal := TerminalStream())
+    run("review", path := write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
+    out = terminal.getvalue()
+    assert ("\x1b" in out) is coloured
+    message = out[out.index("cores-range") : out.index(f"at {path}:1:")]
+    assert message.count("\n") > 1
+    assert all(len(line) <= 60 for line in message.splitlines()[1:])
+
+
+def test_output_without_utf_8_has_escaped_names(run, write, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", ascii_only := TextIOWrapper(BytesIO(), "ascii"))
+    assert run("review", write("p.yaml", pod("训练"))).code == 0
+    ascii_only.seek(0)
+    assert "Pod \\u8bad\\u7ec3 in default" in ascii_only.read()
+
+
+def test_the_result_does_not_depend_on_the_hash_seed(tmp_path):
+    """Replicas and replays must not depend on it. The fleet has a card and a MIG instance of the same size."""
+    fleet = json.loads((DATA / "oracle" / "cases.jsonl").read_text().splitlines()[3])
+    assert fleet["id"] == "f11-3"
+    pods = {"kind": "List", "apiVersion": "v1", "items": [case["pod"] for case in fleet["cases"]]}
+    nodes, config = {"kind": "NodeList", "items": fleet["nodes"]}, fleet["deviceConfig"]
+    options = {"fleet": nodes, "device-config": config, "policy": {"memoryAboveCard": "deny"}, "filename": pods}
+    for name, content in options.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    words = [word for name in options for word in (f"--{name}", tmp_path / name)]
+    found = [shell("review", "-o", "json", *words, env=os.environ | {"PYTHONHASHSEED": seed}) for seed in "012"]
+    assert {each.returncode for each in found} == {1}
+    (printed,) = {each.stdout for each in found}
+    assert b"memory-above-card" in printed

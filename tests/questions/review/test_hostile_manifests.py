@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import vgpus
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
 from tests.docs.generated import DOCS
@@ -29,6 +30,8 @@ MAX_MEMORY = 400 << 10  # KiB of a serving process
 ROOM = MAX_MANIFEST - 2000
 
 HEAD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n"
+NOTES = f"{HEAD}  annotations:\n"
+CARDS = "volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 9999, volcano.sh/vgpu-cores: 33"
 SPEC = "spec:\n  containers:\n  - name: c\n    resources: {limits: {volcano.sh/vgpu-memory: 3000}}\n"
 
 
@@ -47,15 +50,8 @@ def hard_jobs(number: int) -> str:
     """Jobs of ten tasks, the containers of which do not quite fit on any node."""
 
     def task(variant: int) -> dict[str, Any]:
-        limits = [
-            {
-                names.VGPU_NUMBER: 1 + at % 3,
-                names.VGPU_MEMORY: 7500 + variant * 10 + at * 1165,
-                names.VGPU_CORES: at % 5 * 10,
-            }
-            for at in range(8)
-        ]
-        found = [{"name": f"c{at}", "resources": {"limits": each}} for at, each in enumerate(limits)]
+        amounts = [(1 + at % 3, 7500 + variant * 10 + at * 1165, at % 5 * 10) for at in range(8)]
+        found = [{"name": f"c{at}", "resources": {"limits": vgpus(*each)}} for at, each in enumerate(amounts)]
         return {"name": f"t{variant}", "template": {"spec": {"containers": found}}}
 
     one = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
@@ -68,7 +64,7 @@ def aliases(times: int) -> str:
 
 
 # Manifests, each with the status of the response and a text on its page. tests/inputs/test_parse.py and
-# test_hostile_input.py have those that cannot be read.
+# test_bad_input.py have those that cannot be read.
 CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "a million keys": (lambda: "\n".join(f"{n:x}: 1" for n in range(300_000)), 413, "larger than 256 KiB"),
     "empty lists": (lambda: f"a: [{'[],' * (ROOM // 3)}]", 200, "not a Kubernetes object"),
@@ -80,25 +76,13 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "a list of 80,000": (lambda: f"apiVersion: v1\nkind: PodList\nitems: [{'{},' * 80_000}]", 200, "80,000 documents"),
     "containers": (lambda: containers(1000, "volcano.sh/vgpu-memory: 3000"), 200, "Refused"),
     "2,000 containers": (lambda: containers(2000, "volcano.sh/vgpu-number: 1"), 200, "Refused"),
-    "cards to try": (
-        lambda: containers(16, "volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 9999, volcano.sh/vgpu-cores: 33"),
-        200,
-        "Refused",
-    ),
+    "cards to try": (lambda: containers(16, CARDS), 200, "Refused"),
     "tasks": (lambda: tasks(1000), 200, "490 more pods of it"),
     "hard jobs": (lambda: hard_jobs(7), 200, "the search for a change was cut short"),
-    "annotations": (
-        lambda: HEAD + "  annotations:\n" + "".join(f"    k{n}: v\n" for n in range(15_000)) + SPEC,
-        200,
-        "unchanged lines",
-    ),
-    "one long line": (lambda: f"{HEAD}  annotations:\n    a: {'x' * (ROOM - 200)}\n{SPEC}", 200, "Repaired"),
-    "many short lines": (
-        lambda: f"{HEAD}  annotations:\n    a: |\n      x" + "\n      x" * 30_000 + f"\n{SPEC}",
-        200,
-        "Repaired",
-    ),
-    "reversed writing": (lambda: f'{HEAD}  annotations:\n    a: "{chr(92)}u202e"\n{SPEC}', 200, "\\u202E"),
+    "annotations": (lambda: "".join([NOTES, *(f"    k{n}: v\n" for n in range(15_000)), SPEC]), 200, "unchanged lines"),
+    "one long line": (lambda: f"{NOTES}    a: {'x' * (ROOM - 200)}\n{SPEC}", 200, "Repaired"),
+    "many short lines": (lambda: NOTES + "    a: |\n" + "      x\n" * 30_001 + SPEC, 200, "Repaired"),
+    "reversed writing": (lambda: f'{NOTES}    a: "{chr(92)}u202e"\n{SPEC}', 200, "\\u202E"),
 }
 
 # Manifests that are sent to an operation of the API, too. The others take as long to parse there as for the page.
@@ -151,8 +135,7 @@ def pod(text: str) -> dict[str, Any]:
     """A pod with a text wherever one can stand, about which many rules speak."""
     limits = {names.VGPU_NUMBER: 1, names.VGPU_CORES: 150, names.VGPU_MEMORY: text, text: 1}
     main = {
-        "name": text,
-        "image": text,
+        **dict.fromkeys(("name", "image"), text),
         "args": [text],
         "env": [{"name": text, "value": text}, {"name": "CUDA_DISABLE_CONTROL", "value": text}],
         "volumeMounts": [{"name": text, "mountPath": f"/tmp/vgpu/{text}"}],
@@ -165,8 +148,7 @@ def pod(text: str) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {"name": text, "namespace": text, "labels": {text: text}, "annotations": annotations},
         "spec": {
-            "schedulerName": text,
-            "nodeName": text,
+            **dict.fromkeys(("schedulerName", "nodeName"), text),
             "nodeSelector": {text: text},
             "containers": [main, {"name": f"{text}2", "resources": {"limits": {names.VGPU_NUMBER: 1}}}],
             "initContainers": [{**main, "name": f"{text}3"}],
@@ -183,43 +165,27 @@ def placeable(text: str) -> dict[str, Any]:
 
 
 def manifest(text: str) -> str:
-    recorded = {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": text,
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "operation": "UPDATE",
-            "namespace": text,
-            "name": text,
-            "userInfo": {"username": text},
-            "object": {**pod(text), "metadata": {"annotations": {"volcano.sh/vgpu-ids-new": text}}},
-            "oldObject": pod(text),
-        },
+    request = {
+        **dict.fromkeys(("uid", "namespace", "name"), text),
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "UPDATE",
+        "userInfo": {"username": text},
+        "object": {**pod(text), "metadata": {"annotations": {"volcano.sh/vgpu-ids-new": text}}},
+        "oldObject": pod(text),
     }
+    recorded = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": text}, "spec": {"template": pod(text)}}
-    broken = [
-        {"apiVersion": text, "kind": text},
-        {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": text}},
-        text,
-    ]
+    broken = [{"apiVersion": text, "kind": text}, {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": text}}]
     small = {**job, "spec": {"template": placeable(text)}}
-    found = [pod(text), placeable(text), recorded, job, small, *broken]
-    return "\n".join(json.dumps(each) for each in found[:-1])
+    return "\n".join(map(json.dumps, [pod(text), placeable(text), recorded, job, small, *broken]))
 
 
 def evil_fleet(text: str) -> ConsoleState:
     """The sample fleet, whose nodes and cards have such names."""
-    parts = sample_parts()
-    word = re.sub(r"[,:]", "", text)
-    nodes = [
-        replace(
-            node,
-            name=f"{text}{number}",
-            annotations={key: value.replace("NVIDIA-", f"NVIDIA-{word}") for key, value in node.annotations.items()},
-        )
-        for number, node in enumerate(parts.nodes or ())
-    ]
+    parts, nodes, card = sample_parts(), [], "NVIDIA-" + re.sub(r"[,:]", "", text)
+    for number, node in enumerate(parts.nodes or ()):
+        annotations = {key: value.replace("NVIDIA-", card) for key, value in node.annotations.items()}
+        nodes.append(replace(node, name=f"{text}{number}", annotations=annotations))
     return ConsoleState(Fixed(replace(parts, nodes=nodes)))
 
 
@@ -300,9 +266,8 @@ def test_a_serving_process_takes_the_largest_and_stays_small(tmp_path: Path):
 def _ask(port: int, path: str, question: object = None) -> tuple[int, bytes]:
     """Status and body; 0 if the connection is cut while the body is sent."""
     data = None if question is None else json.dumps(question).encode()
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"} if data else {}
-    )
+    headers = {"Content-Type": "application/json"} if data else {}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
     try:
         with urllib.request.urlopen(request) as answer:
             return answer.status, answer.read()

@@ -16,7 +16,6 @@ from webhook.cli.main import main
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.inputs.parse import parse_stream
-from webhook.policy.policy import parse_policy
 from webhook.questions.review import explain
 from webhook.questions.review import operation as review_api
 from webhook.settings.sources import SAMPLES
@@ -68,19 +67,14 @@ def without_places(review: dict) -> dict:
     """A review without the places of its findings: the console gets other files."""
     places = {"file", "document", "line", "column"}
     assert all(finding[key] for finding in review["findings"] for key in places)
-    return {
-        **review,
-        "findings": [{key: finding[key] for key in finding.keys() - places} for finding in review["findings"]],
-    }
+    findings = [{key: finding[key] for key in finding.keys() - places} for finding in review["findings"]]
+    return {**review, "findings": findings}
 
 
 def test_each_pod_gets_its_own_id(client):
-    limits = "{limits: {volcano.sh/vgpu-number: 0}}"
-    spec = f"{{containers: [{{name: main, resources: {limits}}}]}}"
-    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}"
-    texts = [f"{pod}\n---\n{pod}", pod.replace("name: a}", "name: b}", 1)]
-    found = [client.post("/api/v1/review", json={"manifest": text}).json for text in (*texts, texts[0])]
-    first, second, again = [[each["message"].splitlines()[-1] for each in review["documents"]] for review in found]
+    one, other = (json.dumps(POD | {"metadata": {"name": name}}).replace("3000", "-1") for name in "ab")
+    found = [reviewed(client, text)["documents"] for text in (f"{one}\n---\n{one}", other, f"{one}\n---\n{one}")]
+    first, second, again = [[each["message"].splitlines()[-1] for each in documents] for documents in found]
     assert len({*first, *second}) == 3
     assert first == again
 
@@ -158,8 +152,8 @@ def test_the_number_of_explained_pods_is_limited(client):
     assert found["morePods"] == 15
 
 
-def console_with(nodes, policy=None):
-    return create_app(ConsoleState(Fixed(replace(sample_parts(policy), nodes=nodes)))).test_client()
+def console_with(nodes):
+    return create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
 
 
 def test_long_names_of_cards_are_shortened():
@@ -178,19 +172,3 @@ def test_the_number_of_shapes_is_limited_over_all_documents():
     assert [(len(family["shapes"]), family["more"]) for family in families] == [*[(45, 0)] * 4, (20, 25)]
     assert explain.MAX_SHAPES == 4 * 45 + 20
     assert [each["morePods"] for each in documents] == [0, 0, 0, 0, 0, 1]
-
-
-@pytest.mark.parametrize("nodes,fleet", [(None, "unknown"), ([], "known")])
-def test_an_explanation_states_whether_the_fleet_is_known(nodes, fleet):
-    explanation = explained(console_with(nodes), POD)
-    assert explanation["fleet"] == fleet
-    assert all(family["shapes"] == [] for family in explanation["documents"][0]["families"])
-
-
-def test_declared_nodes_are_marked_as_declared():
-    document = yaml.safe_load((SAMPLES / "policy.yaml").read_text()) or {}
-    cards = {"name": "new", "cards": [{"type": "NVIDIA-A10", "memory": 24000, "count": 2}]}
-    document["fleet"] = {"declared": [cards]}
-    explanation = explained(console_with(None, parse_policy(document, "it")), POD)
-    assert explanation["fleet"] == "declared"
-    assert explanation["documents"][0]["families"][0]["shapes"][0]["declared"]

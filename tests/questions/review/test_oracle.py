@@ -29,19 +29,11 @@ def review(run, write):
     """Review some pods against some nodes."""
 
     def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str, policy: Any = POLICY) -> Result:
-        return run(
-            "review",
-            "-o",
-            "json",
-            *options,
-            "--policy",
-            write("policy.yaml", policy),
-            "--device-config",
-            write("config.yaml", fleet["deviceConfig"]),
-            "--fleet",
-            write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes}),
-            write("pods.yaml", {"apiVersion": "v1", "kind": "List", "items": pods}),
-        )
+        documents = {"policy": policy, "device-config": fleet["deviceConfig"]}
+        for name, items in (("fleet", nodes), ("filename", pods)):
+            documents[name] = {"apiVersion": "v1", "kind": "List", "items": items}
+        words = [word for name, content in documents.items() for word in (f"--{name}", write(name, content))]
+        return run("review", "-o", "json", *options, *words)
 
     return review
 
@@ -167,9 +159,8 @@ def test_offered_changes_help_in_other_families(fleet, review, explained):
 
 def _is_whole(change: dict[str, Any], line: dict[str, Any]) -> bool:
     """Whether memory above that of an NPU was rounded down to a whole NPU."""
-    return any(
-        f"{change['most'] + 1} becomes {change['most']}, the whole NPU" in warning for warning in line["warnings"]
-    )
+    whole = f"{change['most'] + 1} becomes {change['most']}, the whole NPU"
+    return any(whole in warning for warning in line["warnings"])
 
 
 def _number(container: dict[str, Any]) -> int:
