@@ -14,7 +14,6 @@ from tests.cluster.apihttp import StatusError
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 PATHS = (MUTATING, VALIDATING)
-NAMESPACE_PATH = f"/api/v1/namespaces/{NAMESPACE}"
 CALL_FAILED = 'Internal error occurred: failed calling webhook "probe.vgpu-webhook.svc": connection refused'
 
 
@@ -22,7 +21,7 @@ CALL_FAILED = 'Internal error occurred: failed calling webhook "probe.vgpu-webho
 def installed(api: CertsApiServer):
     """Manifests whose entries wait for the webhook."""
     api.apply_webhooks(rules=yaml.safe_dump(RULES))
-    api.store(NAMESPACE_PATH, {"metadata": {"name": NAMESPACE, "uid": "the-uid"}}, "kubectl")
+    api.put("/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "uid": "the-uid"}}, manager="kubectl")
 
 
 def rules(api: CertsApiServer) -> list[Any]:
@@ -112,7 +111,7 @@ def test_a_binding_entry_is_not_probed_again(api: CertsApiServer, certs: Certs):
     """Entries stay binding if the webhook fails later; then the failurePolicy applies."""
     certs("ensure")
     fail_probes(api)
-    api.log.clear()
+    api.requests.clear()
     assert certs("ensure").code == 0
     assert PROBE not in [path for _, path in api.log]
     assert api.written() == []
@@ -145,7 +144,7 @@ def test_a_recreated_namespace_becomes_the_owner(api: CertsApiServer, certs: Cer
     certs("ensure")
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "x"}
     api.objects[MUTATING]["metadata"]["ownerReferences"].append(other)
-    api.store(NAMESPACE_PATH, {"metadata": {"name": NAMESPACE, "uid": "another"}}, "kubectl")
+    api.put("/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "uid": "another"}}, manager="kubectl")
     assert certs("bind").code == 0
     owners = api.objects[MUTATING]["metadata"]["ownerReferences"]
     assert [(owner["name"], owner["uid"]) for owner in owners] == [("theirs", "x"), (NAMESPACE, "another")]
@@ -154,7 +153,7 @@ def test_a_recreated_namespace_becomes_the_owner(api: CertsApiServer, certs: Cer
 def test_a_configuration_without_these_annotations_is_not_changed(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks()
-    api.log.clear()
+    api.requests.clear()
     assert certs("bind").code == 0
     assert api.log == [("GET", MUTATING), ("GET", VALIDATING)]
 
@@ -162,7 +161,7 @@ def test_a_configuration_without_these_annotations_is_not_changed(api: CertsApiS
 def test_bind_reads_no_secret(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks(rules=yaml.safe_dump(RULES))
-    api.log.clear()
+    api.requests.clear()
     assert certs("bind").code == 0
     assert not [path for _, path in api.log if "secrets" in path]
     assert AUTHORITY in api.objects

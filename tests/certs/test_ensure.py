@@ -39,7 +39,7 @@ def test_the_installation_publishes_a_ca_before_its_leaf(api: CertsApiServer, ce
 
 def test_a_second_run_writes_nothing(api: CertsApiServer, certs: Certs):
     certs("ensure")
-    api.log.clear()
+    api.requests.clear()
     result = certs("ensure")
     assert result.code == 0
     assert api.log == [*READS, ("GET", MUTATING), ("GET", VALIDATING)], "the second reads check the bindings"
@@ -72,7 +72,7 @@ def test_missing_webhook_configurations_are_skipped(api: CertsApiServer, certs: 
 def test_one_run_with_wait_rotates_a_ca(api: CertsApiServer, certs: Certs):
     certs("ensure")
     before = published_cas(api)
-    api.log.clear()
+    api.requests.clear()
     result = certs("ensure", "--rotate-ca", "--wait", "5", "--publish-lag", "2", "--serve-lag", "0")
     assert result.code == 0, result.err
     assert re.search(
@@ -116,7 +116,7 @@ def test_an_edit_of_metadata_does_not_change_the_age_of_the_pair(api: CertsApiSe
     certs("ensure")
     fields = {"manager": "labeller", "time": f"{api.now:%Y}-12-31T23:59:59Z", "fieldsV1": {"f:metadata": {}}}
     api.objects[TLS]["metadata"]["managedFields"].append(fields)
-    api.log.clear()
+    api.requests.clear()
     certs("ensure")
     assert api.written() == []
 
@@ -125,7 +125,7 @@ def test_an_edit_of_metadata_does_not_change_the_age_of_the_pair(api: CertsApiSe
 def test_secrets_that_already_exist_are_used(api: CertsApiServer, certs: Certs, data: dict[str, str] | None):
     for path in (TLS, AUTHORITY):
         secret = {"metadata": {"name": path.rpartition("/")[2]}, "data": data, "type": "Opaque"}
-        api.store(path, secret, "kubectl")
+        api.put(SECRETS, secret, manager="kubectl")
     assert certs("ensure").code == 0
     assert certs("show").code == 0
     assert api.objects[TLS]["type"] == "Opaque", "the type is immutable, and nothing reads it"

@@ -159,7 +159,7 @@ def test_a_small_difference_of_the_clocks(api: CertsApiServer, certs: Certs):
 def test_objects_of_cert_manager_are_not_written(api: CertsApiServer, certs: Certs, path: str, annotation: str):
     certs("ensure")
     api.objects[path]["metadata"]["annotations"] = {f"cert-manager.io/{annotation}": "x"}
-    api.log.clear()
+    api.requests.clear()
     assert "cert-manager manages" in error_of(certs, rotate=True)
     assert api.written() == []
 

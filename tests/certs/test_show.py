@@ -42,7 +42,7 @@ def test_before_the_installation(api: CertsApiServer, certs: Certs):
 
 def test_an_installation_in_order_as_text_and_json(api: CertsApiServer, certs: Certs):
     certs("ensure")
-    api.log.clear()
+    api.requests.clear()
     result = certs("show")
     assert result.code == 0
     assert api.written() == []

@@ -9,6 +9,7 @@ The path identifies a collection: an object in `/api/v1/pods` does not appear in
 other way round.
 """
 
+import json
 import re
 import threading
 import time
@@ -65,6 +66,7 @@ class ApiServer:
         token: requests with any other token get 401.
         requests: all requests, oldest first.
         connections: the number of connections that clients opened.
+        objects: what is stored, by path.
         ahead: how far the clock of the server is ahead.
     """
 
@@ -74,11 +76,11 @@ class ApiServer:
     port: int = 0
     requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
+    objects: dict[str, Object] = field(default_factory=dict)
     ahead: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition()
-        self._objects: dict[str, dict[str, Object]] = {}
         self._events: list[tuple[int, str, str, Object]] = []  # version, collection, type, object
         self._version = 1000
         self._oldest = 0  # earlier versions are compacted away
@@ -142,15 +144,14 @@ class ApiServer:
     def put(self, collection: str, *objects: Object) -> None:
         with self._changed:
             for obj in objects:
-                name = obj["metadata"]["name"]
-                stored = self._objects.setdefault(collection, {})
-                kind = "MODIFIED" if name in stored else "ADDED"
-                stored[name] = self._record(collection, kind, obj)
+                path = f"{collection}/{obj['metadata']['name']}"
+                kind = "MODIFIED" if path in self.objects else "ADDED"
+                self.objects[path] = self._record(collection, kind, obj)
             self._changed.notify_all()
 
     def delete(self, collection: str, name: str) -> None:
         with self._changed:
-            self._record(collection, "DELETED", self._objects[collection].pop(name))
+            self._record(collection, "DELETED", self.objects.pop(f"{collection}/{name}"))
             self._changed.notify_all()
 
     def compact(self) -> None:
@@ -211,7 +212,7 @@ class ApiServer:
             version, _, after = request.query.get("continue", str(self._version)).partition("/")
             if int(version) < self._oldest:
                 return None
-            objects = self._objects.get(request.path, {})
+            objects = self.collection(request.path)
             names = [name for name in sorted(objects) if _selected(request, name) and name > after]
             limit = int(request.query.get("limit", "0")) or len(names)
             page, rest = names[:limit], names[limit:]
@@ -226,14 +227,34 @@ class ApiServer:
             version = next((obj.get("apiVersion", "v1") for obj in objects.values()), "v1")
             return {"apiVersion": version, "kind": f"{kind}List", "metadata": metadata, "items": items}
 
+    def collection(self, path: str) -> dict[str, Object]:
+        """The objects of a collection, by name."""
+        return {key.rpartition("/")[2]: obj for key, obj in self.objects.items() if key.rpartition("/")[0] == path}
+
     def get(self, path: str) -> Object | None:
-        collection, _, name = path.rpartition("/")
         with self._changed:
-            return self._objects.get(collection, {}).get(name)
+            return self.objects.get(path)
 
     def write(self, request: ReceivedRequest, body: bytes) -> tuple[Object, dict[str, str]]:
-        """Serve a write; returns the object and the headers of the response. This server is read-only."""
-        raise StatusError(405, f"{request.method} is not supported")
+        """Serve a write of an object; returns it and the headers of the response."""
+        collection, _, name = request.path.rpartition("/")
+        with self._changed:
+            if request.method == "DELETE":
+                self.delete(collection, name)
+                return {}, {}
+            if request.method not in ("POST", "PUT"):
+                raise StatusError(405, f"{request.method} is not supported")
+            obj = json.loads(body)
+            if request.method == "POST":
+                collection, name = request.path, obj["metadata"]["name"]
+            path = f"{collection}/{name}"
+            if request.method == "PUT" and path not in self.objects:
+                raise StatusError(404, f"{path} not found")
+            version = self.objects[path]["metadata"]["resourceVersion"] if path in self.objects else None
+            if version != obj["metadata"].get("resourceVersion"):
+                raise StatusError(409, "it exists, or was changed since: apply your changes to the latest version")
+            self.put(collection, obj)
+            return self.objects[path], {}
 
     def is_collection(self, path: str) -> bool:
         """Whether a path is that of a collection: after the version, names of collections and of objects alternate."""

@@ -1,13 +1,12 @@
 """One of several replicas holds a lease; another one takes it once it is not renewed, whatever their clocks show."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.clock import Clock
-from tests.cluster.apihttp import ReceivedRequest, StatusError
+from tests.cluster.apihttp import ReceivedRequest
 from tests.cluster.apiserver import ApiServer, Object
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
@@ -17,7 +16,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/vgpu-webhook/leases"
 
 
 class LeaseServer(ApiServer):
-    """A fake API server that stores leases.
+    """A fake API server on which replicas meet.
 
     Attributes:
         meanwhile: called once, before the next write: what another replica does between a read and a write.
@@ -29,15 +28,7 @@ class LeaseServer(ApiServer):
         if self.meanwhile:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
-        obj = json.loads(body)
-        path = request.path if request.method == "PUT" else f"{request.path}/{obj['metadata']['name']}"
-        with self._changed:
-            stored = self.get(path)
-            version = None if stored is None else stored["metadata"]["resourceVersion"]
-            if version != obj["metadata"].get("resourceVersion"):
-                raise StatusError(409, "it exists, or was changed since")
-            self.put(LEASES, obj)
-        return obj, {}
+        return super().write(request, body)
 
     @property
     def spec(self) -> Object:

@@ -194,7 +194,7 @@ def test_outages_at_the_start_and_later_are_survived_and_logged_once(
     time.sleep(0.2)
     assert reflector.confirmed is None
     api.start()
-    until(lambda: reflector.objects == {"a": "1"})
+    until(lambda: reflector.objects == {"a": "1"} and watched(api))
     api.stop()
     until(lambda: reflector.problem)
     time.sleep(0.2)

@@ -144,36 +144,19 @@ def test_progress_is_shown_on_a_terminal_only(run, write, monkeypatch, settings)
 
 
 class ReportServer(ApiServer):
-    """A cluster that stores PolicyReports.
+    """A cluster that stores PolicyReports, and lists those of all namespaces."""
 
-    Attributes:
-        writes: all writes, as (method, path).
-    """
+    @property
+    def writes(self) -> list[tuple[str, str]]:
+        return [(request.method, request.path) for request in self.requests if request.method != "GET"]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.writes: list[tuple[str, str]] = []
-
-    def write(self, request: ReceivedRequest, body: bytes) -> tuple[Object, dict[str, str]]:
-        self.writes.append((request.method, request.path))
-        collection, _, name = request.path.rpartition("/")
-        if request.method == "DELETE":
-            self.delete(collection, name)
-            return {}, {}
-        report = json.loads(body)
-        if request.method == "PUT":
-            assert report["metadata"]["resourceVersion"] == self.get(request.path)["metadata"]["resourceVersion"]
-        self.put(request.path if request.method == "POST" else collection, report)
-        return report, {}
+    def collection(self, path: str) -> dict[str, Object]:
+        if path != f"{REPORTS}/policyreports":
+            return super().collection(path)
+        return {key: obj for key, obj in self.objects.items() if key.startswith(f"{REPORTS}/namespaces/")}
 
     def page(self, request: ReceivedRequest) -> Object | None:
-        """A list, of all namespaces if it is of reports, with the apiVersion that its items omit."""
-        collections = {
-            path: found for path, found in self._objects.items() if path.startswith(f"{REPORTS}/namespaces/")
-        }
-        self._objects[f"{REPORTS}/policyreports"] = {
-            path: report for path, found in collections.items() for report in found.values()
-        }
+        """A list with the apiVersion that its items omit."""
         parts = request.path.strip("/").split("/")
         return super().page(request) | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
@@ -209,7 +192,7 @@ def test_reports_are_created_replaced_and_deleted(run, api, cluster):
     assert len(result.lines) == 2
     assert "2 unchanged" in result.err
 
-    api.writes.clear()
+    api.requests.clear()
     assert "0 created, 0 replaced, 0 deleted, 2 unchanged" in run("scan", *cluster, "-A", "--report").out
     assert api.writes == []
 
