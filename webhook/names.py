@@ -64,14 +64,7 @@ OTHER_DEVICES = (
 
 # These belong to Huawei's own device plugin, which Volcano's vNPU sharing does not need.
 HUAWEI_PLUGIN_NAMES = frozenset(
-    {
-        "huawei.com/Ascend310",
-        "huawei.com/Ascend310P",
-        "huawei.com/Ascend310P-IPro",
-        "huawei.com/Ascend310P-V",
-        "huawei.com/Ascend310P-VPro",
-        "huawei.com/Ascend910",
-    }
+    f"huawei.com/Ascend{model}" for model in ("310", "310P", "310P-IPro", "310P-V", "310P-VPro", "910")
 )
 
 # --- annotations that a pod's author may set ------------------------------------------------------------------------

@@ -171,13 +171,9 @@ def _places(
 ) -> ClusterOptions:
     """Where the documents are; a ConfigMap that is named must exist."""
     namespace, name = policy_map or ("", names.POLICY_MAP)
-    places = {
-        **ClusterOptions().places,
-        DEVICE_CONFIG.part: tuple(
-            (each, device_config_map or names.DEVICE_CONFIG_MAP) for each in device_config_namespace
-        ),
-        POLICY.part: ((namespace or webhook_namespace, name),),
-    }
+    maps = tuple((each, device_config_map or names.DEVICE_CONFIG_MAP) for each in device_config_namespace)
+    policies = ((namespace or webhook_namespace, name),)
+    places = {**ClusterOptions().places, DEVICE_CONFIG.part: maps, POLICY.part: policies}
     named = {DEVICE_CONFIG.part: device_config_map, POLICY.part: policy_map}
     return ClusterOptions(places=places, required=frozenset(part for part, given in named.items() if given))
 

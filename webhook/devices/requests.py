@@ -259,13 +259,9 @@ def requests_native_gpu(container: Container, roles: Roles) -> bool:
 
 def served_elsewhere(container: Container, roles: Roles) -> bool:
     """Whether a container requests devices of another plugin for NVIDIA cards: whole ones, MIG instances, or shares."""
-    return any(
-        [
-            name not in roles and (name.startswith(NVIDIA) or name in RESOURCES) and usable(raw) != 0
-            for amounts in (container.limits, container.requests)
-            for name, raw in amounts.items()
-        ]
-    )
+    amounts = [*container.limits.items(), *container.requests.items()]
+    others = [raw for name, raw in amounts if name not in roles and (name.startswith(NVIDIA) or name in RESOURCES)]
+    return any([usable(raw) != 0 for raw in others])
 
 
 @dataclass(frozen=True, slots=True)

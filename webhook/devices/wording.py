@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import orjson
+
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.pod.selectors import NodeSelector
@@ -16,7 +18,7 @@ FOR_EVER = "for ever"  # in why a node is in doubt, if only an administrator end
 def quoted(value: Any) -> str:
     """A value from a pod or a node: quoted, on one line, cut."""
     text = shorten(value, SHOWN) if isinstance(value, str) else shorten_json(value, SHOWN)
-    return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
+    return orjson.dumps(text).decode() if text.isprintable() else json.dumps(text)
 
 
 def unquoted(name: Any) -> str:

@@ -17,18 +17,9 @@ MAX_KEY = 253  # characters of a key that may lead to a template
 
 # A predictor of KServe can name its model server by one of these instead of `model`.
 INLINE_CONTAINERS = (
-    "model",
-    "huggingface",
-    "lightgbm",
-    "onnx",
-    "paddle",
-    "pmml",
-    "pytorch",
-    "sklearn",
-    "tensorflow",
-    "triton",
+    "model", "huggingface", "lightgbm", "onnx", "paddle", "pmml", "pytorch", "sklearn", "tensorflow", "triton",
     "xgboost",
-)
+)  # fmt: skip
 STEP_CONTAINERS = ("container", "script")
 
 _STEP_FIELDS = ("nodeSelector", "affinity", "tolerations", "schedulerName", "volumes")

@@ -126,16 +126,9 @@ class PodView:
     """
 
     __slots__ = (
-        "_selector",
-        "annotations",
-        "containers",
-        "ephemeral_containers",
-        "init_containers",
-        "labels",
-        "metadata",
-        "raw",
-        "spec",
-    )
+        "_selector", "annotations", "containers", "ephemeral_containers", "init_containers", "labels", "metadata",
+        "raw", "spec",
+    )  # fmt: skip
 
     def __init__(self, raw: dict[str, Any]) -> None:
         """Read a pod.

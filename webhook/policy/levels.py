@@ -81,12 +81,9 @@ class Effective(EffectiveSettings):
                 self._known.clear()
             known = cluster | {ClusterFact.LIMITS} if self.limits or self.cards else cluster
             off = ("", *self.repairs_off)
+            running = [each for each in self.active if each[0].instead_of in off]
             self._known[key] = rules = tuple(
-                [
-                    (rule, level)
-                    for rule, level in self.active
-                    if rule.instead_of in off and rule.may_find(pod.requested, facts, known)
-                ]
+                [each for each in running if each[0].may_find(pod.requested, facts, known)]
             )
         return rules
 

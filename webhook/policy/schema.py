@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, WithJso
 
 from webhook.mistakes import unknown_rule_error
 from webhook.rules.choices import Enforcement
-from webhook.rules.policy_keys import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection
+from webhook.rules.policy_keys import ANY_LEVEL, MAX_SHOWN, AnyLevel, Dialects, LimitsEntry, PolicySection, these_keys
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.texts import matches, shorten
 
@@ -37,24 +37,15 @@ def _switch(value: Any) -> Any:
 
 
 _RULE_LEVELS = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        rule.id: {"enum": ANY_LEVEL, "default": rule.level, "description": rule.summary} for rule in VALIDATIONS
-    },
+    rule.id: {"enum": ANY_LEVEL, "default": rule.level, "description": rule.summary} for rule in VALIDATIONS
 }
 _SWITCHES = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        rule: {"enum": ["on", "off", True, False], "default": "on", "description": what}
-        for rule, what in _REPAIRS.items()
-    },
+    rule: {"enum": ["on", "off", True, False], "default": "on", "description": what} for rule, what in _REPAIRS.items()
 }
-Levels = Annotated[Mapping[Annotated[str, AfterValidator(_known_rule)], AnyLevel], WithJsonSchema(_RULE_LEVELS)]
+Levels = Annotated[Mapping[Annotated[str, AfterValidator(_known_rule)], AnyLevel], these_keys(_RULE_LEVELS)]
 Switches = Annotated[
     Mapping[Annotated[str, AfterValidator(_known_repair)], Annotated[Literal["on", "off"], BeforeValidator(_switch)]],
-    WithJsonSchema(_SWITCHES),
+    these_keys(_SWITCHES),
 ]
 
 

@@ -82,13 +82,11 @@ def validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> 
 def _chooses(pod: ReviewedPod, previous: PodView) -> bool:
     """Whether an update changes what devices the pod may get, which is open until it has a node."""
     before, now, cluster = previous.annotations, pod.view.annotations, pod.cluster
-    return (
-        any(before.get(key) != now.get(key) for key in names.CHOOSING_ANNOTATIONS)
-        and not at(previous.raw, "spec", "nodeName")
-        and not at(previous.raw, "metadata", "deletionTimestamp")
-        and bool(pod.requested)
-        and pod.context.request.user not in cluster.policy.trusted_users
-    )
+    if not pod.requested or pod.context.request.user in cluster.policy.trusted_users:
+        return False
+    if at(previous.raw, "spec", "nodeName") or at(previous.raw, "metadata", "deletionTimestamp"):
+        return False
+    return any(before.get(key) != now.get(key) for key in names.CHOOSING_ANNOTATIONS)
 
 
 def _newly_found(pod: ReviewedPod, previous: PodView, effective: Effective) -> list[Found]:

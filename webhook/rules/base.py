@@ -151,9 +151,6 @@ class Validation:
 
     def may_find(self, families: Collection[str], facts: AbstractSet[str], known: AbstractSet[str]) -> bool:
         """Whether it may find something in a pod that requests such families and has such facts; `known`: of the cluster."""
-        return (
-            self.reads_pods
-            and concerns(self.families, families)
-            and (not self.facts or not self.facts.isdisjoint(facts))
-            and self.knows <= known
-        )
+        if not self.reads_pods or not concerns(self.families, families):
+            return False
+        return self.knows <= known and not (self.facts and self.facts.isdisjoint(facts))

@@ -159,13 +159,8 @@ def contradicted(pod: DevicePod, context: Context) -> list[Container]:
     if not (used := dialect_steps(pod, context)):
         return []
     uses = context.effective.dialects
-    whose = {
-        step.who
-        for dialect, steps in used
-        if uses[dialect.id] is DialectUse.TRANSLATE
-        for step in steps
-        if step.why == CONTRADICTED
-    }
+    translated = [step for dialect, steps in used if uses[dialect.id] is DialectUse.TRANSLATE for step in steps]
+    whose = {step.who for step in translated if step.why == CONTRADICTED}
     return [each for each in pod.view.containers if f"{wording.container(each)}: " in whose]
 
 

@@ -79,13 +79,8 @@ def of_queue(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
             elif quantity.whole(amount) != 0 and (problem := _unknown(resource, key, "", cluster)):
                 yield path, problem
     if named and conf is not None and not conf.limits_queues:
-        yield (
-            "spec.capability",
-            warning(
-                "no plugin of the scheduler counts what the pods of a queue request",
-                "add `- name: capacity` or `- name: proportion` to a tier of the scheduler's configuration",
-            ),
-        )
+        advice = "add `- name: capacity` or `- name: proportion` to a tier of the scheduler's configuration"
+        yield "spec.capability", warning("no plugin of the scheduler counts what the pods of a queue request", advice)
     for problem in _memory(capability, "", cluster):
         yield f"spec.capability[{cluster.config.vgpu.memory_name}]", problem
     yield from _above_parents(raw, cluster)
@@ -98,14 +93,9 @@ def _above_parents(raw: Mapping[str, Any], cluster: KnownCluster) -> Found:
     for resource, amount in queue.capability.items():
         limit = queues.limit(queue.parent or ROOT, resource, cluster.target)
         if resource in cluster.config.roles and limit is not None and amount > limit.amount:
-            yield (
-                f"spec.capability[{resource}]",
-                warning(
-                    f"{resource} {amount} is more than its parent {wording.quoted(limit.queue)} allows, {limit.amount}: its "
-                    "pods never get more than that",
-                    f"write at most {limit.amount}, or allow the parent more",
-                ),
-            )
+            more = f"{resource} {amount} is more than its parent {wording.quoted(limit.queue)} allows, {limit.amount}"
+            advice = f"write at most {limit.amount}, or allow the parent more"
+            yield f"spec.capability[{resource}]", warning(f"{more}: its pods never get more than that", advice)
 
 
 def names_devices(amounts: Mapping[str, Any], cluster: KnownCluster) -> bool:

@@ -101,6 +101,11 @@ Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=MAX_QUANTITY)]  # `true` is no 1
 
 
+def these_keys(properties: Mapping[str, Any]) -> WithJsonSchema:
+    """The schema of an object that has no other keys."""
+    return WithJsonSchema({"type": "object", "additionalProperties": False, "properties": properties})
+
+
 def _known_dialect(dialect: str) -> str:
     if dialect not in DIALECTS:
         raise ValueError(f"{shorten(dialect, MAX_SHOWN)!r} is no dialect; write {', '.join(DIALECTS)}")
@@ -109,20 +114,16 @@ def _known_dialect(dialect: str) -> str:
 
 DEFAULT_DIALECTS = dict.fromkeys(DIALECTS, DialectUse.WARN)
 _DIALECT_USES = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        dialect.id: {
-            "enum": [*DialectUse, False],
-            "default": DEFAULT_DIALECTS[dialect.id],
-            "description": f"the names of {dialect.title}",
-        }
-        for dialect in DIALECTS.values()
-    },
+    dialect.id: {
+        "enum": [*DialectUse, False],
+        "default": DEFAULT_DIALECTS[dialect.id],
+        "description": f"the names of {dialect.title}",
+    }
+    for dialect in DIALECTS.values()
 }
 Dialects = Annotated[
     Mapping[Annotated[str, AfterValidator(_known_dialect)], Annotated[DialectUse, OFF_IS_A_WORD]],
-    WithJsonSchema(_DIALECT_USES),
+    these_keys(_DIALECT_USES),
 ]
 
 

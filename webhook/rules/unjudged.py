@@ -166,13 +166,8 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
     memory = f"{vgpu.memory_name} in {unit}{each}"
     if mig := _MIG.match(resource):
         what = f"{'a slice' if number == 1 else f'{number} slices'} of its size"
-        sizes = [
-            instance.memory // vgpu.memory_factor
-            for models in vgpu.mig_models
-            for geometry in models.geometries
-            for instance in geometry.instances
-            if instance.name == mig[1]
-        ]
+        instances = [one for models in vgpu.mig_models for cut in models.geometries for one in cut.instances]
+        sizes = [one.memory // vgpu.memory_factor for one in instances if one.name == mig[1]]
         memory = f"{vgpu.memory_name}: {min(sizes)}" if sizes else memory
         if fleet is None or any(card.geometries is not None for shape in fleet.vgpu.shapes for card, _ in shape.kinds):
             memory += f", with the annotation {names.VGPU_MODE}: {names.MODE_MIG} for an instance"

@@ -85,12 +85,8 @@ class Workload:
 
     def _is_judged(self, gang: Gang) -> bool:
         """Whether all pods were reviewed, and those that request devices go to Volcano's scheduler."""
-        return all(
-            [
-                pod is not None and (self._is_volcanos(pod) or not pod.requested)
-                for pod in [self.pods.get(role.template) for role in gang.roles]
-            ]
-        )
+        pods = [self.pods.get(role.template) for role in gang.roles]
+        return all([pod is not None and (self._is_volcanos(pod) or not pod.requested) for pod in pods])
 
     @computed_once
     def gang(self) -> Gang | None:
