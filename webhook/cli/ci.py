@@ -92,8 +92,8 @@ def reported(reviewed: Reviewed) -> Reported:
 
 def scanned(rows: Iterable[ScanRow]) -> Iterator[Reported]:
     """The rows of a scan, in their order, by object."""
-    for subject, found in groupby(rows, lambda row: row.subject):
-        same = list(found)
+    for subject, group in groupby(rows, lambda row: row.subject):
+        same = list(group)
         yield Reported(subject, same, same[0].file, same[0].file or subject.namespace)
 
 
@@ -215,15 +215,15 @@ class JUnitSuites(Writer[Item]):
 
     def finish(self, complaints: Complaints, notes: Sequence[str] = ()) -> None:
         """Write the test suites."""
-        for found, sentences in (("error", complaints.sentences), ("skipped", notes)):
+        for kind, sentences in (("error", complaints.sentences), ("skipped", notes)):
             for sentence in sentences:
-                ET.SubElement(self.case(TOOL, TOOL, sentence), found, message=visible(sentence))
+                ET.SubElement(self.case(TOOL, TOOL, sentence), kind, message=visible(sentence))
         root = ET.Element("testsuites", name=TOOL)
         root.extend(self._suites.values())
         for suite in self._suites.values():
             suite.set("tests", str(len(suite)))
-            for name, found in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-                suite.set(name, str(sum(case.find(found) is not None for case in suite)))
+            for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+                suite.set(name, str(sum(case.find(kind) is not None for case in suite)))
         ET.indent(root)
         print(f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}', file=self._stream)
 

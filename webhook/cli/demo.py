@@ -220,12 +220,12 @@ def free_port(wanted: int, option: str) -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", number))
-            found: int = probe.getsockname()[1]
+            port: int = probe.getsockname()[1]
             if number != wanted:
                 report_warning(
-                    f"port {wanted} is in use or not allowed; port {found} is used instead: choose with {option}"
+                    f"port {wanted} is in use or not allowed; port {port} is used instead: choose with {option}"
                 )
-            return found
+            return port
     raise ConfigError(f"port {wanted} is not available; choose another with {option}")
 
 

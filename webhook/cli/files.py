@@ -39,10 +39,10 @@ def files_option(what: str, *, required: bool = True) -> Decorator:
     """Add FILE…, `-f/--filename`, `-R` and `--exclude`; the command gets `given`."""
 
     def make(paths: Sequence[str], filename: Sequence[str], recursive: bool, exclude: tuple[str, ...]) -> FileArguments:
-        found = tuple(map(refuse_url, (*filename, *paths)))
-        if required and not found:
+        named = tuple(map(refuse_url, (*filename, *paths)))
+        if required and not named:
             raise bad_usage("name a file, a directory or - for standard input")
-        return FileArguments(found, recursive, exclude)
+        return FileArguments(named, recursive, exclude)
 
     return combined(
         "given",

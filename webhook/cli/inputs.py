@@ -103,12 +103,12 @@ class SettingsOptions(NamedTuple):
             ConfigError: a setting cannot be used, or there are no credentials.
             ClusterError: a request to the API server failed.
         """
-        found = load(self.files) if given is None else given
+        settings = load(self.files) if given is None else given
         if self.cluster is None:
-            return SnapshotInputs.of(found)
+            return SnapshotInputs.of(settings)
         from webhook.cluster.settings import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
-        return read_inputs(self.client(), self.cluster, found)
+        return read_inputs(self.client(), self.cluster, settings)
 
     def reader(
         self,

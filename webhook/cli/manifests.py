@@ -77,7 +77,7 @@ def command(
     if fallback:
         if all_pods:
             raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --fallback")
-        found = admission_policies(
+        objects = admission_policies(
             inputs.config, inputs.policy, failure_policy=failure_policy or "Fail", installation=installation
         )
     else:
@@ -86,5 +86,5 @@ def command(
             raise bad_usage(f"{option} belongs to the fallback policies: add --fallback")
         if inputs.config.vgpu.overwrite_env and not all_pods:
             report_warning("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods")
-        found = configurations(inputs.config, inputs.policy, all_pods=all_pods, installation=installation)
-    print(as_json(found) + "\n" if output == "json" else as_yaml(found), end="")
+        objects = configurations(inputs.config, inputs.policy, all_pods=all_pods, installation=installation)
+    print(as_json(objects) + "\n" if output == "json" else as_yaml(objects), end="")

@@ -35,13 +35,13 @@ VERSIONS = ("volcano", "devicePlugin", "kubernetes")
 
 def _settings_of_target(text: str) -> tuple[str, ...]:
     """The settings of the policy in `volcano=1.16.0,devicePlugin=1.13.0`."""
-    found = []
+    settings = []
     for each in text.split(","):
         key, _, version = each.partition("=")
         if key not in VERSIONS:
             raise ValueError(f"{each!r} is not NAME=VERSION; the names are {', '.join(VERSIONS)}")
-        found.append(f'target.{key}="{".".join(map(str, parse_version(version)))}"')
-    return tuple(found)
+        settings.append(f'target.{key}="{".".join(map(str, parse_version(version)))}"')
+    return tuple(settings)
 
 
 # The command gets settings of the policy.

@@ -162,10 +162,10 @@ class LazyGroup(Group):
             raise click.UsageError(
                 "no such command 'explain'; `vgpu-webhook review --explain FILE` shows where pods fit", ctx
             )
-        name, found, rest = super().resolve_command(ctx, args)
-        if name is not None and found is not None:
-            found = import_module(self._modules[name]).command
-        return name, found, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            command = import_module(self._modules[name]).command
+        return name, command, rest
 
 
 def combined(
@@ -239,10 +239,10 @@ def duration(
     """`90` (seconds), `30s`, `1h30m`, within limits; 0 is allowed unless `zero` is false."""
 
     def parse(text: str) -> timedelta:
-        found = parse_duration(text)
-        if not least <= found <= most and (found or not zero):
+        read = parse_duration(text)
+        if not least <= read <= most and (read or not zero):
             raise ValueError(f"{text!r} is not between {format_duration(least)} and {format_duration(most)}")
-        return found
+        return read
 
     return Parsed("duration", parse)
 

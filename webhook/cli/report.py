@@ -30,8 +30,8 @@ class Csv(Writer[Reported]):
         """Write the findings of one object."""
         subject = one.subject
         named = (subject.namespace, subject.api_version, subject.kind, subject.name)
-        for row, found in one.findings:
-            finding = (found.level, found.rule, found.path, found.message, found.file, found.line, found.column)
+        for row, each in one.findings:
+            finding = (each.level, each.rule, each.path, each.message, each.file, each.line, each.column)
             self._write(*named, row.pods, row.example, *finding)
         if not any(one.findings):
             level = "skipped" if one.skipped else "fine"
@@ -96,14 +96,14 @@ class Html(Writer[Reported]):
         """Add the findings of one object."""
         subject = one.subject
         head = f"<tr><td>{_text(subject.namespace)}</td><td>{_text(subject.kind_and_name)}"
-        for row, found in one.findings:
+        for row, finding in one.findings:
             pods = f"<small>{counted(row.pods, 'pod')}, such as {_text(row.example)}</small>" if row.pods else ""
-            line = f" line {found.line}, column {found.column}" if found.line else ""
-            place = " ".join(part for part in (found.path, f"{found.file}{line}" if found.file else "") if part)
-            page, rule = rule_page(found.rule), _text(found.rule)
+            line = f" line {finding.line}, column {finding.column}" if finding.line else ""
+            place = " ".join(part for part in (finding.path, f"{finding.file}{line}" if finding.file else "") if part)
+            page, rule = rule_page(finding.rule), _text(finding.rule)
             linked = f'<a href="{escape(page)}">{rule}</a>' if page else rule
-            message = f"{_text(found.message)}<small>{_text(place)}</small>"
-            self._add(f"{head}{pods}</td>", str(found.level), linked, message)
+            message = f"{_text(finding.message)}<small>{_text(place)}</small>"
+            self._add(f"{head}{pods}</td>", str(finding.level), linked, message)
         if not any(one.findings):
             self._add(f"{head}</td>", "skipped" if one.skipped else "fine", "", _text(one.skipped))
 

@@ -107,16 +107,16 @@ class Terminal:
             folded: the cells of the last column are sentences: folded beside the others, or below them if these are wide.
             optional: the columns to leave out, the first one first.
         """
-        found = Columns(head, list(widths), list(range(len(head))), folded=folded)
+        columns = Columns(head, list(widths), list(range(len(head))), folded=folded)
         if self._width is None or self._wide:
-            return found
+            return columns
         for name in optional:
-            if found.total > self._width and name in head:
-                found.kept.remove(head.index(name))
-        found.below = folded and found.total > self._width
-        while found.total > self._width and max(cut := [found.widths[at] for at in found.beside]) > MIN_CELL:
-            found.widths[found.beside[cut.index(max(cut))]] -= 1
-        return found
+            if columns.total > self._width and name in head:
+                columns.kept.remove(head.index(name))
+        columns.below = folded and columns.total > self._width
+        while columns.total > self._width and max(cut := [columns.widths[at] for at in columns.beside]) > MIN_CELL:
+            columns.widths[columns.beside[cut.index(max(cut))]] -= 1
+        return columns
 
     def row(self, columns: "Columns", row: Row, right: Container[int] = (), style: Style = Style.PLAIN) -> None:
         """Write a row of a table: a cell for each column, also for those that are left out; `right` aligns some."""

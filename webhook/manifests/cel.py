@@ -53,9 +53,9 @@ def let(value: str, variable: str, expression: str) -> str:
     return f"[{value}].map({variable}, {expression})[0]"
 
 
-def list_of(values: Iterable[str], *, ordered: bool = True) -> str:
-    """A list of strings, sorted; or in the given order."""
-    texts = [text(value) for value in (sorted(values) if ordered else values)]
+def list_of(values: Iterable[str]) -> str:
+    """A list of strings, sorted."""
+    texts = [text(value) for value in sorted(values)]
     return f"[{', '.join(texts)}]" if len(texts) < 3 else lines(texts)
 
 

@@ -316,9 +316,9 @@ def _amount(resource: str) -> str:
     return f"({key} in c.limits ? string(c.limits[{key}]) : {key} in c.requests ? string(c.requests[{key}]) : '0')"
 
 
-def _message_of(rule: ModuleType, template: str, who: str = "c.who", **fields: str) -> str:
+def _message_of(rule: ModuleType, template: str, **fields: str) -> str:
     """The sentence of a finding, which begins with the rule's id."""
-    return sentence(f"{rule.check.id}: {template}", who=who, **fields)
+    return sentence(f"{rule.check.id}: {template}", who="c.who", **fields)
 
 
 def _of_each(kind: str, variable: str, condition: str, message: str, containers: str = "variables.judged") -> str:

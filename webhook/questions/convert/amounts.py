@@ -64,8 +64,8 @@ def convert_amounts(
             words = {word.name: word for word in dialect.words if word.place is Place.RESOURCE}
             sure = dialect.id in certain or any(plain_name(key) in dialect.resources for key in amounts)
             for key in [key for key in amounts if plain_name(key) in (words if sure else dialect.resources)]:
-                found, why = _convert(key, amounts, dialect, words[plain_name(key)], config)
-                edits += [Edit((*path, each), value) for each, value in found.items()]
+                written, why = _convert(key, amounts, dialect, words[plain_name(key)], config)
+                edits += [Edit((*path, each), value) for each, value in written.items()]
                 warnings += [f"{field_path((*path, key))}: {why}"] if why else []
     if not places and (request.group in _KUEUE or _configures_kueue(raw)):
         signed = {system.id for system in systems if any(_by_hand(raw, [system], config, ()))}
@@ -146,7 +146,7 @@ def _by_hand(
                 if named and re.search(rf"(?<![\w./-]){re.escape(word.name)}(?![\w./-])", raw):
                     here = config.role_names[word.role] if word.role else ""
                     yield f"{path}: {_BY_HAND.format(name=word.name, system=dialect.title, here=here)}"
-            if dialect.id == "hami" and (found := _TRANSFORMED.search(raw)):
-                role = Role.MEMORY if found[0].endswith("mem") else Role.CORES
+            if dialect.id == "hami" and (match := _TRANSFORMED.search(raw)):
+                role = Role.MEMORY if match[0].endswith("mem") else Role.CORES
                 here = config.role_names[role]
-                yield f"{path}: {found[0]} is made of {dialect.title}'s names; make it of {here}"
+                yield f"{path}: {match[0]} is made of {dialect.title}'s names; make it of {here}"

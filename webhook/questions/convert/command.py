@@ -98,12 +98,12 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     uses = context.effective.dialects
     draft, warnings = Draft(raw), list[str]()
     for template in _templates(request, snapshot):
-        found = dialect_steps(ReviewedPod(PodView(template.pod), context), context)
-        if len(found) > 1:
-            systems = " and ".join(one.title for one, _ in found)
+        used = dialect_steps(ReviewedPod(PodView(template.pod), context), context)
+        if len(used) > 1:
+            systems = " and ".join(one.title for one, _ in used)
             warnings.append(f"{template.path or 'the pod'}: {foreign_dialect.SEVERAL.format(systems=systems)}")
             continue
-        written_in, steps = found[0] if found else (None, [])
+        written_in, steps = used[0] if used else (None, [])
         edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
         if None in edits and not any(step.blocks for step in steps):
             warnings.append(
@@ -148,8 +148,8 @@ def _of_vendors(request: Request, snapshot: Snapshot, dialect: str | None) -> It
             named = (name for each in pod.every_container() for name in {**each.limits, **each.requests})
             for name in dict.fromkeys(named):
                 if vendor := vendor_of(name):
-                    found = f"{name} is of {vendor}, whose cards Volcano does not share"
-                    yield f"{template.path or 'the pod'}: {found}; leave these pods to {HAMI.title}"
+                    why = f"{name} is of {vendor}, whose cards Volcano does not share"
+                    yield f"{template.path or 'the pod'}: {why}; leave these pods to {HAMI.title}"
 
 
 def _leftovers(dialect: Dialect, template: Template, raw: Any) -> Iterator[Edit]:

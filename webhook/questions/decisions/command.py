@@ -77,8 +77,8 @@ _ELSEWHERE = "each replica has a log of its own, and its oldest lines are delete
 
 
 def _byte_size(text: str) -> int:
-    found = re.fullmatch(r"([1-9]\d{0,9})(Mi|Gi|Ti)", text)
-    size = int(found[1]) << {"Mi": 20, "Gi": 30, "Ti": 40}[found[2]] if found else 0
+    match = re.fullmatch(r"([1-9]\d{0,9})(Mi|Gi|Ti)", text)
+    size = int(match[1]) << {"Mi": 20, "Gi": 30, "Ti": 40}[match[2]] if match else 0
     if not 16 << 20 <= size <= 1 << 50:
         raise ValueError(f"{text!r} is not a size from 16Mi to 1024Ti, such as 4Gi")
     return size
@@ -363,10 +363,10 @@ def _look_up(decision_id: str, log: LogReading, terminal: Terminal, output: str)
 def _sum_up(log: LogReading, terminal: Terminal, output: str) -> None:
     summary = Summary()
     log.each(summary.add)
-    found = to_decision_summary(summary).model_dump(mode="json", by_alias=True)
-    found |= {"skipped": as_value(Skipped, log.reader.skipped)}
+    value = to_decision_summary(summary).model_dump(mode="json", by_alias=True)
+    value |= {"skipped": as_value(Skipped, log.reader.skipped)}
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    emit([found], output, lambda: show_summary(summary, terminal, unicode))
+    emit([value], output, lambda: show_summary(summary, terminal, unicode))
 
 
 def _follow(path: str, log: LogReading, show: Callable[[Decision], None]) -> None:

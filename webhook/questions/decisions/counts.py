@@ -64,30 +64,30 @@ class DecisionSummary(ResponseModel):
     refusals_by_namespace: CountsOverTime
 
 
-def to_decision_summary(found: Summary, most: int | None = None) -> DecisionSummary:
+def to_decision_summary(summary: Summary, most: int | None = None) -> DecisionSummary:
     """A summary with at most so many entries of each table."""
     tables: dict[str, Sized] = {
-        "rules": found.rules,
-        "namespaces": found.namespaces,
-        "users": found.users,
-        "refused": found.refused,
+        "rules": summary.rules,
+        "namespaces": summary.namespaces,
+        "users": summary.users,
+        "refused": summary.refused,
     }
-    refused = sorted(found.refused.items(), key=lambda item: (item[0].namespace == OTHERS, -item[1], item[0]))[:most]
+    refused = sorted(summary.refused.items(), key=lambda item: (item[0].namespace == OTHERS, -item[1], item[0]))[:most]
     return DecisionSummary(
-        decisions=found.decisions,
-        first=found.first and spell_time(found.first),
-        last=found.last and spell_time(found.last),
-        outcomes=dict(found.words),
-        endpoints=dict(found.endpoints),
-        dry_runs=found.dry_runs,
-        rules=_top(found.rules, most),
-        namespaces=_top(found.namespaces, most),
-        users=_top(found.users, most),
+        decisions=summary.decisions,
+        first=summary.first and spell_time(summary.first),
+        last=summary.last and spell_time(summary.last),
+        outcomes=dict(summary.words),
+        endpoints=dict(summary.endpoints),
+        dry_runs=summary.dry_runs,
+        rules=_top(summary.rules, most),
+        namespaces=_top(summary.namespaces, most),
+        users=_top(summary.users, most),
         refused=tuple([RefusedCount(**who._asdict(), times=times) for who, times in refused]),
         left_out={name: max(0, len(table) - most) if most else 0 for name, table in tables.items()},
-        outcomes_over_time=_over_time(found.outcomes, found.words),
-        refusals_by_rule=_over_time(found.refusals_of, refused_names(found.rules, most)),
-        refusals_by_namespace=_over_time(found.refusals_in, refused_names(found.namespaces, most)),
+        outcomes_over_time=_over_time(summary.outcomes, summary.words),
+        refusals_by_rule=_over_time(summary.refusals_of, refused_names(summary.rules, most)),
+        refusals_by_namespace=_over_time(summary.refusals_in, refused_names(summary.namespaces, most)),
     )
 
 

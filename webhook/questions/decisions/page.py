@@ -134,11 +134,11 @@ class DecisionList(ResponseModel):
     log: LogStatus | None = None
 
 
-def drawn(state: ConsoleState, wanted: Filter, found: DecisionList) -> Mapping[str, Any]:
+def drawn(state: ConsoleState, wanted: Filter, listed: DecisionList) -> Mapping[str, Any]:
     """What the page of all decisions shows besides the list: its filters, charts and counts."""
     summary = sum_up(state, wanted)
     return {
-        "objects": object_rows(found.entries),
+        "objects": object_rows(listed.entries),
         "presets": PRESETS,
         "summed": to_decision_summary(summary, TOP),
         "drawn": history(summary, wanted),
@@ -162,8 +162,8 @@ def decisions(
     repairs = pairs_among(page.entries)
     if after is not None:  # the repair may have been in the response before
         lone = [each for each in page.entries if each.decision.endpoint == "validate" and each.number not in repairs]
-        found = {number: pair_of(source.store, number, decision) for number, decision in lone[:MAX_LONE]}
-        repairs |= {number: repair for number, repair in found.items() if repair is not None}
+        paired = {number: pair_of(source.store, number, decision) for number, decision in lone[:MAX_LONE]}
+        repairs |= {number: repair for number, repair in paired.items() if repair is not None}
     return DecisionList(
         entries=tuple([_row(entry, repairs.get(entry.number)) for entry in page.entries]),
         older=page.older,
@@ -174,9 +174,9 @@ def decisions(
     )
 
 
-def drawn_decision(_: ConsoleState, __: Parameters, found: DecisionInFull) -> Mapping[str, Any]:
+def drawn_decision(_: ConsoleState, __: Parameters, shown: DecisionInFull) -> Mapping[str, Any]:
     """What the page of a decision shows besides it."""
-    recorded = found.decision
+    recorded = shown.decision
     return {
         "recorded": recorded,
         "facts": facts(recorded),
@@ -195,15 +195,15 @@ def drawn_decision(_: ConsoleState, __: Parameters, found: DecisionInFull) -> Ma
 @SECTION.page("/decisions/<key>", "decision.html", whole=("decision",), more=drawn_decision)
 def decision(state: ConsoleState, key: Key) -> DecisionInFull:
     """A recorded decision in full."""
-    source, number, found = find(state, key)
+    source, number, stored = find(state, key)
     return DecisionInFull(
         number=number,
-        outcome=found.word,
+        outcome=stored.word,
         decision=replace(
-            found, patch=shallow(found.patch), request=shallow(found.request), digests=shallow(found.digests)
+            stored, patch=shallow(stored.patch), request=shallow(stored.request), digests=shallow(stored.digests)
         ),
         current=dict(state.snapshot.digests),
-        pair=pair_of(source.store, number, found),
+        pair=pair_of(source.store, number, stored),
     )
 
 
@@ -220,13 +220,13 @@ def find(state: ConsoleState, key: str) -> tuple[DecisionSource, int, Decision]:
         raise NotFound(NO_LOG)
     store = state.decisions.store
     if is_id(key):
-        found = store.page(Filter(id=key), limit=1).entries
-        if not found:
+        entries = store.page(Filter(id=key), limit=1).entries
+        if not entries:
             raise NotFound(
                 f"there is no decision {key} here; each replica has a log of its own, and `vgpu-webhook decisions "
                 f"--id {key} FILE` finds older decisions"
             )
-        return state.decisions, *found[0]
+        return state.decisions, *entries[0]
     number = int(key) if _NUMBER.fullmatch(key) else None
     decision = store.decision(number) if number is not None else None
     if number is None or decision is None:
@@ -235,12 +235,12 @@ def find(state: ConsoleState, key: str) -> tuple[DecisionSource, int, Decision]:
 
 
 def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
-    number, found = stored
-    record = to_record(found)
-    rules = [RuleLevel(rule=rule, level=effect) for rule, effect in found.effects.items()]
+    number, decision = stored
+    record = to_record(decision)
+    rules = [RuleLevel(rule=rule, level=effect) for rule, effect in decision.effects.items()]
     values = {key: brief(record[key], MAX_TEXT) for key in _ROW}
-    own = {"number": number, "outcome": found.word, "rules": rules[:MAX_RULES], "repair": repair}
-    return DecisionRow.model_validate(values | own | {"id": found.id if is_id(found.id) else ""})
+    own = {"number": number, "outcome": decision.word, "rules": rules[:MAX_RULES], "repair": repair}
+    return DecisionRow.model_validate(values | own | {"id": decision.id if is_id(decision.id) else ""})
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

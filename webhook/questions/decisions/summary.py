@@ -51,18 +51,18 @@ class TitledChart(NamedTuple):
     zooms: Sequence[Query]
 
 
-def history(found: Summary, wanted: Filter) -> list[TitledChart]:
+def history(summary: Summary, wanted: Filter) -> list[TitledChart]:
     """The charts of the page over the same time, each with an object once: outcomes, repairs and refusals."""
-    outcomes, refusals = found.outcomes, found.refusals_of
+    outcomes, refusals = summary.outcomes, summary.refusals_of
     times = [int(at.timestamp()) for at in outcomes.times()]
     if not times:
         return []
     time = axis(times[0], times[-1], max(outcomes.step, refusals.step))
     titled = [
-        *_by_word("Outcomes of the validation", found.validated, WORDS, time, wanted),
+        *_by_word("Outcomes of the validation", summary.validated, WORDS, time, wanted),
         *_by_word("Repairs", outcomes, REPAIRS, time, wanted),
     ]
-    rules = sorted(refused_names(found.rules, TOP), key=lambda rule: (-sum(refusals.counts(rule)), rule))
+    rules = sorted(refused_names(summary.rules, TOP), key=lambda rule: (-sum(refusals.counts(rule)), rule))
     if not rules:
         return titled
     series = [Series(rule, refusals.cells(rule)) for rule in rules[:TOP_RULES]]

@@ -54,7 +54,7 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     ]
     _table(terminal, ("RULE", *refused, "WARNED", "AUDITED", "REPAIRED", trends.head(of)), rules, len(summary.rules))
     for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
-        found = {
+        concerned = {
             name: count for name, count in counts.items() if count.refused or count.would_be_refused or count.warned
         }
         rows = [
@@ -65,10 +65,10 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
                 *_numbers(count.warned),
             )
             + ((trends.cell(trend, name),) if trend else ())
-            for name, count in _top(found)
+            for name, count in _top(concerned)
         ]
         head = (title, "DECISIONS", *refused, "WARNED", *((trends.head(trend),) if trend else ()))
-        _table(terminal, head, rows, len(found))
+        _table(terminal, head, rows, len(concerned))
     for title, enforced in (("REFUSED FOR", True), ("WOULD BE REFUSED FOR", False)):
         found_for = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
         most = sorted(found_for.items(), key=lambda item: (-item[1], item[0]))[:TOP]

@@ -75,8 +75,8 @@ class _Writer:
     def _resolved(self, node: Json) -> Json:
         node = node.get("anyOf", [node])[0]  # the other one is null
         if "$ref" in node:
-            found: Json = self._definitions[node["$ref"].rpartition("/")[2]]
-            return found
+            definition: Json = self._definitions[node["$ref"].rpartition("/")[2]]
+            return definition
         return node
 
 

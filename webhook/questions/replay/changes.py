@@ -105,15 +105,15 @@ def _kind(replayed: Replayed, direction: Direction) -> ChangeKind:
     if direction is Direction.REPAIRED:
         now, then = replayed.other_operations
         return ChangeKind(direction, explained, _places(now), _places(then))
-    gained, lost = ({finding.rule: None for finding in found} for found in (replayed.gained, replayed.lost))
+    gained, lost = ({finding.rule: None for finding in findings} for findings in (replayed.gained, replayed.lost))
     levels = {(change.before.rule, change.before.level, change.after.level): None for change in replayed.level_changes}
     return ChangeKind(direction, explained, tuple(gained), tuple(lost), tuple(levels))
 
 
 def _places(operations: Iterable[dict[str, Any]]) -> tuple[str, ...]:
     """The fields that a patch changes, for any container."""
-    found = {_INDEX.sub("/*", str(operation.get("path", ""))[:1024]): None for operation in operations}
-    return tuple(found)[:MAX_PATHS]
+    places = {_INDEX.sub("/*", str(operation.get("path", ""))[:1024]): None for operation in operations}
+    return tuple(places)[:MAX_PATHS]
 
 
 def _increase(counts: Counter[Key], key: Key, others: Key, limit: int) -> None:

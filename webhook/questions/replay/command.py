@@ -52,8 +52,8 @@ def _split(text: str) -> int:
 def _keys(_ctx: object, _param: object, incomplete: str) -> list[str]:
     """The levels of rules that begin so, for the Tab key: `rules.ID=`, and then `rules.ID=LEVEL`."""
     rule, equals, _ = incomplete.partition("=")
-    found = [f"{rule}={level}" for level in Level] if equals else [f"rules.{each.id}=" for each in VALIDATIONS]
-    return [each for each in found if each.startswith(incomplete)]
+    keys = [f"{rule}={level}" for level in Level] if equals else [f"rules.{each.id}=" for each in VALIDATIONS]
+    return [each for each in keys if each.startswith(incomplete)]
 
 
 @click.command("replay", cls=Command, epilog=_EPILOG)

@@ -82,24 +82,24 @@ def replay(state: ConsoleState, key: Key, wanted: TriedSettings) -> ReplayedDeci
             replayer.note(repair)
             if repair.patch and content_after(repair) == content:
                 repaired_by = at
-    found = replayer.replay(original)
-    outcome = found.outcome
+    replayed = replayer.replay(original)
+    outcome = replayed.outcome
     before = ReviewResult(allowed=original.allowed, findings=original.findings, patch=shallow(original.patch))
-    after = before if found.verdict is ReplayVerdict.SAME else None
+    after = before if replayed.verdict is ReplayVerdict.SAME else None
     if outcome is not None:
         patch = shallow(list(outcome.operations))
         after = ReviewResult(allowed=outcome.allowed, findings=outcome.violations, patch=patch)
-    different = list(dict.fromkeys((e.before.rule, e.before.level, e.after.level) for e in found.level_changes))
+    different = list(dict.fromkeys((e.before.rule, e.before.level, e.after.level) for e in replayed.level_changes))
     return ReplayedDecision(
         number=number,
-        verdict=found.verdict.value,
-        direction=found.direction and found.direction.value,
-        reason=found.reason or None,
-        other_inputs=found.other,
+        verdict=replayed.verdict.value,
+        direction=replayed.direction and replayed.direction.value,
+        reason=replayed.reason or None,
+        other_inputs=replayed.other,
         before=before,
         after=after,
-        gained=found.gained,
-        lost=found.lost,
+        gained=replayed.gained,
+        lost=replayed.lost,
         level_changes=tuple(
             [LevelDifference(rule=rule, before=before, after=after) for rule, before, after in different[:MAX_LEVELS]]
         ),

@@ -85,7 +85,7 @@ def change_value(replayed: Replayed) -> dict[str, Any]:
 
 def sum_value(changes: Changes, digests: Mapping[str, str]) -> dict[str, Any]:
     """The counts as JSON."""
-    found = {
+    summary = {
         "decisions": sum(changes.verdicts.values()),
         "verdicts": {verdict.value: count for verdict, count in changes.verdicts.items()},
         "directions": {direction.value: count for direction, count in changes.directions.items()},
@@ -95,7 +95,7 @@ def sum_value(changes: Changes, digests: Mapping[str, str]) -> dict[str, Any]:
             {"part": part, "digest": digest, "decisions": count} for (part, digest), count in changes.digests.items()
         ],
     }
-    return {"summary": found}
+    return {"summary": summary}
 
 
 def _show_group(kind: ChangeKind, group: ChangeGroup, terminal: Terminal) -> None:
@@ -112,8 +112,8 @@ def _show_group(kind: ChangeKind, group: ChangeGroup, terminal: Terminal) -> Non
     )
     for before, after in {change.before.rule: change for change in reversed(example.level_changes)}.values():
         _show_finding(f"{before.level} ->", after, terminal)
-    for mark, found in (("+", example.gained), ("-", example.lost)):
-        for violation in {violation.rule: violation for violation in reversed(found)}.values():
+    for mark, violations in (("+", example.gained), ("-", example.lost)):
+        for violation in {violation.rule: violation for violation in reversed(violations)}.values():
             _show_finding(mark, violation, terminal)
     if kind.direction is Direction.REPAIRED:
         for mark, operations in zip("+-", example.other_operations, strict=True):

@@ -119,9 +119,9 @@ class QueuesBeside:
             self._snapshot, collections=self._snapshot.collections._replace(queues=Queues(filter(None, self._queues)))
         )
         for each in self._others:
-            for found in review_document(each.document, known, each.request.namespace, ()).outcome.violations:
-                if found.rule in OF_QUEUES:
-                    yield found.level, f"{each.place}: {found.path}: {found.rule}: {found.message}"
+            for violation in review_document(each.document, known, each.request.namespace, ()).outcome.violations:
+                if violation.rule in OF_QUEUES:
+                    yield violation.level, f"{each.place}: {violation.path}: {violation.rule}: {violation.message}"
 
 
 class GroupsBeside:
@@ -146,9 +146,9 @@ class GroupsBeside:
         for key, group in self._groups.items():
             if joined := self._joined.get(key):
                 effective = self._snapshot.policy.of(group.request.namespace)
-                for found in workload_findings(self._workload(group, joined), effective, running=False):
-                    if found[0] not in group.outcome.rules:
-                        yield group.place, found
+                for finding in workload_findings(self._workload(group, joined), effective, running=False):
+                    if finding[0] not in group.outcome.rules:
+                        yield group.place, finding
 
     def _workload(self, group: Reviewed, joined: list[Reviewed]) -> Workload:
         raw = group.request.object or {}

@@ -50,8 +50,8 @@ def fix(documents: Sequence[Document], review: Review) -> Fixed | None:
         ConfigError: the text cannot be changed so.
     """
     text = documents[0].text
-    found = [(reviewed, list(_repairs(reviewed))) for reviewed in _reviewed(documents, review)]
-    wanted = [change for _, repairs in found for change in repairs]
+    repaired = [(reviewed, list(_repairs(reviewed))) for reviewed in _reviewed(documents, review)]
+    wanted = [change for _, repairs in repaired for change in repairs]
     if not wanted or text is None:
         return None
     written, lines = rewritten(text, wanted)
@@ -59,7 +59,7 @@ def fix(documents: Sequence[Document], review: Review) -> Fixed | None:
     for reviewed in _reviewed(after, review):
         if any(_repairs(reviewed)):
             raise ConfigError(f"{reviewed.request.kind} {reviewed.name} would be repaired again")
-    return Fixed(text.data, written.data, lines, after, [reviewed for reviewed, repairs in found if repairs])
+    return Fixed(text.data, written.data, lines, after, [reviewed for reviewed, repairs in repaired if repairs])
 
 
 def _reviewed(documents: Sequence[Document], review: Review) -> Iterator[Reviewed]:
@@ -120,7 +120,7 @@ def _range(start: int, end: int) -> str:
 
 def _marked(mark: str, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        yield mark + re.sub(r"[^\t\r\n]+|\r(?!\n)", lambda found: visible(found[0]), line).removesuffix("\n")
+        yield mark + re.sub(r"[^\t\r\n]+|\r(?!\n)", lambda match: visible(match[0]), line).removesuffix("\n")
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"
 

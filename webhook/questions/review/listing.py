@@ -54,11 +54,11 @@ def listing(before: Any, after: Any, paths: Sequence[str] = (), most: int = MAX_
     return lines
 
 
-def _bounded(found: Iterable[MarkedLine], most: int) -> Iterator[ListedLine]:
+def _bounded(marked: Iterable[MarkedLine], most: int) -> Iterator[ListedLine]:
     """The lines; one line replaces several that are left out, and one the rest beyond the limit."""
     number = hidden = 0
     path = ""
-    for line in found:
+    for line in marked:
         if line.hidden or number >= most:
             path = line.field if not hidden else path
             hidden += line.hidden or 1

@@ -113,10 +113,10 @@ def drawn(state: ConsoleState, wanted: Any, found: Review | None) -> Mapping[str
 @SECTION.page("/review", "playground.html", more=drawn, whole=("documents",))
 def playground(state: ConsoleState, example: Example = START) -> Review:
     """What the webhook does with an example."""
-    found = named(example)
-    if found is None:
+    chosen = named(example)
+    if chosen is None:
         raise NotFound(f"no example is called {example!r}; choose one from the list")
-    return review(state, ReviewRequest(manifest=found.manifest, settings=found.settings))
+    return review(state, ReviewRequest(manifest=chosen.manifest, settings=chosen.settings))
 
 
 @SECTION.page("/review", "playground.html", more=drawn, methods=("POST",), heavy=True, whole=("documents",), form=True)
@@ -211,12 +211,12 @@ def named(name: str) -> PlaygroundExample | None:
     row = next((row for row in rows() if row.id == name), None)
     if row is None:
         return None
-    found = row.example()
+    of_rule = row.example()
     settings = [
-        f"{key.removeprefix(POLICY)}={value}" for key, value in found.conditions.items() if key.startswith(POLICY)
+        f"{key.removeprefix(POLICY)}={value}" for key, value in of_rule.conditions.items() if key.startswith(POLICY)
     ]
-    needs = [f"{key}: {value}" for key, value in found.conditions.items() if not key.startswith(POLICY)]
-    return PlaygroundExample(name, found.manifest, tuple(settings), tuple(needs))
+    needs = [f"{key}: {value}" for key, value in of_rule.conditions.items() if not key.startswith(POLICY)]
+    return PlaygroundExample(name, of_rule.manifest, tuple(settings), tuple(needs))
 
 
 # --- folds ----------------------------------------------------------------------------------------------------------

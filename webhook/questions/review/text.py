@@ -172,9 +172,9 @@ class TextReport:
 def note(reviewed: Reviewed) -> str:
     """Why an outcome has no findings or changes; empty if that needs no remark."""
     outcome = reviewed.outcome
-    if found := reviewed.found_by_shape:
+    if paths := reviewed.found_by_shape:
         kind = unknown_kind(reviewed.request.group, reviewed.request.kind)
-        return only_pods_reviewed(kind, f": {and_more(found, MAX_PATHS)}")
+        return only_pods_reviewed(kind, f": {and_more(paths, MAX_PATHS)}")
     if outcome.reviewed and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.reviewed:
@@ -239,7 +239,7 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
 def _before(reviewed: Reviewed) -> str:
     """What to do before the object is applied."""
     outcome = reviewed.outcome
-    audited = any(found.level is Level.AUDIT for found in outcome.violations)
+    audited = any(violation.level is Level.AUDIT for violation in outcome.violations)
     parts = ("warnings", outcome.warnings), ("notes", reviewed.not_judged), ("findings marked audit", audited)
     read = [name for name, some in parts if some]
     return f"read the {' and '.join(read)}; then " if read else ""

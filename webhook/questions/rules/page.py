@@ -140,16 +140,8 @@ def _outline(row: RuleEntry, state: ConsoleState, entry: int | None) -> dict[str
     level, source, active = _level(row, state.snapshot.policy, entry)
     if row.level == REPAIR:
         active = active and any(mutation.id == row.id for mutation in state.snapshot.mutations)
-    return {
-        "id": row.id,
-        "kind": row.kind,
-        "default": row.level,
-        "level": level,
-        "source": source,
-        "active": active,
-        "what": row.what,
-        "why": row.why,
-    }
+    own = {key: getattr(row, key) for key in ("id", "kind", "what", "why")}
+    return own | {"default": row.level, "level": level, "source": source, "active": active}
 
 
 def _level(row: RuleEntry, table: Policy, entry: int | None) -> tuple[str, str, bool]:
@@ -162,11 +154,11 @@ def _level(row: RuleEntry, table: Policy, entry: int | None) -> tuple[str, str, 
 
 
 def _example(row: RuleEntry) -> ExampleResponse:
-    found = row.example()
-    changes = difference(found.request.object, found.outcome.object) if row.level == REPAIR else []
+    shown = row.example()
+    changes = difference(shown.request.object, shown.outcome.object) if row.level == REPAIR else []
     return ExampleResponse(
-        conditions=found.conditions,
-        manifest=found.manifest,
+        conditions=shown.conditions,
+        manifest=shown.manifest,
         diff=tuple(changes),
-        messages=tuple(ExampleMessage(level=level, text=text) for level, text in found.messages),
+        messages=tuple(ExampleMessage(level=level, text=text) for level, text in shown.messages),
     )

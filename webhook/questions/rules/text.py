@@ -18,12 +18,7 @@ _LEVELS = {REPAIR: Style.REPAIRED, str(Level.OFF): Style.DIM} | {
 def to_value(row: RuleEntry) -> dict[str, Any]:
     """A rule as JSON, with a patch if it is a mutation."""
     example = row.example()
-    value = {
-        "id": row.id,
-        "kind": row.kind,
-        "level": row.level,
-        "what": row.what,
-        "why": row.why,
+    value = {key: getattr(row, key) for key in ("id", "kind", "level", "what", "why")} | {
         "reads": row.shown_reads,
         "file": row.file,
         "example": {"file": row.example_file, "conditions": example.conditions, "pod": example.request.object},

@@ -42,11 +42,11 @@ def policy_reports(rows: Iterable[ScanRow], now: datetime) -> dict[str, Report]:
     Returns:
         By namespace.
     """
-    found: dict[str, list[ScanRow]] = {}
+    by_namespace: dict[str, list[ScanRow]] = {}
     for row in rows:
         if row.finding is not None:
-            found.setdefault(row.subject.namespace, []).append(row)
-    return {namespace: _report(namespace, some, now) for namespace, some in found.items()}
+            by_namespace.setdefault(row.subject.namespace, []).append(row)
+    return {namespace: _report(namespace, some, now) for namespace, some in by_namespace.items()}
 
 
 def renewed(report: Report, before: Mapping[str, Any]) -> Report | None:
@@ -147,7 +147,7 @@ def existing_reports(client: "Client", namespaces: Sequence[str]) -> dict[str, R
     Raises:
         ClusterError: they could not be listed.
     """
-    found: dict[str, Report] = {}
+    own: dict[str, Report] = {}
     for path in [_collection(namespace) for namespace in namespaces] or [f"/apis/{API_VERSION}/policyreports"]:
         try:
             reports = list(client.list(path, _SELECTOR))
@@ -159,8 +159,8 @@ def existing_reports(client: "Client", namespaces: Sequence[str]) -> dict[str, R
                     error.status,
                 ) from error
             raise
-        found |= {report["metadata"]["namespace"]: report for report in reports if _is_own(report)}
-    return found
+        own |= {report["metadata"]["namespace"]: report for report in reports if _is_own(report)}
+    return own
 
 
 def write_reports(

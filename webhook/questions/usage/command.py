@@ -158,18 +158,18 @@ class UsageCommand:
 
     def show(self, live: LiveCluster) -> None:
         """Print what pods hold."""
-        found = self._report(live)
-        emit([found], self._output, lambda: show(found, self._by, self._terminal, wide=self._output == "wide"))
+        usage = self._report(live)
+        emit([usage], self._output, lambda: show(usage, self._by, self._terminal, wide=self._output == "wide"))
 
     def _report(self, live: LiveCluster) -> UsageReport:
-        found, selection = live.occupancy, self._selection
-        known = {node.name for node in found.nodes}
+        occupancy, selection = live.occupancy, self._selection
+        known = {node.name for node in occupancy.nodes}
         for name in selection.nodes:
             if name not in known:
                 raise ConfigError(
                     f"node {name} has no devices that the scheduler uses; `usage` without --node lists all"
                 )
-        return report(found, live.snapshot.families, *selection)
+        return report(occupancy, live.snapshot.families, *selection)
 
     def _clear(self) -> None:
         if self._terminal.interactive and self._output in ("table", "wide"):

@@ -186,16 +186,16 @@ class FleetResponse(ResponseModel):
 def fleet(state: ConsoleState, wanted: NodeFilter, limit: Limit = MAX_SHAPES) -> FleetResponse:
     """Each kind of node, and what it has."""
     snapshot = state.snapshot
-    found = snapshot.fleet
+    known_fleet = snapshot.fleet
     families: list[FamilyFleet] = []
-    if found is not None:
-        search = _Search(found, wanted, limit)
+    if known_fleet is not None:
+        search = _Search(known_fleet, wanted, limit)
         searched = [family for family in snapshot.families.values() if wanted.family in (None, family.id)]
         families = [part for family in searched if (part := search.family(family)) is not None]
     return FleetResponse(
-        known=found is not None,
-        complete=found is not None and found.complete,
-        nodes=found.nodes if found is not None else 0,
+        known=known_fleet is not None,
+        complete=known_fleet is not None and known_fleet.complete,
+        nodes=known_fleet.nodes if known_fleet is not None else 0,
         digest=snapshot.digests["fleet"],
         source=next((setting for setting in state.settings.statuses() if setting.name == "fleet"), None),
         families=tuple(families),
@@ -205,8 +205,8 @@ def fleet(state: ConsoleState, wanted: NodeFilter, limit: Limit = MAX_SHAPES) ->
 class _Search:
     """The nodes of a fleet that match a request."""
 
-    def __init__(self, found: Fleet, wanted: NodeFilter, limit: int) -> None:
-        self._fleet, self._wanted, self._limit = found, wanted, limit
+    def __init__(self, fleet: Fleet, wanted: NodeFilter, limit: int) -> None:
+        self._fleet, self._wanted, self._limit = fleet, wanted, limit
         self._matches_name, self._matches_type = matcher(wanted.name or "*"), matcher(wanted.type or "*")
         self._finds = matcher(f"*{wanted.search}*")
         self._chosen = self._bits(self._matches_name) if wanted.name else _ALL

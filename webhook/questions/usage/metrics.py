@@ -91,11 +91,11 @@ class UsageMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every metric, also those without a sample."""
-        found = {name: GaugeMetricFamily(PREFIX + name, text, labels=labels) for name, (text, labels) in GAUGES.items()}
+        made = {name: GaugeMetricFamily(PREFIX + name, text, labels=labels) for name, (text, labels) in GAUGES.items()}
         for samples in (self._families(), self._cards(), self._namespaces(), self._findings()):
             for name, labels, value in samples:
-                found[name].add_metric(labels, value)
-        yield from found.values()
+                made[name].add_metric(labels, value)
+        yield from made.values()
 
     def _families(self) -> Iterator[Sample]:
         for one in self._usage.totals:
@@ -119,9 +119,9 @@ class UsageMetrics(Collector):
         yield "cards_left_out", (), max(-left, 0)
 
     def _namespaces(self) -> Iterator[Sample]:
-        found = sorted(by_namespace(self._usage.nodes).items(), key=lambda one: one[1].held.memory, reverse=True)
+        largest = sorted(by_namespace(self._usage.nodes).items(), key=lambda one: one[1].held.memory, reverse=True)
         others: dict[str, Amounts] = {}
-        for number, ((namespace, family), usage) in enumerate(found):
+        for number, ((namespace, family), usage) in enumerate(largest):
             if number < self._most_namespaces:
                 yield from _amounts("namespace_assigned", (family, namespace), usage.held)
             else:

@@ -47,10 +47,10 @@ class UsageRequest(NodeFilter):
 
     def query(self, **changes: Any) -> dict[str, Any]:
         """The parameters for a link; a change of a filter leads to the first page."""
-        found = super().query(**changes)
+        query = super().query(**changes)
         if "offset" not in changes and changes:
-            found.pop("offset", None)
-        return found
+            query.pop("offset", None)
+        return query
 
 
 class UsageResponse(ResponseModel):
@@ -88,19 +88,19 @@ def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mappin
         RequestRedirect: nothing is known of pods, so the empty nodes are shown.
     """
     watcher = usage_of(state)
-    found = watcher.current() if watcher is not None else None
-    if watcher is None or (found is None and watcher.problem):
+    current = watcher.current() if watcher is not None else None
+    if watcher is None or (current is None and watcher.problem):
         query = wanted.query()
         filters = {key: query[key] for key in NodeFilter.model_fields if key in query}
         raise RequestRedirect(link("pages.fleet", filters))
-    matching = select(found, wanted) if found is not None else []
+    matching = select(current, wanted) if current is not None else []
     return {
-        "known": found,
+        "known": current,
         "shown": matching[wanted.offset : wanted.offset + wanted.limit],
         "filtered": bool(wanted.query(sort=None, offset=None, limit=None)),
         "wider": wider(wanted, ("name", "type", "namespace", "pod")),
         "families": {family.id: family for family in registry.FAMILIES},
-        "colours": colours(found) if found is not None else {},
+        "colours": colours(current) if current is not None else {},
         "most": MAX_HOLDERS,
         "leaving": any(holder.terminating for _, _, holder in holders(each.node for each in matching)),
         "exactly": exactly,
@@ -113,29 +113,29 @@ def drawn(state: ConsoleState, wanted: UsageRequest, _: UsageResponse) -> Mappin
 def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
     """Who holds which slice of which device."""
     watcher = usage_of(state)
-    found = watcher.current() if watcher is not None else None
+    current = watcher.current() if watcher is not None else None
     problem = watcher.problem if watcher is not None else None
-    if found is None:
+    if current is None:
         return UsageResponse(known=False, problem=problem)
-    matching = select(found, wanted)
+    matching = select(current, wanted)
     return UsageResponse(
         known=True,
         problem=problem,
-        version=found.version,
-        pods=found.pods,
+        version=current.version,
+        pods=current.pods,
         matching=len(matching),
-        totals=found.totals if len(matching) == len(found.nodes) else tuple(_totals(matching, found)),
-        namespaces=dict(islice(found.namespaces.items(), MAX_NAMESPACES)),
+        totals=current.totals if len(matching) == len(current.nodes) else tuple(_totals(matching, current)),
+        namespaces=dict(islice(current.namespaces.items(), MAX_NAMESPACES)),
         nodes=tuple(each.node for each in matching[wanted.offset : wanted.offset + wanted.limit]),
-        findings=found.findings[:MAX_FINDINGS],
-        more_findings=max(len(found.findings) - MAX_FINDINGS, 0),
+        findings=current.findings[:MAX_FINDINGS],
+        more_findings=max(len(current.findings) - MAX_FINDINGS, 0),
     )
 
 
-def select(found: CurrentUsage, wanted: UsageRequest) -> list[NodeUsage]:
+def select(current: CurrentUsage, wanted: UsageRequest) -> list[NodeUsage]:
     """The nodes that match a request, in its order."""
     tests = list(_tests(wanted))
-    matching = [each for each in found.nodes if all(test(each) for test in tests)]
+    matching = [each for each in current.nodes if all(test(each) for test in tests)]
     orders: Mapping[str, Callable[[NodeUsage], Any]] = {
         "name": lambda each: each.node.name,
         "fullest": lambda each: (-each.share, each.node.name),
@@ -167,8 +167,8 @@ def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
         yield lambda each: any(pod(holder.name) for card in each.node.cards for holder in card.pods)
 
 
-def _totals(matching: list[NodeUsage], found: CurrentUsage) -> Iterator[FamilyUsage]:
-    return by_family([each.node for each in matching], found.live.snapshot.families)
+def _totals(matching: list[NodeUsage], current: CurrentUsage) -> Iterator[FamilyUsage]:
+    return by_family([each.node for each in matching], current.live.snapshot.families)
 
 
 def _words(each: NodeUsage) -> Iterator[str]:
@@ -180,9 +180,9 @@ def _words(each: NodeUsage) -> Iterator[str]:
             yield from (holder.namespace, holder.name)
 
 
-def colours(found: CurrentUsage) -> dict[str, str]:
+def colours(current: CurrentUsage) -> dict[str, str]:
     """The class of each namespace that has a colour of its own: those whose pods hold most."""
-    return {namespace: f"n-{place}" for place, namespace in zip(range(COLOURS), found.namespaces, strict=False)}
+    return {namespace: f"n-{place}" for place, namespace in zip(range(COLOURS), current.namespaces, strict=False)}
 
 
 SECTION.page("/fleet", "fleet.html", more=fleet.drawn)(fleet.fleet)

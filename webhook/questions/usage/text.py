@@ -97,18 +97,18 @@ def _namespaces(nodes: Sequence[OccupiedNode], terminal: Terminal, _wide: bool) 
         (
             terminal.cell(namespace, MAX_CELL),
             family,
-            str(found.pods),
-            str(found.held.slices),
-            _memory(found.held),
-            _share(found.held.cores),
+            str(usage.pods),
+            str(usage.held.slices),
+            _memory(usage.held),
+            _share(usage.held.cores),
         )
-        for (namespace, family), found in by_namespace(nodes).items()
+        for (namespace, family), usage in by_namespace(nodes).items()
     )
     return ("NAMESPACE", "FAMILY", "PODS", "SLICES", "MEMORY", "CORES"), rows
 
 
 def _holders(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
-    found = sorted(holders(nodes), key=lambda one: (one[2].namespace, one[2].name))
+    held = sorted(holders(nodes), key=lambda one: (one[2].namespace, one[2].name))
     rows = (
         (
             terminal.cell(holder.namespace, MAX_CELL),
@@ -122,7 +122,7 @@ def _holders(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> t
             holder.since,
             _state(terminating=holder.terminating, accounted=holder.accounted),
         )
-        for node, card, holder in found
+        for node, card, holder in held
     )
     head = ("NAMESPACE", "POD", "CONTAINER", "NODE", "DEVICE", *(("FAMILY", "PART") if wide else ()))
     return (*head, "MEMORY", "CORES", "SINCE", "STATE"), rows

@@ -31,8 +31,8 @@ def follow_usage(sources: Sources) -> "UsageWatcher | None":
 
 def usage_of(state: ConsoleState) -> "UsageWatcher | None":
     """What pods hold, as the console follows it; None if it reads no pods."""
-    found: UsageWatcher | None = state.followed.get("usage")
-    return found
+    watcher: UsageWatcher | None = state.followed.get("usage")
+    return watcher
 
 
 class NodeUsage(NamedTuple):
@@ -118,10 +118,10 @@ class UsageWatcher:
         Raises:
             ConfigError: the pods or the nodes are not known.
         """
-        found = self.current()
-        if found is None:
+        current = self.current()
+        if current is None:
             raise ConfigError(self.problem or "nodes and pods are not read yet; try again in some seconds")
-        return found.live
+        return current.live
 
     def current(self, wait: float = FIRST_SECONDS) -> CurrentUsage | None:
         """What was found last; the next result is on its way if something has changed.
@@ -157,28 +157,28 @@ class UsageWatcher:
             if version is None:
                 return self._work.last
             known = snapshot.fleet is not None and inputs.nodes is not None
-            found = summed_up(next(self._versions), self._reader.live()) if known else None
+            usage = summed_up(next(self._versions), self._reader.live()) if known else None
         except WebhookError as error:
             self._failure = str(error)
             return self._work.last
         self._failure = None
-        return _Computed(snapshot, version, found)
+        return _Computed(snapshot, version, usage)
 
 
 def summed_up(version: int, live: LiveCluster) -> CurrentUsage:
     """What pods hold of each node."""
-    found = live.occupancy
+    occupancy = live.occupancy
     by_node: dict[str, list[LedgerFinding]] = {}
-    for finding in found.findings:
+    for finding in occupancy.findings:
         by_node.setdefault(finding.node, []).append(finding)
     held: Counter[str] = Counter()
     in_mebibytes = {family.id for family in registry.FAMILIES if family.unit}
-    for node, _, holder in holders(found.nodes):
+    for node, _, holder in holders(occupancy.nodes):
         held[holder.namespace] += holder.memory if node.family in in_mebibytes else 0
     namespaces = dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
-    nodes = tuple(_summed(node, tuple(by_node.get(node.name, ()))) for node in found.nodes)
-    totals = tuple(by_family(found.nodes, live.snapshot.families))
-    return CurrentUsage(version, nodes, found.findings, namespaces, len(_pods(found.nodes)), totals, live)
+    nodes = tuple(_summed(node, tuple(by_node.get(node.name, ()))) for node in occupancy.nodes)
+    totals = tuple(by_family(occupancy.nodes, live.snapshot.families))
+    return CurrentUsage(version, nodes, occupancy.findings, namespaces, len(_pods(occupancy.nodes)), totals, live)
 
 
 def _summed(node: OccupiedNode, findings: tuple[LedgerFinding, ...]) -> NodeUsage:

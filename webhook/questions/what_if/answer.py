@@ -95,17 +95,17 @@ def what_if(state: LiveState, inputs: SnapshotInputs, change: FleetChange) -> Wh
         ConfigError: the nodes are not known, or the change cannot be made.
     """
     after = change.applied(state, inputs)
-    found = search(state, after, change.drain)
+    outcome = search(state, after, change.drain)
     known = set(state.live.occupancy.findings)
     return WhatIf(
-        waiting=tuple(fate for fate in found.fates if not fate.held),
-        moved=tuple(fate for fate in found.fates if fate.held),
+        waiting=tuple(fate for fate in outcome.fates if not fate.held),
+        moved=tuple(fate for fate in outcome.fates if fate.held),
         displaced=tuple(displaced(state, after, change) if change.reads_cards_anew else ()),
-        more=found.more,
+        more=outcome.more,
         findings=tuple(one for one in after.live.occupancy.findings if one not in known),
         room_before=tuple(_rooms(state.live)),
-        room=tuple(_rooms(found.live)),
-        nodes=tuple(_uses(state.live, found.live)),
+        room=tuple(_rooms(outcome.live)),
+        nodes=tuple(_uses(state.live, outcome.live)),
         node_changes=tuple(_node_changes(state.live.snapshot, after.live.snapshot)),
     )
 

@@ -158,16 +158,16 @@ class _Additions:
         """The node of a name, or the first of those with a label, which have to be alike."""
         key, equals, value = shape.partition("=")
         nodes = list(enumerate(self._inputs.nodes or ()))
-        found = [(at, node) for at, node in nodes if (node.labels.get(key) == value if equals else node.name == shape)]
-        if not found:
+        alike = [(at, node) for at, node in nodes if (node.labels.get(key) == value if equals else node.name == shape)]
+        if not alike:
             raise ConfigError(
                 f"--add {shape}: neither the policy's fleet.declared nor the cluster has it; name a declared node, a node with "
                 f"devices, or a label of such nodes as KEY=VALUE{_copies(shape)}"
             )
-        kinds = {self._kind(at) for at, _ in found}
+        kinds = {self._kind(at) for at, _ in alike}
         if len(kinds) > 1:
             raise ConfigError(f"--add {shape}: nodes with this label are of {len(kinds)} kinds; name one of the nodes")
-        return found[0][1]
+        return alike[0][1]
 
     def _kind(self, number: int) -> tuple[int, ...]:
         parts = self._live.fleet.parts.values()

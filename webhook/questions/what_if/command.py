@@ -84,6 +84,6 @@ def command(change: FleetChange, settings: SettingsOptions, pod_files: tuple[Pat
     """Show what would start, and what would not fit again, if nodes came or went or cards changed."""
     with reading(settings, pod_files) as reader:
         inputs, state = reader.settings()[0], reader.whole()
-    found = what_if(state, inputs, change)
-    emit([found], output, lambda: show(found, Terminal(wide=output == "wide"), wide=output == "wide"))
-    return exit_code(found=found.loses)
+    answer = what_if(state, inputs, change)
+    emit([answer], output, lambda: show(answer, Terminal(wide=output == "wide"), wide=output == "wide"))
+    return exit_code(found=answer.loses)

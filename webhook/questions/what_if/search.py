@@ -170,16 +170,16 @@ def _leaves(raw: dict[str, Any], drained: Sequence[str]) -> bool:
 
 def _units(objects: LiveObjects, moved: Sequence[_Pod], snapshot: Snapshot) -> tuple[list[_Unit], int]:
     """What the scheduler starts together, in its order; and how many pods are left out."""
-    found: dict[tuple[Key, bool], list[_Pod]] = {}
+    by_unit: dict[tuple[Key, bool], list[_Pod]] = {}
     left: dict[tuple[Key, bool], Counter[str]] = {}
     for pod in moved:
         left.setdefault(_unit_of(pod), Counter())[pod.task] += 1
     waiting = [_Pod(raw, objects) for raw in objects.waiting.values()]
     for pod in (*waiting, *(pod for pod in moved if pod.owner)):
-        found.setdefault(_unit_of(pod), []).append(pod)
+        by_unit.setdefault(_unit_of(pod), []).append(pod)
     conf = snapshot.target.scheduler
     units = []
-    for (key, grouped), pods in found.items():
+    for (key, grouped), pods in by_unit.items():
         if not any(objects.requests_devices(pod.raw) for pod in pods):
             continue
         known = objects.groups.get(key) if grouped else None
@@ -265,7 +265,7 @@ class _Outcome:
         self, live: LiveCluster, units: Sequence[_Unit], *, emptiest: bool
     ) -> tuple[LiveCluster, dict[Key, Trial]]:
         """Place pods until none is left: first so many of each unit as start together, its others later."""
-        found: dict[Key, Trial] = {}
+        judged: dict[Key, Trial] = {}
         full: set[object] = set()
         queue = [(unit.order, unit) for unit in units if unit.pods]
         heapify(queue)
@@ -282,23 +282,23 @@ class _Outcome:
             elif unit.gang is not None and (unit.gang.minimum > 1 or unit.at_once):
                 waits = Trial(Fate.WAITS, reason=_too_few(unit.gang, turn.started, unit.pods))
                 trials = {key: waits if each.fate is Fate.STARTS else each for key, each in trials.items()}
-            found |= trials
-        return live, found | dict(self._idle(units, found))
+            judged |= trials
+        return live, judged | dict(self._idle(units, judged))
 
-    def _idle(self, units: Sequence[_Unit], found: Mapping[Key, Trial]) -> Iterator[tuple[Key, Trial]]:
+    def _idle(self, units: Sequence[_Unit], judged: Mapping[Key, Trial]) -> Iterator[tuple[Key, Trial]]:
         """The pods that get a node, while others that they work with get none."""
         works: dict[tuple[str, ...], list[Key]] = {}
         for pod in (pod for unit in units if not unit.at_once for pod in unit.pods):
             if pod.work and pod.key in self.judged:
                 works.setdefault(pod.work, []).append(pod.key)
         for work, keys in works.items():
-            started = [key for key in keys if found[key].fate is Fate.STARTS]
-            if all(found[key].fate not in (Fate.WAITS, Fate.NEVER) for key in keys):
+            started = [key for key in keys if judged[key].fate is Fate.STARTS]
+            if all(judged[key].fate not in (Fate.WAITS, Fate.NEVER) for key in keys):
                 continue
             run = self._run_already.get(work, 0)
             gang = WaitingGang(len(keys) + run, run, len(keys), at_once=False)
             reason = f"{gang.sentence}, but only {len(started) + run} of them get devices, and hold them"
-            yield from [(key, found[key]._replace(fate=Fate.IDLES, reason=reason)) for key in started]
+            yield from [(key, judged[key]._replace(fate=Fate.IDLES, reason=reason)) for key in started]
 
 
 def _too_few(gang: Gang, started: Mapping[str, int], pods: Sequence[_Pod]) -> str:

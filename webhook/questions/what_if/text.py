@@ -25,38 +25,38 @@ STYLES = {
 }
 
 
-def show(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
+def show(answer: WhatIf, terminal: Terminal, *, wide: bool) -> None:
     """Write what would happen.
 
     Args:
-        found: the look ahead.
+        answer: the look ahead.
         terminal: where to write.
         wide: list also what does not change.
     """
-    changed = [pod for pod in found.waiting if pod.before is not pod.after]
-    lost = [pod for pod in (*found.moved, *found.displaced) if not pod.after.placed]
-    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(found.waiting)}; {len(changed)} because of the change")
-    _table(found.waiting if wide else changed, terminal)
-    if found.moved:
-        terminal.line((Style.BOLD, "pods of drained nodes"), f": {_summary(found.moved)}")
-        _table(sorted(found.moved, key=lambda pod: pod.after is Fate.STARTS), terminal)
-    if found.displaced:
-        text = f": {counted(len(found.displaced), 'running pod')} would not fit again if created again"
+    changed = [pod for pod in answer.waiting if pod.before is not pod.after]
+    lost = [pod for pod in (*answer.moved, *answer.displaced) if not pod.after.placed]
+    terminal.line((Style.BOLD, "waiting pods"), f": {_summary(answer.waiting)}; {len(changed)} because of the change")
+    _table(answer.waiting if wide else changed, terminal)
+    if answer.moved:
+        terminal.line((Style.BOLD, "pods of drained nodes"), f": {_summary(answer.moved)}")
+        _table(sorted(answer.moved, key=lambda pod: pod.after is Fate.STARTS), terminal)
+    if answer.displaced:
+        text = f": {counted(len(answer.displaced), 'running pod')} would not fit again if created again"
         terminal.line((Style.BOLD, "cards registered anew"), text)
-        _table(found.displaced, terminal)
-    if found.more:
-        terminal.line((Style.WARNING, f"{found.more} pods that the scheduler takes later are left out"))
+        _table(answer.displaced, terminal)
+    if answer.more:
+        terminal.line((Style.WARNING, f"{answer.more} pods that the scheduler takes later are left out"))
     if lost:
         owners = dict.fromkeys(f"{pod.namespace}/{pod.owner or pod.name}" for pod in lost)
         terminal.paragraph("", ((Style.BAD, "owners to ask"),), f": {', '.join(list(owners)[:MAX_PODS])}")
-    for finding in found.findings[:MAX_PODS]:
+    for finding in answer.findings[:MAX_PODS]:
         where = f"{finding.node}: {finding.pod}: " if finding.pod else f"{finding.node}: "
         terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), f"{where}{finding.message}")
-    _show_node_changes(found, terminal)
+    _show_node_changes(answer, terminal)
     terminal.line()
-    _show_nodes(found, terminal, wide=wide)
+    _show_nodes(answer, terminal, wide=wide)
     terminal.line()
-    _show_rooms(found, terminal, wide=wide)
+    _show_rooms(answer, terminal, wide=wide)
 
 
 def _summary(pods: Sequence[PodFate]) -> str:
@@ -95,8 +95,8 @@ def _table(pods: Iterable[PodFate], terminal: Terminal) -> None:
         terminal.line(f"{INDENT}and {len(pods) - MAX_PODS} more; -o json lists all")
 
 
-def _show_node_changes(found: WhatIf, terminal: Terminal) -> None:
-    for change in found.node_changes:
+def _show_node_changes(answer: WhatIf, terminal: Terminal) -> None:
+    for change in answer.node_changes:
         style, word = (Style.GOOD, "gain") if change.gained else (Style.BAD, "lose")
         listed = and_more([legible(name, MAX_CELL) for name in change.nodes], MAX_NAMES)
         head = (style, f"nodes that {word} their {change.family} devices")
@@ -105,7 +105,7 @@ def _show_node_changes(found: WhatIf, terminal: Terminal) -> None:
             terminal.paragraph(INDENT, (), f"{'so far: ' if change.gained else ''}{wording.lacks(change.lacks)}")
 
 
-def _show_nodes(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
+def _show_nodes(answer: WhatIf, terminal: Terminal, *, wide: bool) -> None:
     def share(used: Amounts | None, has: Amounts) -> Iterator[Piece]:
         for amount, most in ((used and used.memory, has.memory), (used and used.cores, has.cores)):
             yield "-" if amount is None else f"{amount}/{most}" if most else str(amount)
@@ -117,7 +117,7 @@ def _show_nodes(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
             *share(one.before, one.capacity),
             *share(one.after, one.capacity),
         )
-        for one in found.nodes
+        for one in answer.nodes
         if wide or one.before != one.after
     ]
     head = ("NODE", "FAMILY", "MEMORY NOW", "CORES NOW", "MEMORY THEN", "CORES THEN")
@@ -126,8 +126,8 @@ def _show_nodes(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
         terminal.line("no node is used in another way")
 
 
-def _show_rooms(found: WhatIf, terminal: Terminal, *, wide: bool) -> None:
-    now, then = ({room.family: _room(room) for room in rooms} for rooms in (found.room_before, found.room))
+def _show_rooms(answer: WhatIf, terminal: Terminal, *, wide: bool) -> None:
+    now, then = ({room.family: _room(room) for room in rooms} for rooms in (answer.room_before, answer.room))
     rows = [
         (family, what, before, after)
         for family in now | then
@@ -144,6 +144,10 @@ NO_ROOM = ("-", "-", "-")
 
 
 def _room(room: Headroom) -> tuple[str, str, str]:
-    found, unit = room.slice, next(family.unit for family in registry.FAMILIES if family.id == room.family)
-    largest = f"{found.memory or found.cores} {unit}".rstrip() + f" on {found.node}" if found is not None else "-"
+    largest_slice, unit = room.slice, next(family.unit for family in registry.FAMILIES if family.id == room.family)
+    largest = (
+        f"{largest_slice.memory or largest_slice.cores} {unit}".rstrip() + f" on {largest_slice.node}"
+        if largest_slice is not None
+        else "-"
+    )
     return largest, f"{room.cards} on {room.node}" if room.cards else "-", counted(room.gang, "pod")
