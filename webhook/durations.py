@@ -1,13 +1,12 @@
-"""Durations and points in time as people write them: `90`, `30s`, `1h30m`, `7d`; `2h` ago, `2026-11-20`."""
+"""Durations as people write them: `90`, `30s`, `1h30m`, `7d`."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdw])")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_AGE = re.compile(r"[\d.]+[a-z]")
 
 
 def parse_duration(text: str) -> timedelta:
@@ -39,18 +38,3 @@ def format_age(age: timedelta) -> str:
     seconds = max(int(age.total_seconds()), 0)
     unit = next((unit for unit in "dhm" if seconds >= _SECONDS[unit]), "s")
     return f"{int(seconds // _SECONDS[unit])}{unit}"
-
-
-def read_time(text: str, now: datetime) -> datetime:
-    """Read a point in time: `2h` or `1h30m` (ago), `2026-11-20`, `2026-11-20T10:00`, UTC unless it has an offset.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    try:
-        if _AGE.match(text):
-            return now - parse_duration(text)
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (OverflowError, ValueError):
-        raise ValueError(f"{text!r} is neither an age such as 2h nor a time such as 2026-11-20T10:00") from None

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.audit import sample
 from webhook.audit import summary
 from webhook.audit.decision import Decision, parse_decision
-from webhook.audit.filters import Filter
+from webhook.audit.filters import Filter, read_time
 from webhook.audit.summary import MAX_STEPS, OTHERS, STEPS, Count, RefusalKey, Summary, Trend
-from webhook.durations import read_time
 from webhook.rules.choices import Enforcement
 
 LOG = [decision for line in sample.lines(sample.POLICY) if (decision := parse_decision(line)) is not None]

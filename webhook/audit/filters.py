@@ -1,5 +1,6 @@
 """Filters on decisions: one model, from which query strings, options of commands and conditions in SQL derive."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from webhook.audit.decision import Decision
-from webhook.durations import read_time
+from webhook.durations import parse_duration
 from webhook.outcome import OutcomeWord
 from webhook.parameters import Parameters
 from webhook.texts import matches
@@ -17,6 +18,24 @@ MAX_GLOB = 300  # characters
 MAX_GLOBS = 20
 MAX_TIME = 40  # characters
 MAX_REMEMBERED = 256  # characters: texts of megabytes must not stay in memory
+
+
+_AGE = re.compile(r"[\d.]+[a-z]")
+
+
+def read_time(text: str, now: datetime) -> datetime:
+    """Read a point in time: `2h` or `1h30m` (ago), `2026-11-20`, `2026-11-20T10:00`, UTC unless it has an offset.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        if _AGE.match(text):
+            return now - parse_duration(text)
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise ValueError(f"{text!r} is neither an age such as 2h nor a time such as 2026-11-20T10:00") from None
 
 
 class Condition(NamedTuple):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from webhook.audit.decision import Decision, is_id, to_record
-from webhook.audit.filters import EVERY, Filter
+from webhook.audit.filters import EVERY, Filter, read_time
 from webhook.audit.pairs import Lookup
 from webhook.audit.reader import STANDARD_INPUT, LogReader, Skipped
 from webhook.audit.summary import Summary
@@ -39,7 +39,6 @@ from webhook.cli.program import (
 )
 from webhook.cli.progress import Progress
 from webhook.cli.terminal import Terminal
-from webhook.durations import read_time
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name
 from webhook.mistakes import unknown_rule
