@@ -19,6 +19,7 @@ SHARING = f"{DEVICESHARE}.GPUSharingEnable"
 NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
 ASCEND = f"{DEVICESHARE}.AscendHAMiVNPUEnable"
 MINDCLUSTER = f"{DEVICESHARE}.AscendMindClusterVNPUEnable"
+EXCLUSIVE = (SHARING, NUMBER, VGPU)  # of which the scheduler takes one at most
 NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
 EXCLUSIVE_RULES = f"{DEVICESHARE}.GPUExclusiveRules"
 CONFIG_NAME = f"{DEVICESHARE}.KnownGeometriesCMName"

@@ -14,6 +14,7 @@ from webhook.volcano.scheduler import (
     ASCEND,
     CONFIG_NAMESPACE,
     DEVICESHARE,
+    EXCLUSIVE,
     EXCLUSIVE_RULES,
     MAX_RULES,
     MINDCLUSTER,
@@ -24,15 +25,13 @@ from webhook.volcano.scheduler import (
     SchedulerConf,
     is_rule,
 )
-from webhook.volcano.target import READS_TEXT, Target, enables, reads_switch
+from webhook.volcano.target import READS_TEXT, Target, enables, excluding, reads_switch
 
 SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
 
 MAX_KEY = 80  # characters of an argument that are compared and shown
 ALLOCATE = "allocate"  # the action that starts pods which request something
 RESTART = "then restart the scheduler"
-
-_EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))
 
 
 def unreadable(error: str) -> Results:
@@ -72,14 +71,14 @@ def switches(place: str, conf: SchedulerConf, target: Target) -> Results:
     given = {switch: conf.arguments[switch] for switch in SWITCHES if switch in conf.arguments}
     ignored = [f"{switch}: {value!r}" for switch, value in given.items() if reads_switch(value, target) is None]
     on = [switch for switch in SWITCHES if enables(conf, switch, target)]
-    both = [pair for pair in _EXCLUSIVE if set(pair) <= set(on)]
+    both = [switch for switch in EXCLUSIVE if switch in on]
     if ignored:
         reads_text = target.volcano >= READS_TEXT
         why = "only true and false are read" if reads_text else "before Volcano 1.15 quotes are not read"
         yield broken(f"{place}: {listed(ignored)} is ignored: {why}", f"write true or false without quotes, {RESTART}")
-    if both:
+    if len(both) > 1:
         yield broken(
-            f"{place}: {' and '.join(both[0])} are both on: the scheduler exits", f"keep one of them, {RESTART}"
+            f"{place}: {both[0]} and {both[1]} are both on: the scheduler exits", f"keep one of them, {RESTART}"
         )
     return f"on: {listed(on)}" if on else "no switch is on"
 
@@ -144,10 +143,9 @@ def families(
     """
     for switches, owners in registered.items():
         if not any(enables(conf, switch, target) for switch in switches):
-            excluding = [one for one in SWITCHES if (switches[0], one) in _EXCLUSIVE and enables(conf, one, target)]
             advice = f"set {switches[0]}: true in the arguments of {DEVICESHARE}, {RESTART}"
-            if excluding:
-                advice = f"{excluding[0]} excludes it: run the device plugin of the same family on all nodes"
+            if other := excluding(conf, switches[0], target):
+                advice = f"{other} excludes it: run the device plugin of the same family on all nodes"
             yield broken(
                 f"{place}: {' or '.join(switches)} is not on, so the devices of {listed(owners)} are never assigned",
                 advice,

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from webhook.texts import shorten
-from webhook.volcano.scheduler import POLICIES, SchedulerConf
+from webhook.volcano.scheduler import EXCLUSIVE, POLICIES, SchedulerConf
 
 Version = tuple[int, int, int]
 
@@ -267,3 +267,9 @@ def reads_switch(value: object, target: Target) -> bool | None:
 def enables(conf: SchedulerConf, switch: str, target: Target) -> bool:
     """Whether the scheduler reads a switch as on."""
     return reads_switch(conf.arguments.get(switch), target) is True
+
+
+def excluding(conf: SchedulerConf, switch: str, target: Target) -> str:
+    """Another switch that is on, beside which the scheduler exits if this one is on, too; empty if there is none."""
+    others = EXCLUSIVE if switch in EXCLUSIVE else ()
+    return next((other for other in others if other != switch and enables(conf, other, target)), "")

@@ -36,9 +36,21 @@ TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 CASES = {case["case"]: case for case in yaml.safe_load(Path(__file__).with_name("agreement.yaml").read_text())}
 
 
-@pytest.mark.parametrize(("on", "verdict"), [(True, "fits-now"), (False, "never"), (None, "never")])
-def test_a_family_that_the_scheduler_leaves_out(on, verdict):
-    cluster = Cluster([gpu_node("n0", 1)], [pod("a", number=1)], scheduler=conf("gang", VGPUEnable=on))
+@pytest.mark.parametrize(
+    ("arguments", "amounts", "verdict"),
+    [
+        ({"VGPUEnable": True}, {"number": 1}, "fits-now"),
+        ({"VGPUEnable": False}, {"number": 1}, "never"),
+        ({"VGPUEnable": None}, {"number": 1}, "never"),
+        ({"VGPUEnable": None, "GPUNumberEnable": True}, {"gpus": 1}, "fits-now"),
+        ({"VGPUEnable": None, "GPUNumberEnable": True}, {"gpu_memory": 1}, "never"),
+        ({"VGPUEnable": None, "GPUSharingEnable": True}, {"gpus": 1}, "never"),
+        ({"VGPUEnable": None, "GPUSharingEnable": True}, {"gpus": 1, "gpu_memory": 1}, "fits-now"),
+    ],
+)
+def test_what_the_scheduler_leaves_out(arguments, amounts, verdict):
+    nodes = [gpu_node("n0", 1), gpushare_node("shared", 2, 32000)]
+    cluster = Cluster(nodes, [pod("a", **amounts)], scheduler=conf("gang", **arguments))
     assert cluster.listed == {"a": verdict}
     assert fates(cluster)["a"] in FATES[WaitVerdict(verdict)]
 

@@ -31,7 +31,7 @@ from webhook.rules.validate import init_container_device, resource_not_offered, 
 from webhook.texts import shorten
 from webhook.volcano.queues import Queues
 from webhook.volcano.scheduler import DEVICESHARE
-from webhook.volcano.target import Target, enables
+from webhook.volcano.target import Target, enables, excluding
 
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -307,12 +307,18 @@ def _scheduler_reasons(subject: WaitingObject, pods: Sequence[ReviewedPod], exem
 def _switch_reasons(pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
     """A family of devices that the scheduler's configuration leaves out."""
     conf, target = live.snapshot.target.scheduler, live.snapshot.target
-    for family in live.snapshot.families.values() if conf is not None else ():
-        on = conf is None or any(enables(conf, switch, target) for switch in family.switches)
-        if not on and any(pod.requests_family(family.id) for pod in pods):
-            listed = " or ".join(family.switches)
+    if conf is None:
+        return
+    for family in live.snapshot.families.values():
+        needed = [family.switches_for(pod) for pod in pods if pod.requests_family(family.id)]
+        off = (some for some in needed if some and not any(enables(conf, switch, target) for switch in some))
+        if switches := next(off, ()):
+            listed = " or ".join(switches)
             message = f"the scheduler's configuration does not have {listed} on, so it never assigns {family.devices}"
-            advice = f"set {family.switches[0]}: true in the arguments of {DEVICESHARE}"
+            other = excluding(conf, switches[0], target)
+            advice = f"set {switches[0]}: true in the arguments of {DEVICESHARE}"
+            if other:
+                advice = f"{other} is on, and excludes it: request devices that this one serves"
             yield WaitReason(reason="scheduler", message=f"{message}; {advice}", verdict=WaitVerdict.NEVER)
 
 
