@@ -105,11 +105,13 @@ def test_a_gang_starts_together_or_not_at_all(minimum, count, nodes, expected):
     assert after["z"] == "starts"
 
 
-def test_pods_beyond_the_minimum_come_after_others_of_the_priority():
+@pytest.mark.parametrize(("written", "first", "second"), [("", "g-0", "g-1"), ("x", "g-0", "g-1"), ("5", "g-1", "g-0")])
+def test_pods_beyond_the_minimum_come_after_others_of_the_priority(written, first, second):
     gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(2)]
+    gang[1]["metadata"]["annotations"][names.TASK_PRIORITY] = written
     rival = owned("2026-01-01T00:00:00Z", name="rival", number=1, memory=MEMORY)
     found = fates(look([gpu_node("a")], [*gang, rival, group(minMember=1)], split=10))
-    assert found == {"g-0": "starts", "rival": "starts", "g-1": "waits"}
+    assert found == {first: "starts", "rival": "starts", second: "waits"}
 
 
 WORKS = {

@@ -23,6 +23,7 @@ from webhook.lenient import obj, objs, text
 from webhook.live.devices import JudgedState, LiveCluster, NodeVerdicts, request_content
 from webhook.live.objects import Key, key_of, task_of
 from webhook.pod.gangs import Gang
+from webhook.pod.selectors import integer
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict
 from webhook.questions.why.subject import WaitingObject
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -73,7 +74,8 @@ class QueuedPod:
         key: its namespace and name.
         raw: its JSON.
         task: its task in its PodGroup.
-        priority: its priority.
+        priority: its priority, which orders PodGroups.
+        own_priority: the same among the pods of one PodGroup, where an annotation may give another one.
         created: when it was created, in RFC 3339.
     """
 
@@ -82,14 +84,19 @@ class QueuedPod:
         self.key = key_of(raw)
         self.raw = raw
         self.task = task_of(raw)
+        own = integer(text(raw, "metadata", "annotations", names.TASK_PRIORITY))
         self.priority = priority if isinstance(priority, int) else 0
+        self.own_priority = self.priority if own is None else own
         self.created = text(raw, "metadata", "creationTimestamp")
 
     @property
     def order(self) -> tuple[object, ...]:
-        """In which the scheduler takes the pods of one PodGroup."""
+        """In which the scheduler takes the pods of one PodGroup.
+
+        Source: volcano `pkg/scheduler/api/job_info.go` (NewTaskInfo).
+        """
         return (
-            -self.priority,
+            -self.own_priority,
             self.created,
             [int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(self.key[1]))],
         )
