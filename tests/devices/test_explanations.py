@@ -139,7 +139,7 @@ def test_a_refusal_has_its_reason_and_its_change(case):
         ("ascend", ascend((1, 30, 9), **HAMI), npus(WHOLE, **HAMI), [("c0", 0, 30, 9, "hami-core")]),
         ("ascend", ascend((1,), (1, 15, 8)), TWO, [("c0", 0, 100, 0, "whole NPU"), ("c1", 1, 20, 8, "template")]),
         ("gpushare", gpushare((None, 60), (None, 40)), FOUR, [(None, 0, 100, 0, "")]),
-        ("gpushare", gpushare((2, 9)), FOUR, [("c0", 0, 9, 0, "")]),
+        ("gpushare", gpushare((2, 9)), FOUR, [("c0", 1, 9, 0, ""), ("c0", 2, 9, 0, "")]),
         ("gpushare", gpushare((1,), (1,)), FOUR, [(None, 0, 100, 0, "whole card"), (None, 1, 100, 0, "whole card")]),
         ("mindcluster", mindcluster(0, 2, 16), chips(32), [("c1", 0, 0, 2, "vir02_1c")]),
         ("mindcluster", mindcluster(16), chips(32), [("c0", 0, 0, 8, "whole chip"), ("c0", 1, 0, 8, "whole chip")]),

@@ -198,6 +198,13 @@ class Target:
         "the first entry of a pod for a card counts, others do not",
         ends=True,
     )
+    # Source: Allocate in pkg/scheduler/api/devices/nvidia/gpushare/device_info.go of v1.15.1.
+    allocates_both: bool = _of_volcano(
+        ((1, 16, 0),),
+        "a gpushare pod with memory and a number gets that many cards beside the one that its memory takes",
+        "a gpushare pod with memory and a number gets the card that its memory takes",
+        ends=True,
+    )
     # Source: decodeContainerDevices in pkg/scheduler/api/devices/nvidia/vgpu/utils.go of v1.16.0-alpha.0.
     skips_torn: bool = _of_volcano(
         ((1, 16, 0),),

@@ -72,8 +72,8 @@ def takes(node, containers, init):
         return False
     cards = healthy(number, total, unhealthy)
     count, memory = served(containers, init, 0), served(containers, init, 1)
-    if memory:  # of the whole pod, on one card; a request of both is placed by memory
-        return any(card >= memory for card in cards)
+    if memory:  # of the whole pod, on one card; the number takes others
+        return any(card >= memory for card in cards) and (not count or count < len(cards))
     return count <= len(cards)
 
 

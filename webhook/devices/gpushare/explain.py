@@ -24,16 +24,18 @@ class GpushareExplainer(Explainer[PodAmounts, Device]):
         return f"no node of the fleet offers {names.GPUSHARE_NAMES}"
 
     def taken(self, request: PodAmounts, part: AnyPart) -> tuple[tuple[Taken, ...], str]:
-        """Memory of the card that has most left, or the first whole cards."""
+        """Memory of the card that has most left, or the first whole cards; of both, the second is written on the pod."""
         cards = part.shapes[0].devices
         containers = {a.container for a in request.amounts if a.family is Family.GPUSHARE and a.value}
         who = containers.pop() if len(containers) == 1 else None
         memory, number = total(request, MEMORY).served, total(request, NUMBER).served
-        if memory:
-            at = max(range(len(cards)), key=lambda at: left(cards[at]))
-            return (Taken(who, at, memory),), ""
-        whole = [at for at, card in enumerate(cards) if not card.used[0]][:number]
-        return tuple(Taken(who, at, cards[at].memory, label="whole card") for at in whole), ""
+        first = max(range(len(cards)), key=lambda at: left(cards[at])) if memory else None
+        if first is not None and not (number and self.family.target.allocates_both):
+            return (Taken(who, first, memory),), ""
+        whole = [at for at, card in enumerate(cards) if not card.used[0] and at != first][:number]
+        return tuple(
+            Taken(who, at, memory or cards[at].memory, label="" if memory else "whole card") for at in whole
+        ), ""
 
     def reducible(self, request: PodAmounts, _shape: AnyShape) -> Iterator[Reducible[PodAmounts]]:
         """The amounts of the first containers; a count of 0 requests nothing, and is refused."""

@@ -1,8 +1,9 @@
 """The gpushare family: whole cards, or memory of one card, under Volcano's older GPU sharing.
 
 The memory of the whole pod lies on one card; a number means whole cards. The scheduler checks one of both, by its arguments
-`deviceshare.GPUSharingEnable` and `GPUNumberEnable`; a pod that requests both is allocated by its memory, either way. It takes
-the first healthy cards, and all cards of a node for equal.
+`deviceshare.GPUSharingEnable` and `GPUNumberEnable`; a pod that requests both is allocated by its memory, either way, and
+before Volcano 1.16 by its number, too: on cards that no pod has, also not this one. It takes the first healthy cards, and all
+cards of a node for equal.
 
 Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (NewGPUDevices, Allocate), `share.go`
 (getUnhealthyGPUs, getDevicesIdleGPUMemory, isIdleGPU).
@@ -21,6 +22,7 @@ from webhook.devices.requests import DevicePod, PodAmounts, ResourceTotal, total
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Unknown, Verdict
 from webhook.pod.selectors import integer
+from webhook.texts import counted
 from webhook.volcano import scheduler
 
 NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
@@ -92,9 +94,26 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         if not number.total and not memory.total:
             return Fits()  # a request for nothing fits anywhere
         shapes = [(shape, node) for shape, node in part.selected(nodes) if shape.devices]
-        if any([_takes(shape, number, memory) for shape, _ in shapes]):
+        both = memory.served and number.served and self.target.allocates_both
+        whole = number.served + 1 if both else 0 if memory.served else number.served
+        if any([_takes(shape, number, memory, whole) for shape, _ in shapes]):
             return Fits()
-        return _never(shapes, number, memory)
+        if both and any(
+            [_may_share(shape, memory) and _takes(shape, number, memory, whole - 1) for shape, _ in shapes]
+        ):
+            return Unknown("the memory may take a card in use or one more")
+        return _never(shapes, number, memory, whole)
+
+    def describe(self, refusal: Refusal[PodAmounts, Device]) -> Iterator[tuple[str, str]]:
+        """A number beside memory takes other cards than the memory does."""
+        never = refusal.never
+        if never.reason is Reason.CARDS and total(refusal.request, MEMORY).served:
+            takes = f"{refusal.who} {NUMBER} and {MEMORY}, for which Volcano before 1.16 takes {never.requested} cards"
+            has = "the node has" if refusal.shape is not None else f"no node{refusal.left()} has more than"
+            few = f"{takes}, but {has} {counted(never.most, self.device)}"
+            yield refusal.path, refusal.advise(few, "write only one of the two")
+        else:
+            yield from super().describe(refusal)
 
     def instead(self, _refusal: Refusal[PodAmounts, Device]) -> str:
         """A node may have cards that are all broken."""
@@ -121,13 +140,19 @@ def _most(shape: AnyShape) -> int:
     return max(left(card) for card, _ in shape.kinds)
 
 
-def _takes(shape: AnyShape, number: ResourceTotal, memory: ResourceTotal) -> bool:
+def _takes(shape: AnyShape, number: ResourceTotal, memory: ResourceTotal, whole: int) -> bool:
+    """Whether a node takes a pod, for which it needs so many whole cards."""
     if number.total > shape.offered.get(NUMBER, 0) or memory.total > shape.offered.get(MEMORY, 0):
         return False
-    return memory.served <= _most(shape) if memory.served else number.served <= _whole_cards(shape)
+    return memory.served <= _most(shape) and whole <= _whole_cards(shape)
 
 
-def _never(shapes: list[tuple[AnyShape, str]], number: ResourceTotal, memory: ResourceTotal) -> Never:
+def _may_share(shape: AnyShape, memory: ResourceTotal) -> bool:
+    """Whether a card in use has the memory."""
+    return any(card.used[0] and memory.served <= left(card) for card, _ in shape.kinds)
+
+
+def _never(shapes: list[tuple[AnyShape, str]], number: ResourceTotal, memory: ResourceTotal, whole: int) -> Never:
     """The first reason that explains the refusal."""
     resource, served, reason, room = (NUMBER, number.served, Reason.CARDS, _whole_cards)
     if memory.served:
@@ -137,6 +162,8 @@ def _never(shapes: list[tuple[AnyShape, str]], number: ResourceTotal, memory: Re
     best, node = max([(room(shape), node) for shape, node in shapes], key=lambda pair: pair[0])
     if served > best:
         return Never(reason, None, resource, served, best, node)
+    if whole > (most := max([_whole_cards(shape) for shape, _ in shapes])):
+        return Never(Reason.CARDS, None, NUMBER, whole, most, node)
     for name, wanted in ((NUMBER, number.total), (MEMORY, memory.total)):
         best, node = max([(shape.offered.get(name, 0), node) for shape, node in shapes], key=lambda pair: pair[0])
         if wanted > best or name == MEMORY:
