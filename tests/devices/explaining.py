@@ -88,21 +88,6 @@ def format_change(change):
     return change.remove if hasattr(change, "remove") else f"{change.container.name} {change.resource} {change.most}"
 
 
-def apply_change(raw, change):
-    """Apply a change to the pod, and return it."""
-    if hasattr(change, "remove"):
-        for part in (
-            raw["spec"],
-            raw.get("metadata", {}).get("annotations", {}),
-            raw.get("metadata", {}).get("labels", {}),
-        ):
-            part.pop(change.remove, None)
-    else:
-        where = raw["spec"][change.container.kind][change.container.index]
-        where["resources"]["limits"][change.resource] = change.most
-    return raw
-
-
 def requesting(resources, *containers, init=(), labels=None, annotations=None, **spec):
     """A pod whose containers request amounts of these resources; None is omitted."""
     listed = [

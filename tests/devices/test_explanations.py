@@ -1,19 +1,10 @@
 """An explanation of any family agrees with its engine, words the refusal as reviews do, and suggests changes that help."""
 
-import copy
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import (
-    Explaining,
-    apply_change,
-    config_with_chips,
-    format_change,
-    is_cut_short,
-    requesting,
-)
+from tests.devices.explaining import Explaining, config_with_chips, format_change, is_cut_short, requesting
 from tests.devices.vgpu.test_explain import node
 from tests.devices.vgpu.test_explain import pod as vgpu
 from tests.strategies import ascend_node
@@ -237,6 +228,6 @@ def test_explanations_agree_with_the_engine(family, pods, nodes, data, selector)
             assert alone.fits(raw)
             assert {each.device for each in explanation.slices} <= set(range(len(explanation.shape.devices)))
         if explanation.change is not None:
-            changed = apply_change(copy.deepcopy(raw), explanation.change)
+            changed = explanation.change.of(raw)
             assert alone.fits(changed)
             assert any(each.slices is not None for each in alone.shapes(changed))
