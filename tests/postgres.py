@@ -35,20 +35,9 @@ class Postgres:
         if os.getuid() == 0:  # the server refuses to run as root
             for path in (self._folder, password):
                 shutil.chown(path, "postgres")
-        options = [
-            "-D",
-            self._data,
-            "-U",
-            USER,
-            "--pwfile",
-            password,
-            "-A",
-            "scram-sha-256",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-        ]
-        subprocess.run(self._as_user("initdb", *options, "--no-sync", "-N"), check=True, capture_output=True, cwd="/")
+        options = ["-D", self._data, "-U", USER, "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8"]
+        options += ["--locale=C.UTF-8", "--no-sync", "-N"]
+        subprocess.run(self._as_user("initdb", *options), check=True, capture_output=True, cwd="/")
         self.start()
 
     def _as_user(self, program: str, *arguments: object) -> list[str]:
