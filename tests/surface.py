@@ -18,6 +18,8 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,33 @@ from tests.server.program import COMMAND, free_port, until
 
 ROOT = Path(__file__).parents[1]
 DATA = Path("tests/data")  # relative to ROOT, as file names are printed
+
+CONFIG = f"--device-config {DATA}/config/device-config.yaml"
+EVERY_FAMILY = f"{CONFIG} --fleet {DATA}/fleets/every-family.yaml"
+SAMPLES = "webhook/samples"
+LOG = f"{SAMPLES}/audit.jsonl"
+REVIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / DATA / "reviews").glob("*.json"))
+EXAMPLES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "webhook/rules/examples").glob("*/*.yaml"))
+COMMANDS = f"""
+rules
+rules -o json
+manifests {CONFIG}
+manifests {CONFIG} --all-pods -o json
+policy default
+policy schema
+policy check {SAMPLES}/policy.yaml
+doctor --from {DATA}/cluster-healthy
+doctor --from {DATA}/cluster-healthy -o json
+doctor --from {SAMPLES}/cluster
+decisions {LOG}
+decisions -o json {LOG}
+decisions --summary {LOG}
+decisions --summary -o json {LOG}
+replay --fleet {SAMPLES}/fleet.yaml {LOG}
+replay --fleet {SAMPLES}/fleet.yaml --what-if split=2 -o json {LOG}
+scan {EVERY_FAMILY} {" ".join(REVIEWS)}
+scan -o json {EVERY_FAMILY} {" ".join(REVIEWS)}
+"""
 
 # Values that differ between runs.
 VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds", "uptimeSeconds", "lookingSeconds"}
@@ -67,20 +96,15 @@ class Recorder:
     def __init__(self, directory: Path, command: Path) -> None:
         self._directory = directory
         self._command = str(command)
-        self._reviews = sorted(str(path.relative_to(ROOT)) for path in (ROOT / DATA / "reviews").glob("*.json"))
-        self._examples = sorted(
-            str(path.relative_to(ROOT)) for path in (ROOT / "webhook/rules/examples").glob("*/*.yaml")
-        )
 
     def reviews(self) -> None:
         """`review` of each recorded request and each rule's example, in each form, against three fleets."""
-        config = ["--device-config", f"{DATA}/config/device-config.yaml"]
         for fleet in ("mixed", "every-family", None):
-            known = [*config, *(["--fleet", f"{DATA}/fleets/{fleet}.yaml"] if fleet else [])]
+            known = [*CONFIG.split(), *(["--fleet", f"{DATA}/fleets/{fleet}.yaml"] if fleet else [])]
             for form in (["-o", "json"], ["-o", "yaml"], ["-o", "patch"], ["-o", "text"], ["--explain"]):
                 name = f"review/{fleet or 'no-fleet'}-{form[-1].strip('-')}"
-                self._run(name, "review", *known, *form, *self._reviews)
-        for example in self._examples:
+                self._run(name, "review", *known, *form, *REVIEWS)
+        for example in EXAMPLES:
             rule = Path(example).stem
             self._run(f"rules/{rule}", "rules", rule)
             self._run(f"rules/{rule}-json", "rules", rule, "-o", "json")
@@ -116,79 +140,43 @@ class Recorder:
 
     def commands(self) -> None:
         """Every other command that exits by itself."""
-        config = f"{DATA}/config/device-config.yaml"
-        fleet = f"{DATA}/fleets/every-family.yaml"
-        log = "webhook/samples/audit.jsonl"
-        for name, arguments in {
-            "rules": ["rules"],
-            "rules-json": ["rules", "-o", "json"],
-            "manifests": ["manifests", "--device-config", config],
-            "manifests-all-pods": ["manifests", "--device-config", config, "--all-pods", "-o", "json"],
-            "policy-default": ["policy", "default"],
-            "policy-schema": ["policy", "schema"],
-            "policy-check": ["policy", "check", "webhook/samples/policy.yaml"],
-            "doctor": ["doctor", "--from", f"{DATA}/cluster-healthy"],
-            "doctor-json": ["doctor", "--from", f"{DATA}/cluster-healthy", "-o", "json"],
-            "doctor-sample": ["doctor", "--from", "webhook/samples/cluster"],
-            "decisions": ["decisions", log],
-            "decisions-json": ["decisions", "-o", "json", log],
-            "decisions-summary": ["decisions", "--summary", log],
-            "decisions-summary-json": ["decisions", "--summary", "-o", "json", log],
-            "replay": ["replay", "--fleet", "webhook/samples/fleet.yaml", log],
-            "replay-json": [
-                "replay",
-                "--fleet",
-                "webhook/samples/fleet.yaml",
-                "--what-if",
-                "split=2",
-                "-o",
-                "json",
-                log,
-            ],
-            "scan": ["scan", "--fleet", fleet, "--device-config", config, *self._reviews],
-            "scan-json": ["scan", "-o", "json", "--fleet", fleet, "--device-config", config, *self._reviews],
-        }.items():
-            self._run(f"commands/{name}", *arguments)
+        for command in COMMANDS.strip().splitlines():
+            self._run("commands/" + command.replace("/", "-")[:99], *command.split())
 
     def server(self) -> None:
         """The responses to the recorded requests, their audit lines and their metrics."""
-        port = free_port()
+        address = f"127.0.0.1:{free_port()}"
         with tempfile.TemporaryDirectory() as scratch:
             log = Path(scratch) / "audit.jsonl"
-            options = ["--standalone", "--bind", f"127.0.0.1:{port}", "--audit-log", str(log)]
-            process = subprocess.Popen([self._command, "serve", *options], cwd=ROOT, stderr=subprocess.DEVNULL)
-            try:
-                base = f"https://127.0.0.1:{port}"
-                _wait_for(f"{base}/readyz")
-                for path in self._reviews:
-                    body = (ROOT / path).read_bytes()
-                    for endpoint in ("mutate", "validate"):
-                        self._write(f"server/{Path(path).stem}.{endpoint}", _request(f"{base}/{endpoint}", body))
-                metrics = _request(f"{base}/metrics").splitlines()
-            finally:
-                process.terminate()
-                process.wait()
+            with self._serving(f"https://{address}/readyz", "serve", "--standalone", "--audit-log", str(log)):
+                for path, endpoint in product(REVIEWS, ("mutate", "validate")):
+                    answer = _request(f"https://{address}/{endpoint}", (ROOT / path).read_bytes())
+                    self._write(f"server/{Path(path).stem}.{endpoint}", answer)
+                metrics = _request(f"https://{address}/metrics").splitlines()
             self._write("server/metrics", "\n".join(line for line in metrics if not VOLATILE_METRICS.search(line)))
             lines = [json.dumps(_stable(json.loads(line)), ensure_ascii=False) for line in log.read_text().splitlines()]
             self._write("server/audit-lines", "\n".join(lines))
 
     def console(self) -> None:
         """The API of the console: every operation, and reviews and explanations of the example of every rule."""
-        port = free_port()
-        options = ["--sample", "--audit-log", "webhook/samples/audit.jsonl", "--bind", f"127.0.0.1:{port}"]
-        process = subprocess.Popen(
-            [self._command, "console", *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            api = f"http://127.0.0.1:{port}/api/v1"
-            _wait_for(f"{api}/openapi.json")
+        api = f"http://127.0.0.1:{free_port()}/api/v1"
+        with self._serving(f"{api}/openapi.json", "console", "--sample", "--audit-log", LOG):
             for path in ("openapi.json", "decisions", "decisions/summary", "decisions/3", "fleet", "rules", "health"):
                 self._write(f"console/{path.replace('/', '-')}", _request(f"{api}/{path}"))
             self._write("console/replay", _request(f"{api}/decisions/8/replay?settings=rules.card-count%3Dwarn"))
-            for example in self._examples:
+            for example in EXAMPLES:
                 *_, manifest = (ROOT / example).read_text().split("---\n")
                 body = json.dumps({"manifest": manifest}).encode()
                 self._write(f"console/{Path(example).stem}.review", _request(f"{api}/review", body))
+
+    @contextmanager
+    def _serving(self, url: str, *arguments: str) -> Iterator[None]:
+        """Run a server at the address of a URL, once that responds."""
+        command = [self._command, *arguments, "--bind", url.split("/")[2]]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait_for(url)
+            yield
         finally:
             process.terminate()
             process.wait()
