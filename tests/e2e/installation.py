@@ -133,8 +133,3 @@ def assert_not_called(installation: Installation) -> None:
     """Pods with devices are created unchanged."""
     response = installation.create_pod()
     assert (response.status, response.body["spec"]["schedulerName"]) == (201, "default-scheduler"), response.message
-
-
-def assert_refused(installation: Installation) -> None:
-    response = installation.create_pod()
-    assert (response.status, "failed calling webhook" in response.message) == (500, True), response.message

@@ -20,11 +20,9 @@ def render(cluster: Cluster, overlay: Path = DEPLOY) -> list[Object]:
     return list(yaml.safe_load_all(result.stdout))
 
 
-def render_renamed(
-    cluster: Cluster, directory: Path, namespace: str, prefix: str = "", source: Path = DEPLOY
-) -> list[Object]:
+def render_renamed(cluster: Cluster, directory: Path, namespace: str, prefix: str) -> list[Object]:
     """The objects of a kustomization with another namespace and a prefix for all names."""
-    text = {"namespace": namespace, "namePrefix": prefix, "resources": [os.path.relpath(source, directory)]}
+    text = {"namespace": namespace, "namePrefix": prefix, "resources": [os.path.relpath(DEPLOY, directory)]}
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(text))
     return render(cluster, directory)
 

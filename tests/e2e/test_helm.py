@@ -75,15 +75,6 @@ def fields_of_the_job(release: Installation) -> dict[str, Any]:
     }
 
 
-def test_a_release_whose_pods_never_start_blocks_no_pod(release: HelmInstallation):
-    assert_not_called(release)
-    assert release.certs("ensure", "--wait", "2").returncode == 1
-    assert_not_called(release)
-    release.upgrade(replicas=3)
-    release.rollback(1)
-    assert_not_called(release)
-
-
 def test_install_upgrade_rollback_and_uninstall_while_pods_are_created(release: HelmInstallation, tmp_path: Path):
     load = Load(release.cluster, "users")
     with load, start_and_bind(release, tmp_path):
