@@ -1,21 +1,40 @@
 """`make bench`: engine, throughput and latency against a minimal server, growth with the fleet, memory, start, a live cluster.
 
-Every ratio compares figures of the same run, measured in turn, so that it does not depend on the machine. Four parts run
-only on request: `--only memory` (memory after many connections, and stalled clients) and `--only decisions` (a million
-decisions in the store of the console) take minutes; `--only fallback` needs an API server, and
-`--only growth` puts questions about clusters of three sizes, in two minutes.
+Every ratio compares figures of the same run, measured in turn, so that it does not depend on the machine. Three parts run
+only on request, and take minutes: `--only memory` (memory after many connections, and stalled clients), `--only decisions` (a
+million decisions in the store of the console) and `--only growth` (questions about clusters of three sizes).
 """
 
 import argparse
 import platform
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import conditions, decisions, engine, fallback, growth, hostile, live, memory, peers, siege, throughput
+from tests.bench import conditions, decisions, engine, growth, hostile, live, memory, peers, siege, throughput
 from tests.ledger import record
 
-ON_REQUEST = {"decisions": decisions.report, "growth": growth.report}
+Part = Callable[[Path, int, int], int | None]  # returns 1 if something is missing, or beyond its bounds
+PARTS: dict[str, Part] = {
+    "engine": lambda *_: engine.report(),
+    "hostile": lambda *_: hostile.report(),
+    "server": throughput.report,
+    "peers": peers.report,
+    "live": lambda directory, seconds, _: live.report(directory, 10 * seconds),
+    "conditions": lambda directory, *_: conditions.report(directory),
+}
+ON_REQUEST: dict[str, Part] = {
+    "memory": lambda directory, *_: _memory(directory),
+    "decisions": lambda directory, *_: decisions.report(directory),
+    "growth": lambda directory, *_: growth.report(directory),
+}
+
+
+def _memory(directory: Path) -> int:
+    missing = siege.report(directory) | memory.report(directory)
+    record("siege", "NOT within its bounds" if missing else "within its bounds")
+    return missing
 
 
 def main() -> int:
@@ -25,45 +44,14 @@ def main() -> int:
     parser.add_argument(
         "--rounds", type=int, default=3, help="of load, in which the minimal server and the webhook take turns"
     )
-    parser.add_argument(
-        "--only",
-        choices=(
-            "engine",
-            "hostile",
-            "server",
-            "peers",
-            "live",
-            "memory",
-            "decisions",
-            "conditions",
-            "fallback",
-            "growth",
-        ),
-        help="one part alone",
-    )
+    parser.add_argument("--only", choices=(*PARTS, *ON_REQUEST), help="one part alone")
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
     missing = 0
     with tempfile.TemporaryDirectory(prefix="vgpu-webhook-bench-") as directory:
-        if chosen.only in (None, "engine"):
-            engine.report()
-        if chosen.only in (None, "hostile"):
-            hostile.report()
-        if chosen.only in (None, "server"):
-            missing = throughput.report(Path(directory), chosen.seconds, chosen.rounds)
-        if chosen.only in (None, "peers"):
-            missing |= peers.report(Path(directory) / "peers", chosen.seconds, chosen.rounds)
-        if chosen.only in (None, "live"):
-            live.report(Path(directory), 10 * chosen.seconds)
-        if chosen.only in (None, "conditions"):
-            missing |= conditions.report(Path(directory))
-        if chosen.only == "memory":
-            missing = siege.report(Path(directory)) | memory.report(Path(directory))
-            record("siege", "NOT within its bounds" if missing else "within its bounds")
-        if chosen.only in ON_REQUEST:
-            ON_REQUEST[chosen.only](Path(directory))
-        if chosen.only == "fallback":
-            missing = fallback.report(Path(directory))
+        for name, part in (PARTS | ON_REQUEST).items():
+            if chosen.only == name or (chosen.only is None and name in PARTS):
+                missing |= part(Path(directory), chosen.seconds, chosen.rounds) or 0
     return missing
 
 

@@ -13,8 +13,7 @@ from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import cpu_seconds, family, proportional
 from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
-from tests.server.client import Connection, context
-from tests.server.program import Authority, free_port, until
+from tests.server.program import Authority, Program, until
 
 SIZE = 5_000
 CHANGE_SECONDS = 30.0  # seconds between two changes of a node
@@ -31,73 +30,39 @@ def report(directory: Path, seconds: int) -> None:
     """Print the live part of the table."""
     print(f"live: {SIZE} nodes of some 15 KiB, each changed every {CHANGE_SECONDS:.0f} s (aim: 5 % of a core, 20 ms)")
     print(f"  {'':<28}{'share of a core':>17}{'longest review in ms':>22}{'99.9 %':>9}")
-    with _run_api_server(directory) as set_mode, _run_webhook(directory) as webhook:
-        for name, mode in MODES:
-            set_mode(mode)
-            time.sleep(5)
-            cpu_percent = webhook.cpu_percent(seconds)
-            latencies = webhook.latencies(seconds)
-            print(
-                f"  {name:<28}{cpu_percent:>15.1f} %{latencies[-1]:>22.1f}{latencies[-1 - len(latencies) // 1000]:>9.1f}"
-            )
-        set_mode("still")
-        print(f"  memory of all serving processes, proportional set size: {webhook.memory() / 1024:.0f} MiB (aim: 100)")
-
-
-class _Webhook:
-    def __init__(self, process: subprocess.Popen, port: int, ca: Path) -> None:
-        self._process, self._port, self._ca = process, port, ca
-        self._body = (DATA / "reviews" / "gpu-pod1.json").read_bytes()
-
-    def get(self, path: str) -> str:
-        with Connection(self._port, context(self._ca)) as connection:
-            return connection.request("GET", path).body.decode()
-
-    def is_synced(self) -> bool:
+    options = ["--tls-cert", str(directory / "tls.crt"), "--tls-key", str(directory / "tls.key"), "--cluster"]
+    options += ["--kubeconfig", str(directory / "kubeconfig"), "--audit-log", os.devnull]
+    with _run_api_server(directory) as set_mode:
+        webhook = Program(options, directory / "live.log", directory / "ca.crt")
         try:
-            return f"fleet: {SIZE} nodes" in self.get("/readyz")
-        except OSError:
-            return False
-
-    def cpu_percent(self, seconds: float) -> float:
-        """CPU usage in percent of a core, without any review."""
-        before = self._cpu()
-        time.sleep(seconds)
-        return 100 * (self._cpu() - before) / seconds
-
-    def latencies(self, seconds: float) -> list[float]:
-        """Latencies of reviews in ms, ascending: about 300 a second, one after the other."""
-        times = []
-        end = time.perf_counter() + seconds
-        with Connection(self._port, context(self._ca)) as connection:
-            while time.perf_counter() < end:
-                started = time.perf_counter()
-                connection.post("/validate", self._body)
-                times.append(1000 * (time.perf_counter() - started))
-                time.sleep(0.002)
-        return sorted(times)
-
-    def memory(self) -> int:
-        return sum(proportional(pid) for pid in family(self._process.pid))
-
-    def _cpu(self) -> float:
-        return cpu_seconds(self._process.pid)
+            until(lambda: webhook.is_ready() and f"fleet: {SIZE} nodes" in webhook.readyz())
+            for name, mode in MODES:
+                set_mode(mode)
+                time.sleep(5)
+                before = cpu_seconds(webhook.process.pid)
+                time.sleep(seconds)
+                cpu_percent = 100 * (cpu_seconds(webhook.process.pid) - before) / seconds
+                latencies = _latencies(webhook, seconds)
+                tail = latencies[-1 - len(latencies) // 1000]
+                print(f"  {name:<28}{cpu_percent:>15.1f} %{latencies[-1]:>22.1f}{tail:>9.1f}")
+            set_mode("still")
+            memory = sum(proportional(pid) for pid in family(webhook.process.pid)) / 1024
+            print(f"  memory of all serving processes, proportional set size: {memory:.0f} MiB (aim: 100)")
+        finally:
+            webhook.close()
 
 
-@contextmanager
-def _run_webhook(directory: Path) -> Iterator[_Webhook]:
-    port = free_port()
-    command = [sys.executable, "-m", "webhook.cli.main", "serve", "--cluster", "--bind", f"127.0.0.1:{port}"]
-    command += ["--kubeconfig", str(directory / "kubeconfig"), "--audit-log", "/dev/null"]
-    command += ["--tls-cert", str(directory / "tls.crt"), "--tls-key", str(directory / "tls.key")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        webhook = _Webhook(process, port, directory / "ca.crt")
-        until(webhook.is_synced, 60)
-        yield webhook
-    finally:
-        process.terminate()
-        process.wait(30)
+def _latencies(webhook: Program, seconds: float) -> list[float]:
+    """Latencies of reviews in ms, ascending: about 300 a second, one after the other."""
+    body, times = (DATA / "reviews" / "gpu-pod1.json").read_bytes(), []
+    end = time.perf_counter() + seconds
+    with webhook.connect() as connection:
+        while time.perf_counter() < end:
+            started = time.perf_counter()
+            connection.post("/validate", body)
+            times.append(1000 * (time.perf_counter() - started))
+            time.sleep(0.002)
+    return sorted(times)
 
 
 @contextmanager

@@ -70,6 +70,7 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
     if binaries is None or shutil.which("wrk") is None:
         print(f"beside other webhooks: not measured; it needs wrk and an API server\n{ASSETS_HELP}", file=sys.stderr)
         return 1
+    directory /= "peers"
     directory.mkdir()
     ca = pki.make_ca("bench CA")
     pki.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
@@ -78,15 +79,14 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
         cluster = Cluster(binaries, directory / "cluster")
         stack.callback(cluster.close)
         cluster.apply(*namespace_objects(NAMESPACE))
-        port = free_port()
-        ours = start_webhook(directory, port, DATA / "fleets" / "mixed.yaml", directory / "audit.log")
-        stack.callback(stop, ours)
-        peers = [Peer("this webhook", port, ("/mutate", "/validate"), ours)]
+        ours = start_webhook(directory, DATA / "fleets" / "mixed.yaml", directory / "audit.log")
+        stack.callback(ours.close)
+        peers = [Peer("this webhook", ours.port, ("/mutate", "/validate"), ours.process)]
         if hami:
             peers.append(stack.enter_context(_hami(hami, cluster, directory)))
         if go:
             peers.append(stack.enter_context(_plain_go(go, directory)))
-        wait(port, "/readyz")
+        ours.wait_ready()
         _compare(peers, write_script(directory, BODY), seconds, rounds)
         _through_api_server(cluster, peers, directory)
     return 0

@@ -20,9 +20,9 @@ from certs import pki
 from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import family, proportional
+from tests.server.program import Program, free_port
 
 CONNECTIONS = (1, 16, 64)
-WEBHOOK_PORT, FLOOR_PORT, BIG_PORT = 19443, 19444, 19445
 UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 LUA = """wrk.method = "POST"
@@ -49,32 +49,30 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
         _memory_and_start(directory)
         return 1
     script = write_script(directory)
-    webhook, floor = start_webhook(directory, WEBHOOK_PORT, DATA / "fleets" / "mixed.yaml"), _start_floor(directory)
+    webhook, floor_port = start_webhook(directory, DATA / "fleets" / "mixed.yaml"), free_port()
+    floor = _start_floor(directory, floor_port)
     try:
-        wait(WEBHOOK_PORT, "/readyz")
-        wait(FLOOR_PORT, "/")
+        webhook.wait_ready()
+        wait(floor_port, "/")
         print(
             "through TLS, one worker, keep-alive, POST /mutate (aim at 16: rate ratio at least 0.40, p99 ratio under 3)"
         )
         print(f"  {'':<12}{'requests a second':^27}{'p99 in ms':^27}")
         print(f"  {'connections':<12}" + f"{'floor':>9}{'webhook':>11}{'ratio':>7}" * 2)
         for connections in CONNECTIONS:
-            _compare(script, connections, seconds, rounds)
+            _compare(script, (floor_port, webhook.port), connections, seconds, rounds)
     finally:
-        for process in (webhook, floor):
-            stop(process)
+        webhook.close()
+        stop(floor)
     print()
     _memory_and_start(directory)
     return 0
 
 
-def _compare(script: Path, connections: int, seconds: int, rounds: int) -> None:
-    floor, webhook = [], []
-    for _ in range(rounds):  # in turn: A B A B …
-        floor.append(load(script, FLOOR_PORT, connections, seconds))
-        webhook.append(load(script, WEBHOOK_PORT, connections, seconds))
-    rates = [statistics.median(load.rate for load in loads) for loads in (floor, webhook)]
-    tails = [statistics.median(load.p99 for load in loads) for loads in (floor, webhook)]
+def _compare(script: Path, ports: tuple[int, int], connections: int, seconds: int, rounds: int) -> None:
+    loads = [[load(script, port, connections, seconds) for port in ports] for _ in range(rounds)]  # in turn: A B A B …
+    rates = [statistics.median(each.rate for each in of_one) for of_one in zip(*loads, strict=True)]
+    tails = [statistics.median(each.p99 for each in of_one) for of_one in zip(*loads, strict=True)]
     print(
         f"  {connections:<12}{rates[0]:>9.0f}{rates[1]:>11.0f}{rates[1] / rates[0]:>7.2f}"
         f"{tails[0]:>9.2f}{tails[1]:>11.2f}{tails[1] / tails[0]:>7.2f}"
@@ -111,39 +109,29 @@ def _memory_and_start(directory: Path) -> None:
     starts = []
     for _ in range(3):
         started = time.perf_counter()
-        process = start_webhook(directory, BIG_PORT, big)
+        webhook = start_webhook(directory, big)
         try:
-            wait(BIG_PORT, "/readyz")
+            webhook.wait_ready()
             starts.append(time.perf_counter() - started)
-            memory = sum(proportional(pid) for pid in family(process.pid))
+            memory = sum(proportional(pid) for pid in family(webhook.process.pid))
         finally:
-            stop(process)
+            webhook.close()
     print("with a fleet of 5,000 nodes in 20 shapes")
     print(f"  memory of all serving processes, proportional set size: {memory / 1024:.0f} MiB (aim: 100)")
     print(f"  start to ready: {statistics.median(starts):.2f} s (aim: 1.5)")
 
 
-def start_webhook(directory: Path, port: int, fleet: Path, audit_log: Path = Path(os.devnull)) -> subprocess.Popen:
+def start_webhook(directory: Path, fleet: Path, audit_log: Path = Path(os.devnull)) -> Program:
     """Start the webhook with the certificate in a directory."""
-    command = [
-        sys.executable,
-        "-m",
-        "webhook.cli.main",
-        "serve",
-        "--bind",
-        f"127.0.0.1:{port}",
-        "--audit-log",
-        str(audit_log),
-    ]
-    command += ["--tls-cert", str(directory / pki.CERTIFICATE), "--tls-key", str(directory / pki.KEY)]
-    command += ["--fleet", str(fleet), "--device-config", str(DATA / "config" / "device-config.yaml")]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    options = ["--tls-cert", str(directory / pki.CERTIFICATE), "--tls-key", str(directory / pki.KEY)]
+    options += ["--fleet", str(fleet), "--device-config", str(DATA / "config" / "device-config.yaml")]
+    return Program([*options, "--audit-log", str(audit_log)], directory / "webhook.log", directory / pki.CA)
 
 
-def _start_floor(directory: Path) -> subprocess.Popen:
+def _start_floor(directory: Path, port: int) -> subprocess.Popen:
     command = [sys.executable, "-m", "gunicorn", "-k", "asgi", "--asgi-lifespan", "off", "--keep-alive", "300"]
     command += ["--certfile", str(directory / pki.CERTIFICATE), "--keyfile", str(directory / pki.KEY)]
-    command += ["--no-control-socket", "-b", f"127.0.0.1:{FLOOR_PORT}", "tests.bench.floor:app"]
+    command += ["--no-control-socket", "-b", f"127.0.0.1:{port}", "tests.bench.floor:app"]
     # As long as the response of the webhook, so that both servers write the same amount.
     environment = {"FLOOR_BODY": '{"canned": "' + "x" * 420 + '"}', "PATH": "/usr/bin:/bin"}
     root = Path(__file__).parents[2]
