@@ -10,7 +10,7 @@ from typing import Self
 from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, device_pod, pods
-from tests.server.client import SECONDS
+from tests.server.program import until
 
 CLIENTS = 8
 CREATED = "created as repaired"
@@ -23,8 +23,6 @@ class Load:
     Attributes:
         outcomes: the number of pods by outcome: `CREATED`, or the error of the last attempt.
         failed_calls: the number of failed calls of the webhook, which the API server reports with status 500.
-        slowest: the duration of the slowest creation in seconds.
-        seconds: the duration of the load.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, tries: int = 1) -> None:
@@ -43,11 +41,8 @@ class Load:
         self._clients = [threading.Thread(target=self._create) for _ in range(CLIENTS)]
         self.outcomes: Counter[str] = Counter()
         self.failed_calls: Counter[str] = Counter()
-        self.slowest = 0.0
-        self.seconds = 0.0
 
     def __enter__(self) -> Self:
-        self._started = time.monotonic()
         for client in self._clients:
             client.start()
         return self
@@ -56,7 +51,6 @@ class Load:
         self._stop.set()
         for client in self._clients:
             client.join()
-        self.seconds = time.monotonic() - self._started
 
     @property
     def created(self) -> int:
@@ -69,22 +63,15 @@ class Load:
     def wait_for_creations(self, creations: int = 200) -> None:
         """Wait for more creations, successful or not."""
         target = self.outcomes.total() + creations
-        deadline = time.monotonic() + SECONDS
-        while self.outcomes.total() < target:
-            assert time.monotonic() < deadline, f"the load makes no progress: {self}"
-            time.sleep(0.02)
+        until(lambda: self.outcomes.total() >= target)
 
     def __str__(self) -> str:
-        rate = self.created / self.seconds if self.seconds else 0.0
-        failures = f"broken calls: {self.failed_calls.total()}; failed: {self.failed or 'none'}"
-        return f"{self.created} pods, {rate:.0f} a second, slowest {self.slowest:.2f} s; {failures}"
+        return f"{self.created} pods; broken calls: {self.failed_calls.total()}; failed: {self.failed or 'none'}"
 
     def _create(self) -> None:
         with self._cluster.api() as api:
             while not self._stop.is_set():
-                started = time.monotonic()
                 response = self._post(api, device_pod(f"p{next(self._numbers)}"))
-                self.slowest = max(self.slowest, time.monotonic() - started)
                 if response.status != 201:
                     self.outcomes[f"{response.status} {response.message}"] += 1
                 elif response.body["spec"]["schedulerName"] != "volcano":
