@@ -61,21 +61,24 @@ def test_make_targets_of_the_workflows_exist():
     assert [t for t in targets if t != ".venv/.ready" and not re.search(rf"(?m)^{re.escape(t)}:", makefile)] == []
 
 
+def plan(target: str, *options: str) -> list[str]:
+    """What make would run; with a file that counts as ready, whichever file a checkout wrote last."""
+    ready = str(ROOT / "Makefile")
+    options = options or (f"READY={ready}", "-o", ready)
+    done = subprocess.run(["make", "-n", target, *options, "-C", str(ROOT)], capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if "Entering" not in line]
+
+
 def test_make_evidence_runs_what_security_md_names():
     text = (ROOT / "docs" / "security.md").read_text()
     named = {file for file in re.findall(r"`(tests/\S+\.py)`", text) if not file.startswith("tests/e2e/")}
-    ready = str(ROOT / "Makefile")
-    plan = ["make", "-n", "evidence", f"READY={ready}", "-o", ready, "-C", str(ROOT)]
-    printed = subprocess.run(plan, capture_output=True, text=True, check=True).stdout
-    assert set(re.findall(r"tests/\S+\.py", printed)) == named
+    assert set(re.findall(r"tests/\S+\.py", "\n".join(plan("evidence")))) == named
     assert all((ROOT / file).is_file() for file in named)
 
 
 @pytest.mark.parametrize("target, installed", [("run", "'.'"), ("check", "'.[dev]'")])
 def test_make_run_installs_only_what_it_needs(target: str, installed: str, tmp_path: Path):
-    plan = ["make", "-n", target, f"VENV={tmp_path}", "-C", str(ROOT)]
-    printed = subprocess.run(plan, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"constraints.txt -e ('.*?')", printed)[1] == installed
+    assert re.search(r"constraints.txt -e ('.*?')", "\n".join(plan(target, f"VENV={tmp_path}")))[1] == installed
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -95,14 +98,7 @@ def test_an_environment_is_ready_only_if_its_installation_succeeds(code: int, tm
 
 @pytest.mark.parametrize("target", ["test", "quick"])
 def test_a_target_that_takes_long_says_so_at_once(target: str):
-    ready = str(ROOT / "Makefile")  # `-o`: it counts as ready, whichever file a checkout wrote last
-    plan = ["make", "-n", target, f"READY={ready}", "-o", ready, "-C", str(ROOT)]
-    first = next(
-        line
-        for line in subprocess.run(plan, capture_output=True, text=True, check=True).stdout.splitlines()
-        if "Entering" not in line
-    )
-    assert re.match(r'echo ".*minutes? on two cores', first)
+    assert re.match(r'echo ".*minutes? on two cores', plan(target)[0])
 
 
 def test_a_release_has_the_version_of_pyproject():
