@@ -136,16 +136,6 @@ def test_every_pod_is_sent_once_where_devices_are_hidden(pod: dict[str, Any]):
     assert len(called(HIDING.entries, request(pod), "/mutate")) == 1
 
 
-@pytest.mark.parametrize(
-    ("namespace", "exempt"), [("kube-system", True), ("vgpu-webhook", False), ("volcano-system", False)]
-)
-def test_only_kube_system_is_exempt(namespace: str, *, exempt: bool):
-    admission_request = json.loads((DATA / "reviews" / "gpu-pod1.json").read_bytes())["request"] | {
-        "namespace": namespace
-    }
-    assert (called(USUAL.entries, admission_request, "/validate") == set()) is exempt
-
-
 def test_no_label_exempts_a_pod():
     assert all("objectSelector" not in entry.webhook for entry in USUAL.entries)
 
