@@ -27,10 +27,7 @@ helm = pytest.importorskip("helm_python", reason="there is no Helm library for t
 CA = "-----BEGIN CERTIFICATE-----\n…\n"
 SECRET = {"certificates": {"source": "secret", "secret": {"name": "team-tls", "caBundle": CA}}}
 FALLBACK = (DEPLOY / "components" / "fallback" / "policies.yaml").read_text()
-SOME_ENFORCED: Json = {
-    "enforcement": "audit",
-    "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
-}
+ENFORCED = [{"match": ["team-a", "team-b"], "enforcement": "enforce"}]
 EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in values.items()}
 
 
@@ -144,8 +141,10 @@ def test_values_yaml_shows_every_value_of_the_schema():
 
 
 def cases() -> Iterator[Any]:
-    """Each case of values.yaml, with each of its `also`."""
-    for number, case in enumerate(yaml.safe_load((Path(__file__).parent / "values.yaml").read_text())):
+    """Each case of values.yaml, with each of its `also`, and with the printed fallback policies."""
+    text = (Path(__file__).parent / "values.yaml").read_text()
+    text = text.replace("PRINTED", json.dumps(FALLBACK))
+    for number, case in enumerate(yaml.safe_load(text)):
         for more in ({}, *case.pop("also", [])):
             values = (EVERYTHING if case.get("everything") else {}) | case.get("values", {}) | more
             yield pytest.param(values, case, id=f"{number} {json.dumps(case.get('values', {}) | more)}"[:100])
@@ -230,50 +229,17 @@ def test_the_webhook_configurations_send_what_the_policy_translates(dialects: tu
         assert installed["metadata"]["annotations"] == one_printed["metadata"]["annotations"]
 
 
-def test_webhook_configurations_can_be_replaced():
-    printed = (DEPLOY / "base" / "webhook-configurations.yaml").read_text().replace("volcano.sh/", "gpu.example/")
-    found = objects({"webhookConfigurations": printed})
+def test_what_the_commands_print_replaces_what_the_chart_has():
+    configurations = (DEPLOY / "base" / "webhook-configurations.yaml").read_text()
+    renamed = [text.replace("volcano.sh/", "gpu.example/") for text in (configurations, FALLBACK)]
+    found = objects({"webhookConfigurations": renamed[0], "fallback": True, "fallbackPolicies": renamed[1]})
     assert '"gpu.example/"' in entries(found)["repair"]["matchConditions"][0]["expression"]
+    policies = [d["spec"]["matchConditions"] for d in found if d["kind"] == "ValidatingAdmissionPolicy"]
+    assert ["gpu.example/" in str(conditions) for conditions in policies] == [True] * 4
 
 
-def test_the_fallback_policies_can_be_replaced():
-    values = {
-        "fallback": True,
-        "fallbackPolicies": FALLBACK.replace("volcano.sh/", "gpu.example/"),
-        "excludedNamespaces": ["infra"],
-        "commonLabels": {"team": "a"},
-    }
-    found = [d for d in objects(values) if d["kind"] == "ValidatingAdmissionPolicy"]
-    assert [d["metadata"]["name"].removeprefix("vgpu-webhook-") for d in found] == [
-        "pods",
-        "assignments",
-        "bindings",
-        "ephemeral-containers",
-    ]
-    assert {d["metadata"]["labels"]["team"] for d in found} == {"a"}
-    for document in found:
-        assert "gpu.example/" in str(document["spec"]["matchConditions"])
-        constraints = document["spec"]["matchConstraints"]
-        assert constraints["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "infra"]
-
-
-@pytest.mark.parametrize(
-    ("values", "action"), [({"enforcement": "audit"}, "Audit"), ({"policy": SOME_ENFORCED}, "Deny")]
-)
-def test_printed_fallback_policies_do_no_more_than_the_enforcement(values: Json, action: str):
-    found = objects(values | {"fallback": True, "fallbackPolicies": FALLBACK})
-    bindings = [d["spec"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"]
-    assert [spec["validationActions"] for spec in bindings] == [[action]] * 4
-
-
-EXCEPTION = {
-    "namespace": "a",
-    "names": ["b"],
-    "rules": ["host-access"],
-    "until": "2026-12-31",
-    "reason": "c",
-    "owner": "d",
-}
+EXCEPTION = {"namespace": "a", "names": ["b"], "rules": ["host-access"]}
+EXCEPTION |= {"until": "2026-12-31", "reason": "c", "owner": "d"}
 # For each key of the policy but `enforcement`, a value that is not the default: which the fallback policies follow, or not.
 WITHOUT_EFFECT: Json = {
     "schedulerName": "gpu",
@@ -316,12 +282,6 @@ def test_the_other_keys_of_a_policy_change_no_fallback_policy_and_are_accepted()
     assert objects({"fallback": True, "policy": WITHOUT_EFFECT})
 
 
-def test_an_enforcement_that_the_printed_fallback_policies_do_not_follow_is_refused():
-    policy = {"namespaces": SOME_ENFORCED["namespaces"]}
-    with pytest.raises(helm.HelmRenderError, match="set enforcement in the policy"):
-        objects({"fallback": True, "fallbackPolicies": FALLBACK, "policy": policy, "enforcement": "audit"})
-
-
 def test_the_policy_and_the_enforcement_are_merged():
     def policy(**values: Any) -> Any:
         return yaml.safe_load(one(objects(values), "ConfigMap", "vgpu-webhook-policy")["data"]["policy.yaml"])
@@ -341,7 +301,11 @@ def test_the_policy_and_the_enforcement_are_merged():
 def test_the_notes_have_the_enforcement_of_the_policy():
     enforcing, recording, some = (
         rendered(values)["NOTES.txt"]
-        for values in ({}, {"policy": "enforcement: audit"}, {"policy": SOME_ENFORCED, "enforcement": ""})
+        for values in (
+            {},
+            {"policy": "enforcement: audit"},
+            {"policy": {"enforcement": "audit", "namespaces": ENFORCED}},
+        )
     )
     assert "Enforcement enforce: it repairs and refuses pods.\n" in enforcing
     assert "upgrade with --set enforcement=warn." in enforcing
