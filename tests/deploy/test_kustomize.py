@@ -4,15 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.files import CHART, DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
-from webhook.cli.certs import service_hosts
+from tests.deploy.files import CHART, DEPLOY, KUSTOMIZATIONS, OVERLAYS, built, kustomization, one, pod_specs
 
 FILES = sorted(path for path in DEPLOY.rglob("*") if path.is_file() and not path.is_relative_to(CHART))
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
-
-
-def overlay(name: str) -> list[Json]:
-    return built(DEPLOY / "overlays" / name)
 
 
 def referenced(directory: Path) -> set[Path]:
@@ -58,26 +53,8 @@ def test_the_jobs_create_the_certificates_unless_cert_manager_does():
         assert {pods[kind]["containers"][0]["args"][0] for kind in ("Job", "CronJob")} == {command}
 
 
-def test_cert_manager_creates_the_certificates_that_the_jobs_would_create():
-    found = overlay("cert-manager")
-    assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
-    certificate = one(found, "Certificate")
-    source = f"{certificate['metadata']['namespace']}/{certificate['metadata']['name']}"
-    for kind in CONFIGURATIONS:
-        assert one(found, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == source
-    (tls,) = [v for v in pod_specs(found)["Deployment"]["volumes"] if v["name"] == "tls"]
-    assert certificate["spec"]["secretName"] == tls["secret"]["secretName"]
-    assert set(certificate["spec"]["dnsNames"]) < set(service_hosts("vgpu-webhook", "vgpu-webhook"))
-    assert "vgpu-webhook.vgpu-webhook.svc" in certificate["spec"]["dnsNames"]
-    issuers = {document["metadata"]["name"]: document["spec"] for document in found if document["kind"] == "Issuer"}
-    authority = one(found, "Certificate", "vgpu-webhook-ca")
-    assert authority["spec"]["isCA"] is True
-    assert issuers[certificate["spec"]["issuerRef"]["name"]] == {"ca": {"secretName": authority["spec"]["secretName"]}}
-    assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
-
-
 def test_monitoring_contains_the_dashboard_unchanged():
-    dashboard = one(overlay("monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
+    dashboard = one(built(DEPLOY / "overlays" / "monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
     file = DEPLOY / "components" / "monitoring" / "dashboard.json"
     assert dashboard["data"] == {"vgpu-webhook.json": file.read_text()}
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
