@@ -33,22 +33,8 @@ def options() -> Any:
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
-def test_all_namespaced_objects_are_in_one_namespace():
-    others = {
-        (document["kind"], document["metadata"].get("namespace"))
-        for document in FOUND
-        if document["metadata"].get("namespace") != NAMESPACE
-    }
-    assert {kind for kind, namespace in others if namespace is None} == {
-        "Namespace",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-    }
-    assert {kind for kind, namespace in others if namespace is not None} == set()
-    labels = one(FOUND, "Namespace")["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+def test_no_pod_of_the_namespace_has_privileges():
+    assert one(FOUND, "Namespace")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 def test_the_policy_is_the_config_map_that_is_watched():
@@ -81,23 +67,6 @@ def test_the_configurations_call_the_service_and_it_selects_the_serving_pods():
         assert not service["spec"]["selector"].items() <= other.items(), kind
 
 
-def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
-    """The probe has no selector: the webhook may be in an exempt namespace. Settings are sent from where they are read."""
-    entries = [entry for document in FOUND for entry in document.get("webhooks", [])]
-    without = {entry["name"].partition(".")[0] for entry in entries if "namespaceSelector" not in entry}
-    assert without == {"probe"}
-    some = {
-        entry["name"].partition(".")[0]: entry["namespaceSelector"] for entry in entries if "namespaceSelector" in entry
-    }
-    own = {name: some.pop(name)["matchExpressions"][0]["values"] for name in ("policy", "settings")}
-    assert own == {"policy": [NAMESPACE], "settings": ["kube-system", "volcano-system"]}
-    selectors = list(some.values())
-    assert len(selectors) > 5
-    expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
-    assert selectors == [{"matchExpressions": [expected]}] * len(selectors)
-    assert names.EXEMPT_NAMESPACES == ("kube-system",)
-
-
 # --- the serving pods -----------------------------------------------------------------------------------------------
 
 
@@ -121,16 +90,11 @@ def test_files_are_on_volumes():
 
 def test_ports_and_probes_match_the_service():
     only = container(PODS["Deployment"])
-    (port,) = only["ports"]
-    assert port == {"name": "https", "containerPort": serve.DEFAULT_PORT}
+    port = {"name": "https", "containerPort": serve.DEFAULT_PORT}
     (service_port,) = one(FOUND, "Service")["spec"]["ports"]
-    assert service_port["targetPort"] == port["name"]
-    paths = {probe: only[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")}
-    assert {probe: get["path"] for probe, get in paths.items()} == {
-        "livenessProbe": "/healthz",
-        "readinessProbe": "/readyz",
-    }
-    assert all((get["port"], get["scheme"]) == ("https", "HTTPS") for get in paths.values())
+    assert (only["ports"], service_port["targetPort"]) == ([port], port["name"])
+    for probe, path in {"livenessProbe": "/healthz", "readinessProbe": "/readyz"}.items():
+        assert only[probe]["httpGet"] == {"path": path, "port": port["name"], "scheme": "HTTPS"}
 
 
 def test_the_grace_period_is_longer_than_the_shutdown():
