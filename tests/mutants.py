@@ -25,37 +25,14 @@ CORE = ("devices", "volcano", "rules", "pod", "wire", "policy", "review")
 OTHERS = ("server", "audit", "questions")
 # The tests of the core, those that mostly find a mistake first; the mutant's own package comes before them.
 _EVERY = (
-    "rules",
-    "wire",
-    "pod",
-    "devices",
-    "golden",
-    "ported",
-    "review",
-    "policy",
-    "questions/review/test_oracle.py",
-    "volcano",
-    "questions/scan",
-    "questions/why",
-    "questions/usage",
-    "questions/policy",
-    "test_outside_family.py",
-)
+    "rules", "wire", "pod", "devices", "golden", "ported", "review", "policy", "questions/review/test_oracle.py", "volcano",
+    "questions/scan", "questions/why", "questions/usage", "questions/policy", "test_outside_family.py",
+)  # fmt: skip
 TESTS = tuple(part for part in _EVERY if not (part.startswith("questions/") and is_removed(part.split("/")[1])))
 SECONDS = 1800  # of one run; a mutant that does not end is listed, and counts neither as killed nor as survived
 
-_FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+_PAIRS = (ast.Eq, ast.NotEq), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)
+_FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = dict([*_PAIRS, *(pair[::-1] for pair in _PAIRS)])
 
 
 class Mutant(NamedTuple):
@@ -79,19 +56,12 @@ class Mutant(NamedTuple):
 def mutants_of(path: Path) -> Iterator[Mutant]:
     """Every change of a file, in its order."""
     text = (ROOT / path).read_text()
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
     lines = text.splitlines(keepends=True)
     for node in _mutable(ast.parse(text)):
-        new = _changed(node)
-        if new is None or node.end_lineno is None or node.end_col_offset is None:
-            continue
-        start, end = (
-            starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
-            for line, column in [(node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)]
-        )
-        yield Mutant(path, node.lineno, start, text[start:end], new)
+        new, old = _changed(node), ast.get_source_segment(text, node)
+        if new is not None and old is not None:
+            before = lines[node.lineno - 1].encode()[: node.col_offset].decode()
+            yield Mutant(path, node.lineno, len("".join(lines[: node.lineno - 1]) + before), old, new)
 
 
 def _mutable(node: ast.AST) -> Iterator[ast.expr]:

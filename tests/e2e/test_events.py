@@ -14,7 +14,7 @@ from tests.e2e.api import Api
 from tests.e2e.changes import create_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
-from tests.e2e.objects import pods, service_account
+from tests.e2e.objects import pod, pods, service_account
 from tests.e2e.process import Daemon
 from tests.e2e.shipped import DEPLOY, is_configuration, render
 from tests.server.program import free_port
@@ -61,12 +61,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def create(api: Api, name: str, memory: int, annotations: dict[str, str] | None = None, **spec: Any) -> None:
-    limits = {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: str(memory)}
-    container = {"name": "main", "image": "cuda", "resources": {"limits": limits}}
-    metadata = {"name": name, "annotations": annotations or {}}
-    whole = {"schedulerName": "volcano", "containers": [container], **spec}
-    namespace = NAMESPACES[len(name) % 2]
-    made = api.post(pods(namespace), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole})
+    waiting = pod(name, {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: str(memory)})
+    waiting["metadata"]["annotations"] = annotations or {}
+    waiting["spec"] |= {"schedulerName": "volcano", **spec}
+    made = api.post(pods(NAMESPACES[len(name) % 2]), waiting)
     assert made.status == 201, made.message
 
 
