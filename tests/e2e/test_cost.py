@@ -127,37 +127,23 @@ def test_a_job_of_many_tasks_costs_at_most_twice_as_much(api: Api, tasks: int):
     assert_cheap(api, job, create_job)
 
 
+QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "quota"}}
+SETTING = {"apiVersion": "v1", "kind": "ConfigMap"}
+POLICY, DEVICE_CONFIG_MAP = ({"metadata": {"name": name}} for name in (names.POLICY_MAP, names.DEVICE_CONFIG_MAP))
 WRITTEN = {
-    "a quota of 10,000 names": ("resourcequotas", "ResourceQuota", "quota", {"spec": {"hard": amounts(10_000)}}),
-    "a quota of as many as are read": (
-        "resourcequotas",
-        "ResourceQuota",
-        "quota",
-        {"spec": {"hard": amounts(MAX_ENTRIES)}},
-    ),
-    "a policy of 20,000 keys": (
-        "configmaps",
-        "ConfigMap",
-        names.POLICY_MAP,
-        {"data": {f"k{number}": "x" for number in range(20_000)}},
-    ),
-    "a device config": (
-        "configmaps",
-        "ConfigMap",
-        names.DEVICE_CONFIG_MAP,
-        {"data": {"device-config.yaml": "[] " * 300_000}},
-    ),
+    "a quota of 10,000 names": QUOTA | {"spec": {"hard": amounts(10_000)}},
+    "a quota of as many as are read": QUOTA | {"spec": {"hard": amounts(MAX_ENTRIES)}},
+    "a policy of 20,000 keys": SETTING | POLICY | {"data": {f"k{number}": "x" for number in range(20_000)}},
+    "a device config": SETTING | DEVICE_CONFIG_MAP | {"data": {"device-config.yaml": "[] " * 300_000}},
 }
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
-def test_what_holds_settings_or_limits_costs_at_most_twice_as_much(api: Api, written: tuple[str, str, str, Object]):
-    resource, kind, name, fields = written
-
+def test_what_holds_settings_or_limits_costs_at_most_twice_as_much(api: Api, written: Object):
     def write(api: Api, namespace: str, obj: Object) -> Response:
-        return api.post(f"/api/v1/namespaces/{namespace}/{resource}?dryRun=All", obj)
+        return api.post(f"/api/v1/namespaces/{namespace}/{obj['kind'].lower()}s?dryRun=All", obj)
 
-    assert_cheap(api, {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}} | fields, write)
+    assert_cheap(api, written, write)
 
 
 def assert_cheap(api: Api, obj: Object, act: Act) -> None:

@@ -1,4 +1,4 @@
-"""Fallback policies as files of the API server: users who may change everything of admission cannot switch them off."""
+"""Fallback policies as files of the API server: who may change everything of admission cannot switch them off."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ import yaml
 from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster, assets
 from tests.e2e.conftest import start_cluster
-from tests.e2e.objects import USER, Object, device_pod, namespace_objects, pod, pods
+from tests.e2e.objects import Object, device_pod, namespace_objects, pod, pods
 from tests.e2e.shipped import DEPLOY
 from tests.server.program import COMMAND, until
 
@@ -21,8 +21,7 @@ INSTALLED = "/etc/kubernetes/admission"  # the directory that the example names
 FIRST_VERSION = (1, 37)  # in which the API server reads the files by default
 
 TEAM = "team"
-ADMISSION = "admissionregistration.k8s.io"
-API = f"/apis/{ADMISSION}/v1"
+API = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{API}/validatingadmissionpolicies"
 KINDS = (
     "validatingadmissionpolicies",
@@ -54,13 +53,13 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, policies: Path) -> Iterator[Cluster]:
-    """A cluster whose API server has the configuration of the example, and a user who may change everything of admission."""
+    """A cluster whose API server has the configuration of the example."""
     binaries = assets()
     if binaries and version(binaries) < FIRST_VERSION:
         pytest.skip("this API server does not read admission policies from files by default")
     configuration = policies.parents[1] / EXAMPLE.name
     with start_cluster(tmp_path_factory, f"--admission-control-config-file={configuration}") as cluster:
-        cluster.apply(*namespace_objects(TEAM), *admission_rights())
+        cluster.apply(*namespace_objects(TEAM))
         yield cluster
 
 
@@ -71,25 +70,8 @@ def version(binaries: Path) -> tuple[int, ...]:
     return int(major), int(minor)
 
 
-def admission_rights() -> list[Object]:
-    metadata = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "change-admission"}}
-    rule = {"apiGroups": [ADMISSION], "resources": ["*"], "verbs": ["*"]}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "change-admission"}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}
-    return [
-        metadata | {"kind": "ClusterRole", "rules": [rule]},
-        metadata | {"kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]},
-    ]
-
-
-@pytest.fixture
-def user(cluster: Cluster) -> Iterator[Api]:
-    with cluster.api(USER) as connection:
-        yield connection
-
-
-def create(user: Api, manifest: Object) -> Response:
-    return user.post(f"{pods(TEAM)}?dryRun=All", manifest)
+def create(api: Api, manifest: Object) -> Response:
+    return api.post(f"{pods(TEAM)}?dryRun=All", manifest)
 
 
 def assert_refused(response: Response) -> None:
@@ -97,40 +79,40 @@ def assert_refused(response: Response) -> None:
     assert SENTENCE in response.message
 
 
-def test_the_file_refuses_from_the_start(user: Api):
-    assert_refused(create(user, PRIVILEGED))
+def test_the_file_refuses_from_the_start(api: Api):
+    assert_refused(create(api, PRIVILEGED))
     for admitted in (device_pod("slice"), pod("plain")):
-        response = create(user, admitted)
+        response = create(api, admitted)
         assert response.status == HTTPStatus.CREATED, response.message
 
 
-def test_a_user_who_may_change_admission_cannot_switch_them_off(user: Api):
+def test_who_may_change_everything_cannot_switch_them_off(api: Api):
     own = next(yaml.safe_load_all(printed("--name=own")))
-    assert user.post(POLICIES, own).status == HTTPStatus.CREATED  # the user has the rights
+    assert api.post(POLICIES, own).status == HTTPStatus.CREATED  # the rights are there
     taken = own | {"metadata": {"name": STATIC}}
     refusals = [
-        (HTTPStatus.UNPROCESSABLE_ENTITY, user.post(POLICIES, taken)),
-        (HTTPStatus.NOT_FOUND, user.get(f"{POLICIES}/{STATIC}")),
-        (HTTPStatus.NOT_FOUND, user.delete(f"{POLICIES}/{STATIC}")),
-        (HTTPStatus.NOT_FOUND, user.merge(f"{POLICIES}/{STATIC}", {"spec": {"validations": []}})),
-        (HTTPStatus.NOT_FOUND, user.delete(f"{API}/validatingadmissionpolicybindings/{STATIC}")),
+        (HTTPStatus.UNPROCESSABLE_ENTITY, api.post(POLICIES, taken)),
+        (HTTPStatus.NOT_FOUND, api.get(f"{POLICIES}/{STATIC}")),
+        (HTTPStatus.NOT_FOUND, api.delete(f"{POLICIES}/{STATIC}")),
+        (HTTPStatus.NOT_FOUND, api.merge(f"{POLICIES}/{STATIC}", {"spec": {"validations": []}})),
+        (HTTPStatus.NOT_FOUND, api.delete(f"{API}/validatingadmissionpolicybindings/{STATIC}")),
     ]
     for kind in KINDS:
-        assert user.delete(f"{API}/{kind}").status == HTTPStatus.OK  # of every object
-        assert user.get(f"{API}/{kind}").body["items"] == []
+        assert api.delete(f"{API}/{kind}").status == HTTPStatus.OK  # of every object
+        assert api.get(f"{API}/{kind}").body["items"] == []
     for expected, response in refusals:
         assert response.status == expected, response.message
-    assert_refused(create(user, PRIVILEGED))
+    assert_refused(create(api, PRIVILEGED))
 
 
-def test_a_changed_file_is_read_without_a_restart(user: Api, policies: Path):
+def test_a_changed_file_is_read_without_a_restart(api: Api, policies: Path):
     original = policies.read_text()
     try:
         replace(policies, original.replace("- Deny", "- Audit"))
-        until(lambda: create(user, PRIVILEGED).status == HTTPStatus.CREATED)
+        until(lambda: create(api, PRIVILEGED).status == HTTPStatus.CREATED)
     finally:
         replace(policies, original)
-    until(lambda: SENTENCE in create(user, PRIVILEGED).message)
+    until(lambda: SENTENCE in create(api, PRIVILEGED).message)
 
 
 def replace(file: Path, text: str) -> None:
