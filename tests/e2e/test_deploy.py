@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.api import Api
-from tests.e2e.certificates import bundle, certs
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import custom_resource, device_pod, namespace_objects, pods
@@ -44,19 +43,6 @@ def test_it_is_installed_and_removed(overlay: Path, bare_cluster: Cluster):
             "entries without rules block no pod"
         )
         run_kubectl(bare_cluster, "delete", "-k", str(overlay), "--wait=false")
-        assert_removed(api)
-
-
-def test_an_upgrade_keeps_the_ca_bundle(bare_cluster: Cluster):
-    run_kubectl(bare_cluster, "apply", "-k", str(DEPLOY))
-    certs(bare_cluster, "ensure")  # no webhook runs: this writes the certificates, and no entry becomes binding
-    with bare_cluster.api() as api:
-        before = bundle(api)
-        assert b"BEGIN CERTIFICATE" in before
-        run_kubectl(bare_cluster, "apply", "-k", str(DEPLOY))
-        assert bundle(api) == before
-        assert certs(bare_cluster, "ensure").stdout.startswith("in order: ")
-        run_kubectl(bare_cluster, "delete", "-k", str(DEPLOY), "--wait=false")
         assert_removed(api)
 
 

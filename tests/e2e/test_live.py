@@ -7,7 +7,6 @@ import pytest
 from tests.e2e.api import Api, Response
 from tests.e2e.changes import NODES, extra_node
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve
 from tests.e2e.objects import Object, pod, pods
 from tests.server.program import Program, until
 
@@ -31,11 +30,8 @@ def larger_node() -> Object:
     return first | {"metadata": {"name": "larger", "annotations": {REGISTER: register}}}
 
 
-def test_a_ready_replica_has_read_the_cluster(serve: Serve):
-    assert "fleet: 4 nodes with devices" in serve("--audit-log", "").readyz()
-
-
 def test_a_node_is_added_and_removed(webhook: Program, api: Api, namespace: str):
+    assert "fleet: 4 nodes with devices" in webhook.readyz()
     assert TOO_MANY in create_pod(api, namespace).message
     with extra_node(api, larger_node()):
         until(lambda: create_pod(api, namespace).status == 201)

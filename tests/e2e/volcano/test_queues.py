@@ -130,6 +130,16 @@ def random_queue(rng: random.Random, kind: str) -> str:
     return rng.choice(["default", "gone", *[queue["name"] for queue in QUEUES[kind]]])
 
 
+def random_pod(rng: random.Random, kind: str, number: int) -> dict[str, Any]:
+    return manifest(f"pod-{number}", [amounts(rng)], {names.QUEUE_NAME: random_queue(rng, kind)})
+
+
+def random_job(rng: random.Random, kind: str, number: int) -> dict[str, Any]:
+    replicas = rng.randint(1, 4)
+    limits, queue = [amounts(rng)], random_queue(rng, kind)
+    return vcjob(f"job-{number}", [(replicas, limits)], rng.randint(1, replicas), queue)
+
+
 def reported(raw: dict[str, Any], snapshot: Snapshot) -> tuple[set[str], set[str]]:
     """The rules about queues that report an object, and the other rules that do, without hints; the object is repaired."""
     outcome = review(request(raw), snapshot)
@@ -155,38 +165,24 @@ def compare(
     return result != NOT_STARTED
 
 
-def test_pods(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
-    rng = random.Random(f"{SEED} {kind}")
+@pytest.mark.parametrize("of", ["pods", "jobs"])
+def test_objects_start_unless_a_rule_reports_them(of: str, admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
+    rng = random.Random(f"jobs {SEED} {kind}" if of == "jobs" else f"{SEED} {kind}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
-    while counts.total() < PODS:
-        pod = manifest(f"pod-{counts.total()}", [amounts(rng)], {names.QUEUE_NAME: random_queue(rng, kind)})
-        rules, others = reported(pod, snapshot)
+    while counts.total() < (JOBS if of == "jobs" else PODS):
+        raw = (random_job if of == "jobs" else random_pod)(rng, kind, counts.total())
+        rules, others = reported(raw, snapshot)
         if others:
             continue
-        matches = compare(
-            volcano, admin, rules, lambda seconds, pod=pod: place(admin, NAMESPACE, [pod], seconds) != [None], counts
-        )
-        differences += [] if matches else [pod]
-    report("queues", f"pods, {kind}", counts, differences)
 
+        def start(seconds: float, raw: dict[str, Any] = raw) -> bool:
+            if of == "jobs":
+                return starts(admin, NAMESPACE, raw, seconds + JOB_SECONDS)
+            return place(admin, NAMESPACE, [raw], seconds) != [None]
 
-def test_jobs(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
-    rng = random.Random(f"jobs {SEED} {kind}")
-    counts: Counter[str] = Counter()
-    differences: list[Any] = []
-    while counts.total() < JOBS:
-        replicas = rng.randint(1, 4)
-        limits, queue = [amounts(rng)], random_queue(rng, kind)
-        job = vcjob(f"job-{counts.total()}", [(replicas, limits)], rng.randint(1, replicas), queue)
-        rules, others = reported(job, snapshot)
-        if others:
-            continue
-        matches = compare(
-            volcano, admin, rules, lambda seconds, job=job: starts(admin, NAMESPACE, job, seconds + JOB_SECONDS), counts
-        )
-        differences += [] if matches else [job]
-    report("queues", f"jobs, {kind}", counts, differences)
+        differences += [] if compare(volcano, admin, rules, start, counts) else [raw]
+    report("queues", f"{of}, {kind}", counts, differences)
 
 
 @pytest.mark.parametrize("kind", ["nested"], indirect=True, scope="module")
