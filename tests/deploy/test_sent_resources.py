@@ -11,34 +11,14 @@ import yaml
 
 from tests.deploy.files import DEPLOY, OVERLAYS, Json, bound, built
 from webhook.manifests.configurations import configurations
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import default_device_config
 
-# New and changed objects of these resources are sent.
 WORKLOADS = {
-    ("apps", "v1"): ["daemonsets", "deployments", "replicasets", "statefulsets"],
-    ("", "v1"): ["podtemplates", "replicationcontrollers"],
-    ("batch", "v1"): ["cronjobs", "jobs"],
-    ("argoproj.io", "v1alpha1"): [
-        "clusterworkflowtemplates",
-        "cronworkflows",
-        "rollouts",
-        "workflows",
-        "workflowtemplates",
-    ],
-    ("batch.volcano.sh", "v1alpha1"): ["cronjobs", "jobs"],
-    ("flow.volcano.sh", "v1alpha1"): ["jobtemplates"],
-    ("jobset.x-k8s.io", "v1alpha2"): ["jobsets"],
-    ("kubeflow.org", "v1"): ["jaxjobs", "mpijobs", "notebooks", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"],
-    ("kubeflow.org", "v2beta1"): ["mpijobs"],
-    ("leaderworkerset.x-k8s.io", "v1"): ["leaderworkersets"],
-    ("ray.io", "v1"): ["rayclusters", "raycronjobs", "rayjobs", "rayservices"],
-    ("serving.knative.dev", "v1"): ["services"],
-    ("serving.kserve.io", "v1alpha1"): ["llminferenceservices"],
-    ("serving.kserve.io", "v1alpha2"): ["llminferenceservices"],
-    ("serving.kserve.io", "v1beta1"): ["inferenceservices"],
-    ("sparkoperator.k8s.io", "v1beta2"): ["scheduledsparkapplications", "sparkapplications"],
-    ("trainer.kubeflow.org", "v1alpha1"): ["clustertrainingruntimes", "trainingruntimes", "trainjobs"],
+    (kind.group, version, kind.plural): {"CREATE", "UPDATE"}
+    for kind in WORKLOAD_KINDS.values()
+    for version in kind.versions
 }
 ALWAYS_SENT = {
     ("", "v1", "pods"): {"CREATE", "UPDATE"},
@@ -53,28 +33,16 @@ ALWAYS_SENT = {
     ("", "v1", "resourcequotas"): {"CREATE", "UPDATE"},
     ("scheduling.volcano.sh", "v1beta1", "queues"): {"CREATE", "UPDATE"},
 }
-SENT = ALWAYS_SENT | {
-    (*at, resource): {"CREATE", "UPDATE"} for at, resources in WORKLOADS.items() for resource in resources
-}
-
 # The control plane needs these to recover when the webhook fails.
 NEVER = {
-    ("coordination.k8s.io", "v1", "leases"),
-    ("authentication.k8s.io", "v1", "tokenreviews"),
-    ("authentication.k8s.io", "v1", "selfsubjectreviews"),
-    ("authorization.k8s.io", "v1", "subjectaccessreviews"),
-    ("authorization.k8s.io", "v1", "localsubjectaccessreviews"),
-    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
-    ("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
-    ("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
-    ("", "v1", "nodes"),
-    ("", "v1", "nodes/status"),
-    ("", "v1", "events"),
-    ("", "v1", "endpoints"),
-    ("", "v1", "namespaces"),
+    ("coordination.k8s.io", "v1", "leases"), ("authentication.k8s.io", "v1", "tokenreviews"),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews"), ("authorization.k8s.io", "v1", "subjectaccessreviews"),
+    ("authorization.k8s.io", "v1", "localsubjectaccessreviews"), ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
+    ("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), ("", "v1", "nodes"), ("", "v1", "nodes/status"),
+    ("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"), ("", "v1", "events"), ("", "v1", "endpoints"),
+    ("rbac.authorization.k8s.io", "v1", "clusterrolebindings"), ("", "v1", "namespaces"),
     ("discovery.k8s.io", "v1", "endpointslices"),
-}
+}  # fmt: skip
 
 
 def rendered() -> list[Json]:
@@ -104,9 +72,11 @@ def test_only_the_pinned_resources_are_sent(find):
                 for resource in rule["resources"]:
                     sent.setdefault((group, version, resource), set()).update(rule["operations"])
                     # Some workloads have no namespace, such as a ClusterWorkflowTemplate.
-                    assert rule["scope"] == "Namespaced" or resource in [*WORKLOADS.get((group, version), ()), "queues"]
-    assert sent == SENT
-    assert NEVER.isdisjoint(sent), "SENT has no wildcard, so no entry has one"
+                    assert (
+                        rule["scope"] == "Namespaced" or resource == "queues" or (group, version, resource) in WORKLOADS
+                    )
+    assert sent == ALWAYS_SENT | WORKLOADS
+    assert NEVER.isdisjoint(sent), "no entry has a wildcard, as no kind has one"
 
 
 def test_without_workloads_only_pods_and_the_probe_are_sent():
