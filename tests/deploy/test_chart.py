@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, printed, rendered
-from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
+from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, parsed, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
 from tests.docs.commands import AS_THE_CHART, PAGES, run
 from tests.docs.markdown import Block, blocks
+from webhook.cli import serve
 from webhook.devices.dialects import DIALECTS
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.policy.json_schema import json_schema
@@ -158,6 +159,10 @@ def test_values(values: Json, case: Json):
             objects(values)
         return
     found = objects(values)
+    (webhook,) = [
+        c for c in one(found, "Deployment")["spec"]["template"]["spec"]["containers"] if c["name"] == "webhook"
+    ]
+    assert parsed(serve.command, webhook["args"][1:]).bind in (None, f"[::]:{webhook['ports'][0]['containerPort']}")
     for query, expected in case.get("is", {}).items():
         assert list(selected(found, query, [None])) == [expected], query
     for query, expected in case.get("are", {}).items():

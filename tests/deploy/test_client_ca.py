@@ -22,6 +22,8 @@ def test_both_kinds_of_webhooks_get_the_certificate():
     assert {plugin["name"] for plugin in plugins} == {"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"}
     (kubeconfig,) = {plugin["configuration"]["kubeConfigFile"] for plugin in plugins}
     assert PurePosixPath(kubeconfig).name in {file.name for file in API_SERVER.iterdir()}
+    shown = "kubectl create configmap -n vgpu-webhook vgpu-webhook-client-ca --from-file=ca.crt="
+    assert shown in (API_SERVER.parent / "kustomization.yaml").read_text()
 
 
 def user_of(kubeconfig: str) -> str:
