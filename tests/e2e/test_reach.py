@@ -93,11 +93,11 @@ REPEATED["no device"] = pod("plain", {"amd.com/gpu": "1", "huawei.com/npu": "1",
 
 @pytest.mark.parametrize("manifest", REPEATED.values(), ids=REPEATED)
 def test_the_api_server_evaluates_the_conditions_as_the_tests_do(
-    manifest: dict[str, Any], api: Api, namespace: str, calls: Calls
+    manifest: dict[str, Any], api: Api, recorded_namespace: str, calls: Calls
 ):
     """tests/deploy/test_sent.py shows which pods are sent, with another library of CEL."""
     expected = {path: called(WITHOUT_CONFIG.entries, request(manifest), f"/{path}") for path in ("mutate", "validate")}
-    response = api.post(f"{pods(namespace)}?dryRun=All", manifest)
+    response = api.post(f"{pods(recorded_namespace)}?dryRun=All", manifest)
     if response.status == 422:  # the API server itself rejects it, between the two
         del expected["validate"]
     assert calls() == {path: len(entries) for path, entries in expected.items() if entries}, response.message
