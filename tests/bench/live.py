@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.bench import fleets
 from tests.bench.engine import DATA
-from tests.bench.processes import cpu_seconds, family, proportional
+from tests.bench.processes import cpu_seconds, proportional
 from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.program import Authority, Program, until
 
@@ -46,7 +46,7 @@ def report(directory: Path, seconds: int) -> None:
                 tail = latencies[-1 - len(latencies) // 1000]
                 print(f"  {name:<28}{cpu_percent:>15.1f} %{latencies[-1]:>22.1f}{tail:>9.1f}")
             set_mode("still")
-            memory = sum(proportional(pid) for pid in family(webhook.process.pid)) / 1024
+            memory = proportional(webhook.process.pid)
             print(f"  memory of all serving processes, proportional set size: {memory:.0f} MiB (aim: 100)")
         finally:
             webhook.close()

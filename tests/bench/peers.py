@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 from certs import pki
 from tests.bench.engine import DATA
-from tests.bench.processes import cpu_seconds, family, proportional
+from tests.bench.processes import cpu_seconds, proportional
 from tests.bench.throughput import CONNECTIONS, Load, load, start_webhook, stop, wait, write_script
 from tests.e2e.cluster import ASSETS_HELP, Cluster, assets
 from tests.e2e.objects import device_pod, namespace_objects
@@ -118,9 +119,7 @@ def _compare(peers: Sequence[Peer], script: Path, seconds: int, rounds: int) -> 
             print("" if peer is ours else " " * 20 + "".join(f"{ratio:>6.2f}" for ratio in ratios))
             if peer is not ours:
                 record("peers", f"{ratios[0]:.2f} of its rate with {connections} connections", peer.name)
-    memory = ", ".join(
-        f"{peer.name} {sum(proportional(pid) for pid in family(peer.process.pid)) / 1024:.0f}" for peer in peers
-    )
+    memory = ", ".join(f"{peer.name} {proportional(peer.process.pid):.0f}" for peer in peers)
     print(f"  memory after that, proportional set size in MiB: {memory}")
 
 
@@ -179,32 +178,28 @@ def _configuration(name: str, peer: Peer, place: int, directory: Path) -> dict:
     }
 
 
-@contextmanager
-def _hami(binary: str, cluster: Cluster, directory: Path) -> Iterator[Peer]:
-    port = free_port()
-    config = directory / "hami.yaml"
+def _hami(binary: str, cluster: Cluster, directory: Path) -> AbstractContextManager[Peer]:
+    port, config, log = free_port(), directory / "hami.yaml", (directory / "hami.log").open("wb")
     config.write_text(HAMI_CONFIG)
     command = [binary, "--http_bind", f"127.0.0.1:{port}", "--scheduler-name", "volcano"]
     command += ["--cert_file", str(directory / pki.CERTIFICATE), "--key_file", str(directory / pki.KEY)]
     command += ["--device-config-file", str(config), "--metrics-bind-address", f"127.0.0.1:{free_port()}"]
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "HOOK_PATH": str(directory)}
-    log = (directory / "hami.log").open("wb")
-    process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        wait(port, "/healthz")
-        yield Peer("HAMi", port, ("/webhook",), process)
-    finally:
-        stop(process)
+    return _running("HAMi", port, "/webhook", "/healthz", command, stdout=log, stderr=log, env=environment)
 
 
-@contextmanager
-def _plain_go(binary: str, directory: Path) -> Iterator[Peer]:
+def _plain_go(binary: str, directory: Path) -> AbstractContextManager[Peer]:
     port = free_port()
     command = [binary, "--bind", f"127.0.0.1:{port}"]
     command += ["--tls-cert", str(directory / pki.CERTIFICATE), "--tls-key", str(directory / pki.KEY)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return _running("plain Go", port, "/mutate", "/", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@contextmanager
+def _running(name: str, port: int, path: str, ready: str, command: list[str], **popen: Any) -> Iterator[Peer]:
+    process = subprocess.Popen(command, **popen)
     try:
-        wait(port, "/")
-        yield Peer("plain Go", port, ("/mutate",), process)
+        wait(port, ready)
+        yield Peer(name, port, (path,), process)
     finally:
         stop(process)

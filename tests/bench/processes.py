@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -11,10 +12,14 @@ def family(pid: int) -> list[int]:
     return [pid, *(descendant for child in children for descendant in family(int(child)))]
 
 
-def proportional(pid: int) -> int:
-    """The proportional set size, in KiB."""
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1])
+def proportional(pid: int) -> float:
+    """The proportional set size of a process and its descendants, in MiB."""
+    kilobytes = 0
+    for one in family(pid):
+        with suppress(OSError):  # it has ended
+            text = Path(f"/proc/{one}/smaps_rollup").read_text()
+            kilobytes += int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1])
+    return kilobytes / 1024
 
 
 def cpu_seconds(pid: int) -> float:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.bench.processes import family, proportional
+from tests.bench.processes import proportional
 from tests.server.client import JSON, Connection, context, encode_request
 from tests.server.conftest import SETTINGS
 from tests.server.program import Authority, Program
@@ -72,16 +72,16 @@ def report(directory: Path) -> int:
     print(f"siege: {connection:,} stalled bodies of {SENT_BYTES >> 10} KB and as many half-open handshakes")
     print(f"  probes, each on a connection of its own: {probes}")
     print(f"  reviews on {REVIEW_CONNECTIONS} kept connections: {reviews}")
-    print(f"  most memory of all processes: {peak / 2**20:.0f} MiB of {limit / 2**20:.0f} ({_kind(group)})")
+    print(f"  most memory of all processes: {peak:.0f} MiB of {limit / 2**20:.0f} ({_kind(group)})")
     print(f"  restarted: {'yes' if restarted else 'no'}\n")
-    return int(restarted or connection < STALLED or probes.failed > 0 or reviews.failed > 0 or peak > limit)
+    return int(restarted or connection < STALLED or probes.failed > 0 or reviews.failed > 0 or peak * 2**20 > limit)
 
 
-def _run_load(program: Program) -> tuple[ResponseTimes, ResponseTimes, int, int]:
+def _run_load(program: Program) -> tuple[ResponseTimes, ResponseTimes, int, float]:
     tls = context(program.ca)
     probes, reviews = ResponseTimes(), ResponseTimes()
     end = time.monotonic() + SECONDS
-    peak = 0
+    peak = 0.0
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(THREADS + REVIEW_CONNECTIONS) as threads:
         holders = [threads.submit(_hold_connections, program, tls, stack, end) for _ in range(THREADS)]
         senders = [threads.submit(_send_reviews, program, tls, holders, reviews) for _ in range(REVIEW_CONNECTIONS)]
@@ -92,7 +92,7 @@ def _run_load(program: Program) -> tuple[ResponseTimes, ResponseTimes, int, int]
                 probes.seconds.append(time.monotonic() - started)
             except (OSError, AssertionError):
                 probes.failed += 1
-            peak = max(peak, _memory(program))
+            peak = max(peak, proportional(program.process.pid))
             time.sleep(0.2)
         return probes, reviews, sum(holder.result() for holder in holders), peak
 
@@ -141,15 +141,6 @@ def _half_open(program: Program) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def _memory(program: Program) -> int:
-    """Proportional set size of all processes, in bytes."""
-    total = 0
-    for pid in family(program.process.pid):
-        with contextlib.suppress(OSError):
-            total += 1024 * proportional(pid)
-    return total
 
 
 def _limit() -> int:
