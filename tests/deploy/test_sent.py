@@ -166,13 +166,15 @@ def changes(draw: Any) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     st.sampled_from(["alice", "alice", TRUSTED]),
     st.sampled_from(["", "status"]),
 )
-def test_an_update_is_sent_if_and_only_if_it_is_refused(
+def test_an_update_is_sent_if_and_only_if_it_is_refused_or_chooses_other_cards(
     change: tuple[dict[str, str] | None, dict[str, str] | None], limits: dict[str, str], user: str, part: str
 ):
     before, now = (annotated(chosen, limits) for chosen in change)
     admission_request = request(now, "UPDATE", oldObject=before, userInfo={"username": user}, subResource=part)
-    refused = bool(outcome_of(validate, admission_request, USUAL.snapshot).violations)
-    assert called(USUAL.entries, admission_request, "/validate") == ({"assignments"} if refused else set())
+    old, new = (chosen or {} for chosen in change)
+    chooses = any(old.get(key) != new.get(key) for key in names.CHOOSING_ANNOTATIONS) and limits.keys() - {"cpu"}
+    reviewed = (chooses and user != TRUSTED) or outcome_of(validate, admission_request, USUAL.snapshot).violations
+    assert called(USUAL.entries, admission_request, "/validate") == ({"assignments"} if reviewed else set())
     assert called(USUAL.entries, admission_request, "/mutate") == set()
 
 
