@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.engine import DATA
-from tests.deploy.clusters import request
+from tests.deploy.clusters import binding, request
 from webhook.manifests.configurations import DOMAIN, configurations
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES, SPARE
@@ -172,14 +172,11 @@ def requests(pod: Json) -> Iterator[tuple[str, Json]]:
     """What becomes of a pod in the API server, and of workloads with its template."""
     changed = annotated(pod, {**pod["metadata"]["annotations"], "changed": "1"})
     running = pod | {"status": {"phase": "Running"}}
-    where = {"resource": {"group": "", "version": "v1", "resource": "pods"}}
     yield "pod, create", request(pod)
     yield "pod, status", request(running, "UPDATE", oldObject=pod, subResource="status")
     yield "pod, update", request(changed, "UPDATE", oldObject=pod)
     yield "pod, annotations removed", request(annotated(pod, {}), "UPDATE", oldObject=pod)
-    metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "annotations")}
-    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"kind": "Node", "name": "n"}}
-    yield "pod, binding", request(binding, subResource="binding", **where)
+    yield "pod, binding", binding(pod["metadata"]["annotations"])
     template = {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
     selector = {"matchLabels": {"app": "p"}}
     deployment = {

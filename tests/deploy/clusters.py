@@ -73,6 +73,14 @@ def request(obj: dict[str, Any], operation: str = "CREATE", **more: Any) -> dict
     }
 
 
+def binding(annotations: dict[str, str] | None, resource: str = "pods/binding", **more: Any) -> dict[str, Any]:
+    """The request that binds a pod."""
+    metadata = {"name": "pod", "namespace": "default"} | ({} if annotations is None else {"annotations": annotations})
+    written = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"kind": "Node", "name": "n0"}}
+    name, _, part = resource.partition("/")
+    return request(written, resource={"group": "", "version": "v1", "resource": name}, subResource=part, **more)
+
+
 def outcome_of(endpoint: Any, admission_request: dict[str, Any], snapshot: Snapshot) -> Outcome:
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission_request}
     return endpoint(decode(json.dumps(review).encode()), snapshot)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.calling import Entry, called
-from tests.deploy.clusters import HIDING, USUAL, request
+from tests.deploy.clusters import HIDING, USUAL, binding, request
 from tests.deploy.fallback import usual_fallback
 from tests.workloads import workload
 from webhook.manifests.fallback.pod import MAX_ENTRIES as MAX_READ
@@ -121,17 +121,6 @@ def test_an_update_is_sent_only_if_it_changes_one_of_too_many_annotations():
     ):
         update = request(new, "UPDATE", oldObject=old, resource=where, subResource="status")
         assert called(USUAL.entries, update, "/validate") == sent
-
-
-def binding(annotations: dict[str, str]) -> dict[str, Any]:
-    """The request that binds a pod."""
-    written = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "p", "namespace": "default", "annotations": annotations},
-        "target": {"kind": "Node", "name": "n"},
-    }
-    return request(written, resource={"group": "", "version": "v1", "resource": "pods"}, subResource="binding")
 
 
 def test_a_binding_with_too_many_annotations_is_sent():

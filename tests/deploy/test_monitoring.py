@@ -16,6 +16,7 @@ from webhook.audit.shipper import METRICS as SHIP_METRICS
 from webhook.cli.certs import service_hosts
 from webhook.questions import QUESTIONS
 from webhook.server.metrics import PREFIX, Metrics
+from webhook.server.state import ServerState
 
 MONITORING = DEPLOY / "components" / "monitoring"
 FOUND = documents(MONITORING)
@@ -76,6 +77,13 @@ def test_an_alert_has_a_severity_a_description_and_a_runbook(rule: dict[str, dic
     used = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
     kept = set(re.findall(r"by \((\w+)\)", str(rule["expr"]))) | ({"pod"} if "by (" not in str(rule["expr"]) else set())
     assert used <= kept
+
+
+def test_the_alert_about_readiness_leaves_out_a_replica_that_shuts_down():
+    state = ServerState(None)
+    state.draining = True
+    (rule,) = [rule for rule in ALERTS if rule["alert"] == "VgpuWebhookNotReady"]
+    assert f'reason!~"|{"|".join(state.obstacles)}"' in rule["expr"]
 
 
 def test_the_dashboard_can_be_loaded():

@@ -23,6 +23,7 @@ from tests.deploy.clusters import (
     WITHOUT_CONFIG,
     Cluster,
     assert_sent,
+    binding,
     cluster,
     has_outcome,
     outcome_of,
@@ -191,19 +192,10 @@ def test_hami_may_write_its_annotations_unless_the_pod_requests_npus(key: str, r
 @given(
     annotations_of(harmless | assigning | injecting) | st.none(),
     st.sampled_from(["alice", "alice", TRUSTED]),
-    st.sampled_from([("pods", "binding"), ("bindings", "")]),
+    st.sampled_from(["pods/binding", "bindings"]),
 )
-def test_a_binding_is_sent_if_and_only_if_it_is_refused(
-    chosen: dict[str, str] | None, user: str, resource: tuple[str, str]
-):
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "pod"} | ({} if chosen is None else {"annotations": chosen}),
-        "target": {"kind": "Node", "name": "n0"},
-    }
-    of = {"group": "", "version": "v1", "resource": resource[0]}
-    admission_request = request(binding, resource=of, subResource=resource[1], userInfo={"username": user})
+def test_a_binding_is_sent_if_and_only_if_it_is_refused(chosen: dict[str, str] | None, user: str, resource: str):
+    admission_request = binding(chosen, resource, userInfo={"username": user})
     refused = not outcome_of(validate, admission_request, USUAL.snapshot).allowed
     assert called(USUAL.entries, admission_request, "/validate") == ({"bindings"} if refused else set())
     assert bool(usual_fallback().refusal(admission_request)) == refused
