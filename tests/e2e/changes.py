@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, device_pod, load_nodes
-from tests.e2e.shipped import is_configuration, render, with_port_and_ca
+from tests.e2e.shipped import configurations, is_configuration, with_port_and_ca
 from tests.server.program import DATA, Program, until
 
 NODES = load_nodes("mixed")
@@ -33,9 +33,15 @@ def attach(
         documents: contain the webhook configurations; the default is deploy/.
         probe: a pod that the API server sends to the webhook.
     """
-    configurations = filter(is_configuration, documents or render(cluster))
-    cluster.apply(*(with_port_and_ca(port, ca_bundle, configuration) for configuration in configurations))
+    called = [*filter(is_configuration, documents)] or configurations()
+    cluster.apply(*(with_port_and_ca(port, ca_bundle, configuration) for configuration in called))
     wait_for_calls(cluster, *programs, probe=probe)
+
+
+def delete_configurations(cluster: Cluster) -> None:
+    """Delete the webhook configurations, if there are some."""
+    for configuration in configurations():
+        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
 
 
 def wait_for_calls(cluster: Cluster, *programs: Program, probe: Object = PROBE) -> None:

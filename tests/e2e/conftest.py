@@ -2,25 +2,23 @@
 
 import itertools
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.deploy.files import DEPLOY, built
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, NODES, attach, create_node
 from tests.e2e.cluster import ASSETS_HELP, HERE, Cluster, api_server_version, assets
 from tests.e2e.objects import config_map, custom_resource, namespace_objects, service_account
 from tests.e2e.serving import FORGETS_SOON, Replica, ServiceAuthority
-from tests.e2e.shipped import is_configuration, render, with_local_service
+from tests.e2e.shipped import is_configuration, with_local_service
 from tests.ledger import figure, record
-from tests.server.client import SECONDS
-from tests.server.program import COMMAND, Authority, Program
+from tests.server.program import Authority, Program
 
 Serve = Callable[..., Program]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 _numbers = itertools.count(1)
 
@@ -81,19 +79,6 @@ def api(cluster: Cluster) -> Iterator[Api]:
 
 
 @pytest.fixture
-def run(cluster: Cluster) -> Run:
-    """Run `vgpu-webhook` as the administrator."""
-    environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
-
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-
-    return command
-
-
-@pytest.fixture
 def namespace(cluster: Cluster) -> str:
     name = f"test-{next(_numbers)}"
     cluster.apply(*namespace_objects(name))
@@ -138,7 +123,7 @@ def install_prerequisites(cluster: Cluster) -> None:
     cluster.apply(
         custom_resource("batch.volcano.sh", "v1alpha1", "Job"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
-        *map(with_local_service, itertools.filterfalse(is_configuration, render(cluster))),
+        *map(with_local_service, itertools.filterfalse(is_configuration, built(DEPLOY))),
         service_account("default"),
         config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
     )

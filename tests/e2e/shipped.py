@@ -1,36 +1,20 @@
 """The objects of deploy/. An ExternalName Service for this machine replaces the Service that selects the pods."""
 
 import base64
-import os
-from pathlib import Path
 
-import yaml
-
-from tests.deploy.files import bound
-from tests.e2e.cluster import Cluster
+from tests.deploy.files import DEPLOY, bound, built
 from tests.e2e.objects import Object
-
-DEPLOY = Path(__file__).parents[2] / "deploy"
-
-
-def render(cluster: Cluster, overlay: Path = DEPLOY) -> list[Object]:
-    """The objects that `kubectl apply -k` applies, in its order."""
-    result = cluster.kubectl("kustomize", str(overlay))
-    assert result.returncode == 0, result.stderr
-    return list(yaml.safe_load_all(result.stdout))
-
-
-def render_renamed(cluster: Cluster, directory: Path, namespace: str, prefix: str) -> list[Object]:
-    """The objects of a kustomization with another namespace and a prefix for all names."""
-    text = {"namespace": namespace, "namePrefix": prefix, "resources": [os.path.relpath(DEPLOY, directory)]}
-    (directory / "kustomization.yaml").write_text(yaml.safe_dump(text))
-    return render(cluster, directory)
 
 
 def is_configuration(document: Object) -> bool:
     """Whether an object is a webhook configuration."""
     kind: str = document["kind"]
     return kind.endswith("WebhookConfiguration")
+
+
+def configurations() -> list[Object]:
+    """The webhook configurations of deploy/."""
+    return [document for document in built(DEPLOY) if is_configuration(document)]
 
 
 def with_local_service(document: Object) -> Object:

@@ -8,12 +8,12 @@ import pytest
 
 from certs import pki
 from certs.pki import Pair
+from tests.deploy.files import DEPLOY
 from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import install_prerequisites, start_cluster
 from tests.e2e.objects import device_pod, namespace_objects, pods
 from tests.e2e.serving import HOST, Replica
-from tests.e2e.shipped import DEPLOY
 from tests.server.client_certificates import client_pair
 from tests.server.program import Authority, free_port
 

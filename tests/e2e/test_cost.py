@@ -9,10 +9,9 @@ import yaml
 
 from tests.bench.conditions import annotated, large, ordinary
 from tests.e2e.api import Api, Response, cpu_seconds
-from tests.e2e.changes import DEVICE_CONFIG
+from tests.e2e.changes import DEVICE_CONFIG, delete_configurations
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, namespace_objects, pods, service_account
-from tests.e2e.shipped import is_configuration, render
 from tests.server.program import until
 from webhook import names
 from webhook.devices.config_file import parse_device_config
@@ -41,8 +40,7 @@ POLICIES = (
 @pytest.fixture(scope="module", autouse=True)
 def expressions(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[None]:
     """Both webhook configurations and the fallback policies are in effect, except in the control; all pods existed before."""
-    for configuration in filter(is_configuration, render(cluster)):
-        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    delete_configurations(cluster)
     cluster.apply(*namespace_objects(JUDGED), service_account(CONTROL))
     with cluster.api() as api:
         for namespace, (name, stored) in product((JUDGED, CONTROL), STORED.items()):

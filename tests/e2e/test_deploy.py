@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.deploy.files import OVERLAYS
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import custom_resource, device_pod, namespace_objects, pods
-from tests.e2e.shipped import DEPLOY
 from tests.server.program import until
-
-OVERLAYS = [DEPLOY, *sorted(path for path in (DEPLOY / "overlays").iterdir())]
 
 OPERATORS = [
     custom_resource("monitoring.coreos.com", "v1", "ServiceMonitor"),

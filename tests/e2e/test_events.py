@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.deploy.files import DEPLOY, built
 from tests.e2e.api import Api
 from tests.e2e.changes import create_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import pod, pods, service_account
 from tests.e2e.process import Daemon
-from tests.e2e.shipped import DEPLOY, is_configuration, render
+from tests.e2e.shipped import is_configuration
 from tests.server.program import free_port
 from tests.strategies import node_json, register
 from tests.tuned import tuned
@@ -37,7 +38,7 @@ FAST = replace(SOON, rate=200.0, most=5000)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A node whose cards are half full, and 2,000 pods for which no scheduler cares."""
     with start_cluster(tmp_path_factory, "--max-mutating-requests-inflight=400") as cluster:
-        documents = render(cluster, DEPLOY / "overlays" / "events")
+        documents = built(DEPLOY / "overlays" / "events")
         cluster.apply(*[each for each in documents if not is_configuration(each) and each["kind"] != "CronJob"])
         for namespace in NAMESPACES:
             cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})

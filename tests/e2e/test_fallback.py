@@ -14,10 +14,9 @@ from tests.deploy.clusters import DATA, outcome_of, request
 from tests.deploy.drawing import pod_with
 from tests.deploy.fallback import shown
 from tests.e2e.api import Api, Response, cpu_seconds
-from tests.e2e.changes import DEVICE_CONFIG
+from tests.e2e.changes import DEVICE_CONFIG, delete_configurations
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import KUBELETS, USER, Object, binding, device_pod, namespace_objects, pods, service_account
-from tests.e2e.shipped import is_configuration, render
 from tests.rules.test_cases import ALL, request_of
 from tests.server.program import until
 from webhook.devices.config_file import parse_device_config
@@ -41,8 +40,7 @@ REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
 @pytest.fixture(scope="module")
 def fallback(cluster: Cluster) -> Iterator[list[Object]]:
     """The fallback policies of this policy are in effect, and the API server calls no webhook."""
-    for configuration in filter(is_configuration, render(cluster)):
-        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    delete_configurations(cluster)
     policy = parse_policy(DENYING, "policy")
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     policies = admission_policies(config, policy)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.files import CHART
+from tests.deploy.files import CHART, DEPLOY, built
 from tests.e2e.cluster import Cluster
 from tests.e2e.installation import Installation, assert_binding, assert_not_called, start_and_bind
 from tests.e2e.load import Load
 from tests.e2e.serving import ServiceAuthority
-from tests.e2e.shipped import is_configuration, render
+from tests.e2e.shipped import is_configuration
 
 helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")
 
@@ -24,7 +24,7 @@ class HelmInstallation(Installation):
     """A release of the chart whose webhook configurations point to a port of this machine."""
 
     def __init__(self, cluster: Cluster, directory: Path, **values: Any) -> None:
-        super().__init__(cluster, render(cluster), NAME, "", directory)
+        super().__init__(cluster, built(DEPLOY), NAME, "", directory)
         self.helm = helm.Config(kubeconfig_path=cluster.kubeconfig, namespace=NAME)
         configurations = yaml.safe_dump_all(filter(is_configuration, self.documents))
         self._values = values | {"webhookConfigurations": configurations}

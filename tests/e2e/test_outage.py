@@ -3,15 +3,16 @@
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Run, Serve
+from tests.e2e.conftest import Serve
 from tests.e2e.objects import SCHEDULER, device_pod, pod, pods
-from tests.server.program import Authority, Program
+from tests.server.program import COMMAND, Authority, Program
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def assert_scheduled(cluster: Cluster, namespace: str) -> None:
         assert response.status == 201, response.message
 
 
-def test_a_stopped_webhook(program: Program, cluster: Cluster, api: Api, namespace: str, run: Run):
+def test_a_stopped_webhook(program: Program, cluster: Cluster, api: Api, namespace: str):
     api.post(pods(namespace), device_pod("old"))
     program.close()
     assert_only_new_device_pods_fail(cluster, namespace, "connection refused")
@@ -59,7 +60,9 @@ def test_a_stopped_webhook(program: Program, cluster: Cluster, api: Api, namespa
     template = {"template": {"spec": device_pod("p")["spec"]}}
     created = api.post(f"/api/v1/namespaces/{namespace}/podtemplates", workload | template)
     assert (created.status, created.warnings) == (201, ()), "workloads fail open without a warning"
-    lines = {line["check"]: line for line in json.loads(run("doctor", "-o", "json").stdout)["lines"]}
+    doctor = [str(COMMAND), "doctor", "-o", "json", "--kubeconfig", str(cluster.kubeconfig)]
+    report = json.loads(subprocess.run(doctor, capture_output=True, text=True, check=False).stdout)
+    lines = {line["check"]: line for line in report["lines"]}
     assert lines["failed-open"]["status"] == "warning"
     assert "exposed.vgpu-webhook.svc: 1" in lines["failed-open"]["message"]
 

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.deploy.files import DEPLOY, built
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import custom_resource, pod, pods
-from tests.e2e.shipped import DEPLOY, is_configuration, render
+from tests.e2e.shipped import is_configuration
 from tests.server.client import SECONDS
 from tests.server.program import COMMAND, until
 
@@ -23,7 +24,7 @@ Scan = Callable[[], subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def scan(bare_cluster: Cluster) -> Scan:
     """Run what the CronJob runs, with the rights of its account."""
-    documents = render(bare_cluster, DEPLOY / "overlays" / "reports")
+    documents = built(DEPLOY / "overlays" / "reports")
     bare_cluster.apply(custom_resource(*reports.API_VERSION.split("/"), "PolicyReport"))
     bare_cluster.apply(*[each for each in documents if not is_configuration(each)])
     (job,) = [each for each in documents if (each["kind"], each["metadata"]["name"]) == ("CronJob", ACCOUNT)]

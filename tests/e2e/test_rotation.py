@@ -6,25 +6,23 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.certificates import bundle, ensure, mounted
-from tests.e2e.changes import wait_for_calls
+from tests.e2e.changes import delete_configurations, wait_for_calls
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.load import Load
 from tests.e2e.serving import Replica
-from tests.e2e.shipped import is_configuration, render, with_port_and_ca
+from tests.e2e.shipped import configurations, with_port_and_ca
 
 
 @pytest.fixture(scope="module")
 def webhook(cluster: Cluster, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
     """A webhook with the certificate of the Secret; the API server trusts the bundle that `ensure` publishes."""
     directory = tmp_path_factory.mktemp("secret")
-    shipped = list(filter(is_configuration, render(cluster)))
-    for configuration in shipped:  # they contain the bundles of other tests
-        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    delete_configurations(cluster)  # they contain the bundles of other tests
     ensure(cluster)
     with mounted(cluster, directory):
         program = serve("--audit-log", "", tls=directory)
-        cluster.apply(*(with_port_and_ca(program.port, None, configuration) for configuration in shipped))
+        cluster.apply(*(with_port_and_ca(program.port, None, configuration) for configuration in configurations()))
         ensure(cluster)
         wait_for_calls(cluster, program)
         yield program

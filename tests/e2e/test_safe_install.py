@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deploy.files import DEPLOY, built
+from tests.deploy.test_elsewhere import NAMESPACE, PREFIX, rendered
 from tests.e2e.cluster import Cluster
 from tests.e2e.installation import (
     Installation,
@@ -13,13 +15,12 @@ from tests.e2e.installation import (
     install,
     start_and_bind,
 )
-from tests.e2e.shipped import render, render_renamed
 
 
 @pytest.fixture
 def installation(bare_cluster: Cluster, tmp_path: Path) -> Iterator[Installation]:
     """An installation without a running webhook, as if its image could not be pulled."""
-    with install(bare_cluster, render(bare_cluster), "vgpu-webhook", "", tmp_path) as installation:
+    with install(bare_cluster, built(DEPLOY), "vgpu-webhook", "", tmp_path) as installation:
         yield installation
 
 
@@ -63,10 +64,8 @@ def test_deleting_the_configurations_first_blocks_no_pod(bound: Installation):
 
 
 def test_another_namespace_and_names(bare_cluster: Cluster, tmp_path: Path):
-    overlay = tmp_path / "overlay"
-    overlay.mkdir()
-    documents = render_renamed(bare_cluster, overlay, "gpu-system", "team-")
-    with install(bare_cluster, documents, "gpu-system", "team-", tmp_path) as installation:
+    documents = rendered(tmp_path, DEPLOY)
+    with install(bare_cluster, documents, NAMESPACE, PREFIX, tmp_path) as installation:
         assert_not_called(installation)
         with start_and_bind(installation, tmp_path):
             assert_binding(installation)

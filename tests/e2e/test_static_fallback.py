@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.deploy.files import DEPLOY
 from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster, assets
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import Object, device_pod, namespace_objects, pod, pods
-from tests.e2e.shipped import DEPLOY
 from tests.server.program import COMMAND, until
 
 EXAMPLE = DEPLOY / "components" / "fallback" / "api-server" / "admission-configuration.yaml"
