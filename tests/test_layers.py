@@ -63,13 +63,14 @@ def test_the_admission_server_loads_at_most_15600_lines_of_code(tmp_path):
 def lines_of_code(file: str) -> int:
     """The lines of a file that are no comments, docstrings or blank."""
     source = Path(file).read_text()
-    places = [
-        each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Module | ast.ClassDef | ast.FunctionDef)
-    ]
-    texts = [each.body[0] for each in places if ast.get_docstring(each) is not None]
-    docstrings = {line for each in texts for line in range(each.lineno, each.end_lineno + 1)}
+    docstrings = {line for each in docstrings_of(ast.parse(source)) for line in range(each.lineno, each.end_lineno + 1)}
     tokens = [each for each in tokenize.generate_tokens(StringIO(source).readline) if each.type not in NO_CODE]
     return len({line for each in tokens for line in range(each.start[0], each.end[0] + 1)} - docstrings)
+
+
+def docstrings_of(tree: ast.Module) -> list[ast.expr]:
+    places = [each for each in ast.walk(tree) if isinstance(each, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    return [each.body[0].value for each in places if ast.get_docstring(each, clean=False) is not None]
 
 
 def test_no_two_files_import_each_other():
@@ -100,17 +101,7 @@ def test_no_two_public_classes_share_a_name(trees: dict[Path, ast.Module]):
 
 def names_under(domain: str, tree: ast.Module) -> list[str]:
     """The string literals with a name under a domain, without docstrings and the bare domain."""
-    nodes = [*ast.walk(tree)]
-    docstrings = {
-        id(node.body[0].value)
-        for node in nodes
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    literals = [
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
-    ]
-    return [text for text in literals if domain in text and text != domain]
+    docstrings = docstrings_of(tree)
+    literals = [each for each in ast.walk(tree) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    found = [each.value for each in literals if domain in each.value and each not in docstrings]
+    return [text for text in found if text != domain]

@@ -165,13 +165,3 @@ def test_a_workload_is_sent_when_its_template_changes(api: Api, namespace: str, 
     image = {"containers": [template["spec"]["containers"][0] | {"image": "newer"}]}
     assert api.merge(f"{deployments}/d", {"spec": {"template": {"spec": image}}}).status == 200
     assert calls() == VALIDATE
-
-
-def test_a_huge_pod_stays_within_the_cost_limit_of_the_conditions(api: Api, namespace: str, calls: Calls):
-    """The API server limits the cost of a condition, and rejects any pod that exceeds it. So a huge pod is sent unseen."""
-    env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
-    resources = {f"example.org/device-{number}": "1" for number in range(2_000)}
-    huge = pod("huge", resources, env=env)
-    huge["spec"]["containers"] += [{"name": f"more-{number}", "image": "i", "env": env[:100]} for number in range(100)]
-    assert api.post(pods(namespace), huge).status == 201
-    assert calls() == MUTATE | VALIDATE
