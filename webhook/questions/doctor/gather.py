@@ -1,6 +1,6 @@
 """Reads the facts: from the API server, or from files with what kubectl printed. Changes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -27,12 +27,8 @@ from webhook.questions.doctor.facts import (
     name_of,
     namespace_of,
 )
-from webhook.questions.doctor.setup import entries, port, put_together, service
-from webhook.questions.doctor.volcano import (
-    CONFIG_NAMESPACE_VARIABLE,
-    ImageWorkload,
-    SettingMap,
-)
+from webhook.questions.doctor.setup import CONFIGURATIONS, entries, port, put_together, service
+from webhook.questions.doctor.volcano import CONFIG_NAMESPACE_VARIABLE, ImageWorkload, SettingMap
 from webhook.settings.table import DEVICE_CONFIG_NAMESPACES
 
 if TYPE_CHECKING:
@@ -43,24 +39,19 @@ MAX_TEXT = 64 << 20  # the metrics of a large API server take some MiB
 
 _WITHOUT_KEY = "`kubectl get secret -n NAMESPACE NAME -o json | jq 'del(.data[\"tls.key\"])'`"
 
-_CORE, _APPS, _ADMISSION = "/api/v1", "/apis/apps/v1", "/apis/admissionregistration.k8s.io/v1"
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_API: Mapping[ObjectKind, str] = {
-    ObjectKind.DAEMON_SET: _APPS,
-    ObjectKind.DEPLOYMENT: _APPS,
-    ObjectKind.ENDPOINT_SLICE: "/apis/discovery.k8s.io/v1",
-    ObjectKind.MUTATING: _ADMISSION,
-    ObjectKind.VALIDATING: _ADMISSION,
-    ObjectKind.VALIDATING_POLICY: _ADMISSION,
-    ObjectKind.VALIDATING_POLICY_BINDING: _ADMISSION,
-    ObjectKind.ROLE: _RBAC,
-    ObjectKind.ROLE_BINDING: _RBAC,
-    ObjectKind.CLUSTER_ROLE: _RBAC,
-    ObjectKind.CLUSTER_ROLE_BINDING: _RBAC,
-    ObjectKind.QUEUE: f"/apis/{names.QUEUE_API}",
-    ObjectKind.POD_GROUP: f"/apis/{names.QUEUE_API}",
-    ObjectKind.DEVICE_CLASS: f"/apis/{names.DEVICE_CLASS_API}",
+_GROUPS: Mapping[str, Sequence[ObjectKind]] = {
+    "apps/v1": (ObjectKind.DAEMON_SET, ObjectKind.DEPLOYMENT),
+    "discovery.k8s.io/v1": (ObjectKind.ENDPOINT_SLICE,),
+    "admissionregistration.k8s.io/v1": (
+        *CONFIGURATIONS,
+        ObjectKind.VALIDATING_POLICY,
+        ObjectKind.VALIDATING_POLICY_BINDING,
+    ),
+    "rbac.authorization.k8s.io/v1": [kind for kind in ObjectKind if "Role" in kind],
+    names.QUEUE_API: (ObjectKind.QUEUE, ObjectKind.POD_GROUP),
+    names.DEVICE_CLASS_API: (ObjectKind.DEVICE_CLASS,),
 }
+_API = {kind: f"/apis/{group}" for group, kinds in _GROUPS.items() for kind in kinds}
 _FIRST = (
     *[kind for kind in ObjectKind if not kind.namespaced],
     ObjectKind.DEPLOYMENT,
@@ -68,6 +59,7 @@ _FIRST = (
     ObjectKind.POD_GROUP,
     ObjectKind.RESOURCE_QUOTA,
 )
+_MAY_BE_ABSENT = (ObjectKind.SECRET, ObjectKind.DEVICE_CLASS)  # an API server older than 1.34 has no DeviceClasses
 _ALL: Mapping[str, str] = MappingProxyType({})
 _PENDING = {"fieldSelector": "status.phase=Pending"}
 
@@ -212,36 +204,28 @@ class _Gathering:
         return replace(self._start, objects=self._objects, gaps=self._gaps)
 
     def _list(self, kind: ObjectKind, namespace: str = EVERYWHERE, query: Mapping[str, str] = _ALL) -> None:
-        where = f" in {namespace}" if namespace else ""
-        try:
-            found = tuple([kept(kind, raw) for raw in self._client.list(api_path(kind, namespace), query)])
-        except ClusterError as error:
-            if (
-                error.status == HTTPStatus.NOT_FOUND and kind is ObjectKind.DEVICE_CLASS
-            ):  # the API server is older than 1.34
-                self._gaps[kind, namespace] = None
-                return
-            self._miss(kind, namespace, error, Unread(f"{kind.plural}{where}", "", f"list on {kind.plural}{where}"))
-        else:
-            self._objects[kind] = (*self._objects.get(kind, ()), *found)
-            self._gaps[kind, namespace] = None
+        what, path = f"{kind.plural} in {namespace}" if namespace else kind.plural, api_path(kind, namespace)
+        self._read(kind, namespace, lambda: self._client.list(path, query), Unread(what, "", f"list on {what}"))
 
     def _get(self, kind: ObjectKind, namespace: str, name: str) -> None:
-        try:
-            self._objects[kind] = (kept(kind, self._client.get(f"{api_path(kind, namespace)}/{name}")),)
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                needs = f"get on {kind.plural}/{name} in {namespace}"
-                self._miss(kind, namespace, error, Unread(f"{kind} {namespace}/{name}", "", needs))
-                return
-        self._gaps[kind, namespace] = None
+        what, path = f"{kind} {namespace}/{name}", f"{api_path(kind, namespace)}/{name}"
+        needs = f"get on {kind.plural}/{name} in {namespace}"
+        self._read(kind, namespace, lambda: [self._client.get(path)], Unread(what, "", needs))
 
-    def _miss(self, kind: ObjectKind, namespace: str, error: ClusterError, unread: Unread) -> None:
-        """Continue with the rest, unless nothing has been read and nothing will be."""
-        refused = error.status == HTTPStatus.UNAUTHORIZED
-        if refused or (error.status in (0, HTTPStatus.OK) and None not in self._gaps.values()):
-            raise error
-        self._gaps[kind, namespace] = replace(unread, why=_why(error))
+    def _read(self, kind: ObjectKind, namespace: str, read: Callable[[], Iterable[Object]], unread: Unread) -> None:
+        """Continue with the rest if this cannot be read, unless nothing has been read and nothing will be."""
+        objects: list[Object] = []
+        try:
+            objects += (kept(kind, raw) for raw in read())
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND or kind not in _MAY_BE_ABSENT:
+                refused = error.status == HTTPStatus.UNAUTHORIZED
+                if refused or (error.status in (0, HTTPStatus.OK) and None not in self._gaps.values()):
+                    raise
+                self._gaps[kind, namespace] = replace(unread, why=_why(error))
+                return
+        self._objects[kind] = (*self._objects.get(kind, ()), *objects)
+        self._gaps[kind, namespace] = None
 
     def _bound_pods(self) -> tuple[BoundPod, ...] | Unread:
         from webhook.cluster.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
@@ -263,7 +247,7 @@ class _Gathering:
 def api_path(kind: ObjectKind, namespace: str) -> str:
     """The path of a collection; an empty namespace for all of them."""
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    return f"{_API.get(kind, _CORE)}{inside}/{kind.plural}"
+    return f"{_API.get(kind, '/api/v1')}{inside}/{kind.plural}"
 
 
 def _why(error: ClusterError) -> str:

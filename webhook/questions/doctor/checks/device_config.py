@@ -6,11 +6,7 @@ from webhook.devices.config_checks import RESTART, nvidia_of
 from webhook.questions.doctor.check import Ended, known, need
 from webhook.questions.doctor.facts import ObjectKind, Unread
 from webhook.questions.doctor.setup import Setup
-from webhook.questions.doctor.volcano import (
-    SettingMap,
-    device_config_places,
-    npu_registers,
-)
+from webhook.questions.doctor.volcano import SettingMap, device_config_places, npu_registers
 from webhook.results import CheckResult, Results, broken, listed
 from webhook.volcano.scheduler import ASCEND, CONFIG_NAMESPACE, DEFAULT_CONFIG_NAMESPACE, VGPU
 from webhook.volcano.target import enables
