@@ -38,11 +38,11 @@ def start(credentials: Credentials) -> Iterator[Start]:
     reflectors: list[Reflector[str]] = []
 
     def begin(
-        *, listed: bool = True, watch_seconds: float = 300.0, optional: bool = False, **access: Any
+        *, listed: bool = True, stale_after: float = 600.0, optional: bool = False, **access: Any
     ) -> Reflector[str]:
         given = Access(**({"connect": lambda: Client(credentials), "pace": Pace(first_delay=FIRST)} | access))
         made: Reflector[str] = Reflector(given, "nodes", NODES, optional=optional)
-        made.watch_seconds = watch_seconds
+        made.stale_after = stale_after
         made.follow(text_of)
         reflectors.append(made)
         if listed:
@@ -124,11 +124,12 @@ def test_a_bookmark_advances_the_resource_version(api: ApiServer, start: Start):
     assert listed(api) == 1, "without the bookmark its resource version would be gone"
 
 
-def test_a_watch_that_times_out_confirms_the_cache_and_restarts(api: ApiServer, start: Start):
-    reflector = start(watch_seconds=1)
+def test_a_watch_ends_in_time_to_confirm_the_cache_and_restarts(api: ApiServer, start: Start):
+    reflector = start(stale_after=4)
     assert reflector.version == 1, "an empty list is the first version"
     confirmed = reflector.confirmed
     until(lambda: watched(api) == 2)
+    assert {watch.query["timeoutSeconds"] for watch in api.requests_for(NODES, watch=True)} == {"1"}
     assert reflector.confirmed > confirmed
     assert (listed(api), reflector.problem) == (1, None)
 

@@ -33,25 +33,26 @@ def clock() -> Clock:
 @pytest.fixture
 def nodes(credentials: Credentials, clock: Clock) -> Iterator[FollowedNodes]:
     source = FollowedNodes(Access(partial(Client, credentials), pace=Pace(clock=clock)))
+    source.reflector.stale_after = 600
     yield source
     source.reflector.stop()
 
 
 def states(nodes: FollowedNodes) -> list[tuple[str, bool]]:
-    return [(node.name, node.gone) for node in nodes.read(CONFIG, 600)[1] or []]
+    return [(node.name, node.gone) for node in nodes.read(CONFIG)[1] or []]
 
 
 def test_nodes_are_unknown_before_the_first_list(api: ApiServer, nodes: FollowedNodes):
-    assert nodes.read(CONFIG, 600) == (CONFIG, None)
-    assert nodes.status(600).problem == "not listed yet"
-    nodes.follow(CONFIG, 600)
+    assert nodes.read(CONFIG) == (CONFIG, None)
+    assert nodes.status().problem == "not listed yet"
+    nodes.follow(CONFIG)
     until(lambda: nodes.state() is State.KNOWN)
-    assert nodes.read(CONFIG, 600) == (CONFIG, [])
+    assert nodes.read(CONFIG) == (CONFIG, [])
 
 
 def test_nodes_are_sorted_by_name(api: ApiServer, nodes: FollowedNodes):
     """Otherwise replicas would compute different digests, and name different nodes, for the same fleet."""
-    nodes.follow(CONFIG, 600)
+    nodes.follow(CONFIG)
     until(lambda: api.requests_for(NODES, watch=True))
     for name in "cab":
         api.put(NODES, gpu_node(name, 1))
@@ -69,34 +70,34 @@ def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_unti
     raw = gpu_node("a", 1)
     raw["metadata"]["annotations"][register] = "[]"
     api.put(NODES, raw)
-    nodes.follow(CONFIG, 600)
+    nodes.follow(CONFIG)
     until(lambda: states(nodes))
     until(lambda: api.requests_for(NODES, watch=True))
     api.fail(NODES, status(503), watch=False)
-    nodes.follow(other, 600)
+    nodes.follow(other)
     until(lambda: nodes.reflector.problem)
-    config, (node,) = nodes.read(other, 600)
+    config, (node,) = nodes.read(other)
     assert config is CONFIG
     assert register not in node.annotations
     api.heal()
-    until(lambda: nodes.read(other, 600)[0] is other)
-    (node,) = nodes.read(other, 600)[1]
+    until(lambda: nodes.read(other)[0] is other)
+    (node,) = nodes.read(other)[1]
     assert register in node.annotations
     lists = len(api.requests_for(NODES, watch=False))
     same = parse_device_config({"vnpus": [chip], "nvidia": {"defaultMemory": 7}}, "test")
-    nodes.follow(same, 600)
-    assert nodes.read(same, 600)[0] is same
+    nodes.follow(same)
+    assert nodes.read(same)[0] is same
     assert len(api.requests_for(NODES, watch=False)) == lists, "it reads the same fields"
 
 
 def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes: FollowedNodes, clock: Clock):
-    nodes.follow(CONFIG, 600)
+    nodes.follow(CONFIG)
     for name in "ab":
         api.put(NODES, gpu_node(name, 1))
     until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
     until(lambda: states(nodes) == [("a", True), ("b", False)])
-    gone = [node for node in nodes.read(CONFIG, 600)[1] or [] if node.gone]
+    gone = [node for node in nodes.read(CONFIG)[1] or [] if node.gone]
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": {VGPU_NUMBER: "1"}}}]}}
     outcome = validate(request(pod), SnapshotInputs(CONFIG, default_policy(), gone).snapshot())
     (finding,) = [one for one in outcome.violations if one.rule == "no-eligible-card"]
@@ -106,25 +107,23 @@ def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes:
     until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
     until(lambda: states(nodes) == [("a", True), ("b", False)])
-    before = nodes.version(600)
+    before = nodes.version()
     clock.now += 299
-    assert nodes.version(600) == before
+    assert nodes.version() == before
     clock.now += 2
-    assert nodes.version(600) != before
+    assert nodes.version() != before
     assert states(nodes) == [("b", False)]
 
 
 def test_nodes_get_stale_without_news(api: ApiServer, nodes: FollowedNodes, clock: Clock):
     api.put(NODES, gpu_node("a", 1))
-    nodes.follow(CONFIG, 60)
-    assert nodes.reflector.watch_seconds == 30, "its end without an error confirms them twice before they are stale"
-    nodes.follow(CONFIG, 600)
+    nodes.follow(CONFIG)
     until(lambda: states(nodes))
     clock.now += 600
-    assert (nodes.age(), nodes.state(600), states(nodes)) == (600, State.KNOWN, [("a", False)])
+    assert (nodes.age(), nodes.state(), states(nodes)) == (600, State.KNOWN, [("a", False)])
     clock.now += 1
-    assert (nodes.state(600), states(nodes)) == (State.UNKNOWN, [])
-    assert nodes.status(600).problem == "last news 601 s ago, more than the 600 s after which they count as unknown"
+    assert (nodes.state(), states(nodes)) == (State.UNKNOWN, [])
+    assert nodes.status().problem == "last news 601 s ago, more than the 600 s after which they count as unknown"
     api.put(NODES, gpu_node("b", 1))
     until(lambda: len(states(nodes)) == 2)
     assert nodes.age() == 0

@@ -457,6 +457,15 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
         assert watcher.snapshot.fleet is not None, "it is not stale yet"
 
 
+def test_nodes_and_collections_get_stale_without_news(api: ApiServer, cluster: ClusterOptions):
+    put_policy(api, "fleet: {staleAfterSeconds: 1}")
+    watcher = watch({}, cluster)
+    with running(watcher, patience=30):
+        until(lambda: watcher.snapshot.fleet and watcher.snapshot.collections.queues)
+        api.stop()
+        until(lambda: (watcher.snapshot.fleet, watcher.snapshot.collections.queues) == (None, None))
+
+
 def test_nothing_waits_for_an_unresponsive_api_server(api: ApiServer, cluster: ClusterOptions):
     api.fail(".*", hang)
     watcher = watch({}, cluster)

@@ -113,7 +113,8 @@ class Reflector(Generic[Kept]):
         confirmed: when the API server last confirmed that the copy is up to date; None before the first complete list.
         problem: why there is no news at the moment, or no copy; None if there is.
         missing: whether the API server does not have the collection, so that it is not known.
-        watch_seconds: how long a watch lasts; its orderly end confirms the copy, too.
+        stale_after: for so many seconds without confirmation, after which the objects are unknown. A watch lasts at most half
+            of that, and its orderly end confirms the copy.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Reflector(Generic[Kept]):
         self.confirmed: float | None = None
         self.problem: str | None = None
         self.missing = False
-        self.watch_seconds = WATCH_SECONDS
+        self.stale_after = inf
         self._access = access
         self._pace = access.pace
         self._optional = optional
@@ -164,9 +165,9 @@ class Reflector(Generic[Kept]):
         """The objects of the copy."""
         return self.copy.objects
 
-    def state(self, stale_after: float = inf) -> State:
-        """What is known of the objects, which are unknown once they were not confirmed for so many seconds."""
-        stale = self.confirmed is not None and self._pace.clock() - self.confirmed > stale_after
+    def state(self) -> State:
+        """What is known of the objects."""
+        stale = self.confirmed is not None and self._pace.clock() - self.confirmed > self.stale_after
         return State.UNKNOWN if stale else self._state
 
     def follow(self, keep: Callable[[dict[str, Any]], Kept | None], key: Hashable = None) -> None:
@@ -245,7 +246,7 @@ class Reflector(Generic[Kept]):
         silent = self.confirmed is None or clock() - self.confirmed > self._pace.silent
         if silent or not self._from or self._listed is not self._wanted:
             self._list(self._client)
-        seconds = self.watch_seconds * random.uniform(0.5, 1.0)  # noqa: S311  # not all replicas at once
+        seconds = min(WATCH_SECONDS, self.stale_after / 2) * random.uniform(0.5, 1.0)  # noqa: S311  # not all replicas at once
         waiting_since = time.monotonic()
         for kind, found in self._client.watch(self.path, self._from, seconds, self.query):
             waited = time.monotonic() - waiting_since

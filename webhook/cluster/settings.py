@@ -4,14 +4,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
 from operator import attrgetter
 from typing import Any, Generic, TypeAlias
 
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.pace import Pace
-from webhook.cluster.reflector import WATCH_SECONDS, Access, Reflector, State
+from webhook.cluster.reflector import Access, Reflector, State
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
@@ -89,7 +88,7 @@ class FollowedDocument(Generic[Value]):
         for reflector in self.reflectors:
             reflector.follow(self.keep)
 
-    def version(self, _stale_after: float) -> tuple[int, ...]:
+    def version(self) -> tuple[int, ...]:
         """The versions of the copies."""
         return tuple(reflector.version for reflector in self.reflectors)
 
@@ -114,11 +113,11 @@ class FollowedDocument(Generic[Value]):
             log.warning("%s: %s: %s", self.setting.option, self._origin, doubt)
         return not first or found[1] is not None
 
-    def state(self, _stale_after: float = inf) -> State:
+    def state(self) -> State:
         """Known if a ConfigMap could be used, or none has to exist."""
         return self._state
 
-    def status(self, _stale_after: float = inf) -> SourceStatus:
+    def status(self) -> SourceStatus:
         """What is in use, why the newest ConfigMap is not, and the problems of the connection. Safe in any thread."""
         problems = [self.problem] if self.problem else []
         problems += [f"{each.name}: {problem}" for each in self.reflectors if (problem := each.problem)]
@@ -223,19 +222,18 @@ class FollowedNodes:
         """Begin to wait for nodes, which are followed once the device config is known."""
         self._began = self._pace.clock()
 
-    def follow(self, config: DeviceConfig, stale_after: float) -> None:
-        """Keep the fields that this device config reads, and confirm them at least twice before they are stale."""
-        self.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
+    def follow(self, config: DeviceConfig) -> None:
+        """Keep the fields that this device config reads."""
         self.reflector.follow(partial(read_node, config=config), _NodeFields.of(config))
 
-    def version(self, stale_after: float) -> tuple[bool, int, int]:
+    def version(self) -> tuple[bool, int, int]:
         """Whether they are known, the version of the copy, and how often nodes that are gone were forgotten."""
         self._gone.forget()
-        return self.state(stale_after) is State.KNOWN, self.reflector.version, self._gone.forgotten
+        return self.state() is State.KNOWN, self.reflector.version, self._gone.forgotten
 
-    def read(self, config: DeviceConfig, stale_after: float) -> tuple[DeviceConfig, list[Node] | None]:
+    def read(self, config: DeviceConfig) -> tuple[DeviceConfig, list[Node] | None]:
         """The device config in use, and its nodes, with those that are gone; None if they are not known, or stale."""
-        if self.state(stale_after) is not State.KNOWN:
+        if self.state() is not State.KNOWN:
             return config, None
         fields, objects = self.reflector.copy
         objects = objects.copy()
@@ -249,13 +247,13 @@ class FollowedNodes:
         confirmed = self.reflector.confirmed
         return self._pace.clock() - (self._began if confirmed is None else confirmed)
 
-    def status(self, stale_after: float) -> SourceStatus:
+    def status(self) -> SourceStatus:
         """The age of the copy, and its problem. Safe in any thread."""
-        state, age, problem = self.state(stale_after), self.age(), self.reflector.problem
+        state, age, problem = self.state(), self.age(), self.reflector.problem
         if state is not State.KNOWN or problem:
             news = "not listed yet" if state is State.WAITING else f"last news {age:.0f} s ago"
             if state is State.UNKNOWN:
-                news += f", more than the {stale_after:.0f} s after which they count as unknown"
+                news += f", more than the {self.reflector.stale_after:.0f} s after which they count as unknown"
             problem = f"{news}: {problem}" if problem else news
         return SourceStatus("the API server", problem, age)
 
@@ -281,30 +279,30 @@ class FollowedCollection(Generic[Kept]):
         if not self.setting.rule:
             self.reflector.follow(self.setting.keep)
 
-    def version(self, stale_after: float) -> int | None:
+    def version(self) -> int | None:
         """The version of the copy; None if the objects are not known, or stale."""
-        return self.reflector.version if self.state(stale_after) is State.KNOWN else None
+        return self.reflector.version if self.state() is State.KNOWN else None
 
     def read(self, policy: Policy, *, policy_read: bool) -> Any:
         """The objects, indexed; None if they are not known, or stale, or if no rule reads them.
 
         Args:
-            policy: in use; it also says when objects are stale, and they are confirmed at least twice before.
+            policy: in use; it also says when objects are stale.
             policy_read: it is the cluster's, or that of a file, so that the objects can be followed that its rules read.
         """
         if not self.setting.is_read(policy):
             return None
         if policy_read:
             self.reflector.follow(self.setting.keep)
-        self.reflector.watch_seconds = min(WATCH_SECONDS, policy.fleet.stale_after_seconds / 2)
-        if self.state(policy.fleet.stale_after_seconds) is State.KNOWN:
+        self.reflector.stale_after = policy.fleet.stale_after_seconds
+        if self.state() is State.KNOWN:
             return self.setting.index(tuple(self.reflector.objects.values()))
         return None if self.reflector.missing or self.setting.unread is None else self.setting.unread()
 
-    def status(self, _stale_after: float = inf) -> SourceStatus:
+    def status(self) -> SourceStatus:
         """The API server, and why it does not give the objects. Safe in any thread."""
         problem = self.reflector.problem
-        if self.state() is State.UNKNOWN:
+        if problem is not None and not self.reflector.failing:
             fine = self.reflector.missing or self.setting.unread is None
             return SourceStatus(f"unknown ({problem})") if fine else SourceStatus("unknown", problem)
         if problem is None and self.state() is State.WAITING:
@@ -367,13 +365,12 @@ class ClusterSettings:
 
     def version(self) -> tuple[object, ...]:
         """Another one when a new snapshot is due."""
-        stale_after = self._policy.fleet.stale_after_seconds
-        return self._given_version, *(each.version(stale_after) for each in self._followed())
+        return self._given_version, *(each.version() for each in self._followed())
 
     @property
     def knows_nodes(self) -> bool:
         """Whether the nodes of the cluster are known."""
-        return self._nodes is not None and self._nodes.state(self._policy.fleet.stale_after_seconds) is State.KNOWN
+        return self._nodes is not None and self._nodes.state() is State.KNOWN
 
     @property
     def settled(self) -> bool:
@@ -409,17 +406,17 @@ class ClusterSettings:
             values[source.setting.part] = source.read(policy, policy_read=policy_read)
         inputs = replace(SnapshotInputs.of(values), places=self._places)
         if self._nodes is not None:
-            # The device config determines what to keep of nodes, the policy how long a watch of them may last.
+            # The device config determines what to keep of nodes, the policy how long they are known without news.
+            self._nodes.reflector.stale_after = policy.fleet.stale_after_seconds
             if config_read and (policy_read or any(each.failing for each in sources[POLICY.part].reflectors)):
-                self._nodes.follow(inputs.config, policy.fleet.stale_after_seconds)
-            config, nodes = self._nodes.read(inputs.config, policy.fleet.stale_after_seconds)
+                self._nodes.follow(inputs.config)
+            config, nodes = self._nodes.read(inputs.config)
             inputs = replace(inputs, config=config, nodes=nodes)
         return inputs, reloaded
 
     def statuses(self) -> dict[str, SourceStatus]:
         """The status of each setting that no file gives, by part."""
-        stale_after = self._policy.fleet.stale_after_seconds
-        return {each.setting.part: each.status(stale_after) for each in self._followed(self._policy)}
+        return {each.setting.part: each.status() for each in self._followed(self._policy)}
 
     def age(self) -> float | None:
         """Seconds since the nodes were last confirmed to be up to date; None if they come from a file."""
