@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.audit.recording import recorded
 from tests.review.test_review import SNAPSHOTS
 from tests.reviewing import request
 from webhook.audit.decision import parse_decision
@@ -50,6 +51,23 @@ def test_a_line_is_limited_and_has_the_id_the_verdict_and_the_rules(data: st.Dat
     assert decision is not None
     assert (decision.id, decision.uid, decision.allowed) == ("0123456789ab", uid, not denied)
     assert {(v.rule, v.level) for v in decision.findings} == {(v.rule, v.level) for v in found}
+
+
+def test_a_line_has_what_the_request_says():
+    fields = {
+        "uid": "u-2",
+        "operation": "UPDATE",
+        "dry_run": True,
+        "user": "ben",
+        "namespace": "n",
+        "kind": "Job",
+        "name": "j",
+    }
+    pod = {"spec": {"containers": [container(0)]}}
+    for fields["dry_run"] in (True, False):
+        found = recorded(request(pod, pod, **fields), SNAPSHOTS[0])
+        assert {key: getattr(found, key) for key in fields} == fields
+        assert (found.endpoint, found.client_verified) == ("validate", False)
 
 
 def test_the_rules_of_all_findings_fit_into_a_line():

@@ -15,8 +15,8 @@ from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import binding, device_pod, namespace_objects, pod, pods
 from tests.golden.cases import recorded, responses_to
+from tests.reviewing import RECORDED
 from tests.server.program import Program
-from tests.server.reviews import RECORDED
 from webhook.pod.quantity import parse
 
 Calls = Callable[[], dict[str, int]]

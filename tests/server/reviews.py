@@ -5,9 +5,6 @@ import json
 from typing import Any
 
 from tests.server.client import Response
-from tests.server.program import DATA
-
-RECORDED = sorted((DATA / "reviews").glob("*.json"))
 
 VGPU = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
 

@@ -59,12 +59,13 @@ def test_while_lines_wait_each_decision_is_recorded_at_once():
     assert [len(lines.splitlines()) for lines in log.lines] == [2, 1, 1]
 
 
-def test_sigterm_loses_no_line(start: Start, tmp_path: Path):
+def test_neither_a_full_file_nor_sigterm_loses_a_line(start: Start, tmp_path: Path):
     file = tmp_path / "audit.jsonl"
-    program = start(*SETTINGS, "--audit-log", str(file))
+    program = start(*SETTINGS, "--audit-log", str(file), "--audit-max-bytes", "32Ki")
     with program.connect() as connection:
         for number in range(50):
             admission_response(connection.post("/mutate", review(f"u-{number}")))
         program.process.terminate()
         assert program.process.wait() == 0
-    assert [json.loads(line)["uid"] for line in file.read_text().splitlines()] == [f"u-{n}" for n in range(50)]
+    text = Path(f"{file}.1").read_text() + file.read_text()
+    assert [json.loads(line)["uid"] for line in text.splitlines()] == [f"u-{n}" for n in range(50)]

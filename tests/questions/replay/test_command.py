@@ -8,9 +8,9 @@ from tests.audit import sample
 from tests.audit.recording import record
 from tests.cli.conftest import Result
 from tests.cli.rows import rows
-from tests.reviewing import request
+from tests.reviewing import RECORDED, request
 from tests.server.program import Program
-from tests.server.reviews import DENIED, RECORDED, review
+from tests.server.reviews import DENIED, review
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SAMPLES, load, or_samples
 
