@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.chart import objects
-from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, roles_of
+from tests.deploy.files import DEPLOY, Json, built, documented_rights, one, parsed, pod_specs, roles_of
 from webhook.cli import console, serve
 from webhook.cli.options import STORE_VARIABLE
 from webhook.console.guard import LOOPBACK
@@ -21,12 +21,12 @@ def found() -> list[Json]:
 
 @pytest.fixture(scope="module")
 def replica(found: list[Json]) -> Json:
-    return one(found, "Deployment")["spec"]["template"]["spec"]
+    return pod_specs([one(found, "Deployment")])["Deployment"]
 
 
 @pytest.fixture(scope="module")
 def console_pod(found: list[Json]) -> Json:
-    return one(found, "Deployment", "vgpu-webhook-console")["spec"]["template"]["spec"]
+    return pod_specs([one(found, "Deployment", "vgpu-webhook-console")])["Deployment"]
 
 
 @pytest.fixture

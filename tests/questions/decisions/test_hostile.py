@@ -18,33 +18,22 @@ def _hostile(text: str) -> list[Any]:
     finding = {"rule": text, "level": "deny", "path": text, "message": text}
     patch = [{"op": text, "path": text, "value": {text: text}}, {"op": "move", "from": text, "path": "/" + text}, {}]
     names = dict.fromkeys(("id", "uid", "operation", "user", "namespace", "kind", "name"), text)
-    replayable = {"operation": "CREATE", "kind": "Pod", "patch": patch[:1]}
     kept = {"pod": {"metadata": {"annotations": {text: text}}}, text: [text]}
-    line = {
-        **LINES[1],
-        **names,
-        "findings": [finding],
-        "patch": patch,
-        "request": kept,
-        "digests": {"policy": text, text: 1},
-    }
+    digests = {"policy": text, text: 1}
+    line = {**LINES[1], **names, "findings": [finding], "patch": patch, "request": kept, "digests": digests}
+    of_pod = {"operation": "CREATE", "kind": "Pod", "patch": patch[:1]}
     return [
         line,
         {**line, "findings": [finding] * (400 if len(text) < 1000 else 20)},
         {**line, "allowed": True, "digests": {"config": {"a": [text]}}},
-        {**LINES[0], **names, **replayable},
-        {**LINES[0], **names, **replayable, "request": {"pod": {"spec": text}}},
-        {**LINES[1], **names, **replayable, "findings": [{**finding, "level": "warn"}]},
+        {**LINES[0], **names, **of_pod},
+        {**LINES[0], **names, **of_pod, "request": {"pod": {"spec": text}}},
+        {**LINES[1], **names, **of_pod, "findings": [{**finding, "level": "warn"}]},
     ]
 
 
-REPLAYS = (
-    "/decisions/1/replay?settings=rules.card-count%3Dwarn",
-    "/decisions/4/replay?split=4",
-    "/decisions/5/replay?split=4",
-    "/decisions/6/replay?split=4",
-)
-ADDRESSES = ("/decisions", "/decisions/1", "/decisions/2", "/decisions/3", *(() if is_removed("replay") else REPLAYS))
+REPLAYS = ("1/replay?settings=rules.card-count%3Dwarn", "4/replay?split=4", "5/replay?split=4", "6/replay?split=4")
+ADDRESSES = ["/decisions", *(f"/decisions/{at}" for at in ("1", "2", "3", *(() if is_removed("replay") else REPLAYS)))]
 
 
 @pytest.fixture(scope="module")
@@ -76,21 +65,16 @@ def test_hostile_text_is_only_text(tmp_path: Path, tame: dict[str, Any], text: s
 def test_links_filter_by_the_exact_name(tmp_path: Path):
     lines = [{**LINES[1], "namespace": name} for name in ("team[a]*", "team[a]x", "teama")]
     client = console_client(write(tmp_path / "log", lines))
-    assert numbers(
-        client, get_page(client, "/decisions/1").links("/decisions?namespace")[0].removeprefix("/decisions")
-    ) == [1]
+    link, *_ = get_page(client, "/decisions/1").links("/decisions?namespace")
+    assert numbers(client, link.removeprefix("/decisions")) == [1]
 
 
 def test_deep_and_large_requests_are_shortened(tmp_path: Path):
     deep: Any = "end"
     for _ in range(240):
         deep = {"a": deep}
-    lines = [
-        {**LINES[0], "request": {"pod": deep}},
-        {**LINES[0], "request": {"pod": {"spec": "x" * 400_000}}},
-        {**LINES[0], "durationUs": 2**63},
-    ]
-    client = console_client(write(tmp_path / "log", lines))
+    odd = ({"request": {"pod": deep}}, {"request": {"pod": {"spec": "x" * 400_000}}}, {"durationUs": 2**63})
+    client = console_client(write(tmp_path / "log", [LINES[0] | each for each in odd]))
     assert "…" in get_page(client, "/decisions/1").text
     assert "more characters" in get_page(client, "/decisions/2").text
     get_page(client, "/decisions/3")
@@ -103,21 +87,15 @@ def test_the_earliest_and_the_latest_times_are_shown(tmp_path: Path, time: str):
     page = get_page(client, "/decisions")
     assert "17 decisions" in page.text
     first, *_, last = page.links("/decisions?since")
-    for link in (first, last):
+    for link in (first, last, "/decisions/17"):
         get_page(client, link)
-    get_page(client, "/decisions/17")
 
 
-def test_a_binary_log_has_no_decisions(tmp_path: Path):
+def test_a_binary_log_has_no_decisions_and_a_missing_one_is_reported(tmp_path: Path):
     (tmp_path / "log").write_bytes(os.urandom(200_000))
-    follower = read(tmp_path / "log")
-    page = get_page(console_client(follower), "/decisions")
+    page = get_page(console_client(read(tmp_path / "log")), "/decisions")
     assert "are not decisions and left out" in page.text
     assert "No decision is recorded yet" in page.text
-
-
-def test_a_missing_log_is_reported(tmp_path: Path):
-    follower = read(tmp_path / "<b>log")
-    page = get_page(console_client(follower), "/decisions")
+    page = get_page(console_client(read(tmp_path / "<b>log")), "/decisions")
     assert "<b>log is not there yet" in page.text
     assert ("b", "") not in page.shape
