@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -40,10 +40,8 @@ def settings(only):
 def bound_pod(name: str, cores: int = 50, namespace: str = "team", owner: str = "", **fields: Any) -> dict[str, Any]:
     """A pod that is bound to a node."""
     metadata: dict[str, Any] = {"namespace": namespace, "annotations": {names.VGPU_NODE: "gpu-a"}}
-    if owner:
-        metadata["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "controller": True}
-        ]
+    controller = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "controller": True}
+    metadata |= {"ownerReferences": [controller]} if owner else {}
     return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="elsewhere", **fields)
 
 
@@ -72,17 +70,13 @@ def test_reports_have_the_line_of_each_finding_and_name_unreadable_files(run, wr
     path, missing = write("all.yaml", text), tmp_path / "none.yaml"
     result = run("scan", *settings, "-o", "sarif", path, missing)
     (log,) = json.loads(result.out)["runs"]
-    lines = {
-        found["ruleId"]: text.splitlines()[found["locations"][0]["physicalLocation"]["region"]["startLine"] - 1]
-        for found in log["results"]
-    }
+    places = {found["ruleId"]: found["locations"][0]["physicalLocation"]["region"] for found in log["results"]}
+    lines = {rule: text.splitlines()[place["startLine"] - 1] for rule, place in places.items()}
     assert "volcano.sh/vgpu-cores" in lines["cores-range"]
     assert "schedulerName" in lines["scheduler-name"]
     assert [found["properties"]["pods"] for found in log["results"] if "properties" in found] == [2]
-    notes = log["invocations"][0]["toolExecutionNotifications"]
-    assert [(note["level"], note["message"]["text"]) for note in notes] == [
-        ("error", f"{missing}: No such file or directory")
-    ]
+    (note,) = log["invocations"][0]["toolExecutionNotifications"]
+    assert (note["level"], note["message"]["text"]) == ("error", f"{missing}: No such file or directory")
     cases = ET.fromstring(run("scan", *settings, "-o", "junit", path, missing).out).iter("testcase")
     assert [(case.get("name"), [child.tag for child in case]) for case in cases] == [
         ("other/Pod/loose", ["failure"]),
@@ -176,28 +170,30 @@ def api() -> Iterator[ReportServer]:
 
 
 @pytest.fixture
-def cluster(api: ApiServer, tmp_path: Path) -> tuple[str, ...]:
-    return ("--kubeconfig", str(api.kubeconfig(tmp_path / "kubeconfig", "team")))
+def scan(api: ReportServer, run: Any, tmp_path: Path) -> Callable[..., Any]:
+    """Scan all namespaces of the cluster, and write reports."""
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig", "team")
+    return lambda *options: run("scan", "--kubeconfig", kubeconfig, "-A", "--report", *options)
 
 
-def test_reports_are_created_replaced_and_deleted(run, api, cluster):
+def test_reports_are_created_replaced_and_deleted(api, scan):
     api.put("/api/v1/pods", bound_pod("a", 150), bound_pod("b", 150, namespace="other"))
-    result = run("scan", *cluster, "-A", "--report")
+    result = scan()
     assert "PolicyReports: 2 created, 0 replaced, 0 deleted, 0 unchanged" in result.out
     assert result.code == 1
     report = api.get(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook-scan")
     assert report["summary"]["fail"] == 1
 
-    result = run("scan", *cluster, "-A", "--report", "-o", "json")
+    result = scan("-o", "json")
     assert len(result.lines) == 2
     assert "2 unchanged" in result.err
 
     api.requests.clear()
-    assert "0 created, 0 replaced, 0 deleted, 2 unchanged" in run("scan", *cluster, "-A", "--report").out
+    assert "0 created, 0 replaced, 0 deleted, 2 unchanged" in scan().out
     assert api.writes == []
 
     api.put("/api/v1/pods", bound_pod("a", 160), bound_pod("b", namespace="other"))
-    assert "0 created, 1 replaced, 1 deleted, 0 unchanged" in run("scan", *cluster, "-A", "--report").out
+    assert "0 created, 1 replaced, 1 deleted, 0 unchanged" in scan().out
     assert api.writes == [
         ("PUT", f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook-scan"),
         ("DELETE", f"{REPORTS}/namespaces/other/policyreports/vgpu-webhook-scan"),
@@ -206,34 +202,31 @@ def test_reports_are_created_replaced_and_deleted(run, api, cluster):
     assert set(selected) == {"app.kubernetes.io/managed-by=vgpu-webhook"}
 
 
-def test_reports_are_not_deleted_after_an_incomplete_scan(run, api, cluster):
+def test_reports_are_not_deleted_after_an_incomplete_scan(api, scan):
     api.put("/api/v1/pods", bound_pod("a", 150))
-    run("scan", *cluster, "-A", "--report")
+    scan()
     api.put("/api/v1/pods", bound_pod("a"))
     api.fail(".*/cronjobs", status(403))
-    result = run("scan", *cluster, "-A", "--report")
-    assert "0 deleted" in result.out
-    assert result.code == 2
+    result = scan()
+    assert (result.code, "0 deleted" in result.out) == (2, True)
 
 
-def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster):
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("namespaces/team/policyreports", 403, "403 made to fail with 403"),
+        (".*", 404, "the cluster has no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD"),
+    ],
+)
+def test_reports_that_cannot_be_written_are_an_error(api, scan, path, code, message):
     api.put("/api/v1/pods", bound_pod("a", 150))
-    api.fail(f"{REPORTS}/namespaces/team/policyreports", lambda handler: handler.refuse(403, "may not create"))
-    result = run("scan", *cluster, "-A", "--report")
-    assert result.code == 2
-    assert "403 may not create" in result.err
+    api.fail(f"{REPORTS}/{path}", status(code))
+    result = scan()
+    assert (result.code, message in result.err) == (2, True), result.err
+    assert bool(api.requests_for("/api/v1/pods")) is (code == 403), "without the CRD no pod is read"
 
 
-def test_without_the_crd_no_pod_is_read(run, api, cluster):
-    api.fail(f"{REPORTS}/.*", status(404))
-    result = run("scan", *cluster, "-A", "--report")
-    assert result.code == 2
-    assert "the cluster has no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD" in result.err
-    assert not api.requests_for("/api/v1/pods")
-
-
-def test_a_cluster_that_does_not_answer_is_an_error(run, api, cluster):
+def test_a_cluster_that_does_not_answer_is_an_error(api, scan):
     api.stop()
-    result = run("scan", *cluster)
-    assert result.code == 2
-    assert "Connection refused" in result.err
+    result = scan()
+    assert (result.code, "Connection refused" in result.err) == (2, True)

@@ -1,6 +1,7 @@
 """What a scan reports of stored objects, and under which owner."""
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -32,23 +33,11 @@ def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:
     return SnapshotInputs(config, parse_policy(policy or {}, "test"), [node]).snapshot()
 
 
-SNAPSHOT = snapshot(
-    only_rules(
-        "cores-range",
-        "count-missing",
-        "foreign-scheduler",
-        "memory-above-card",
-        "no-eligible-card",
-        "node-name-set",
-        "reserved-annotation",
-    )
+RULES = (
+    "cores-range count-missing foreign-scheduler memory-above-card no-eligible-card node-name-set reserved-annotation"
 )
-
-ASSIGNED = {
-    "volcano.sh/vgpu-node": "gpu",
-    "volcano.sh/vgpu-ids-new": "GPU-0,NVIDIA,1000,0:;",
-    "volcano.sh/bind-phase": "x",
-}
+SNAPSHOT = snapshot(only_rules(*RULES.split()))
+ASSIGNED = {names.VGPU_NODE: "gpu", names.VGPU_IDS: "GPU-0,NVIDIA,1000,0:;", "volcano.sh/bind-phase": "x"}
 
 
 def placed(**fields: Any) -> dict[str, Any]:
@@ -98,38 +87,33 @@ def test_the_gpu_index_of_a_placed_pod_is_no_finding():
 
 def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
     raw = placed(schedulerName="default-scheduler", tolerations=[], limits=vgpus(1, 99999, 101))
-    by_rule = {finding.rule: finding for finding in judged(raw).findings}
-    assert [(rule, finding.level) for rule, finding in by_rule.items()] == [
-        ("lower-memory", "deny"),
-        ("scheduler-name", "deny"),
-        ("toleration", "warn"),
-        ("cores-range", "deny"),
-    ]
-    assert by_rule["scheduler-name"].path == "spec.schedulerName"
-    assert by_rule["scheduler-name"].message == 'would be repaired at creation: spec.schedulerName becomes "volcano"'
-    assert by_rule["toleration"].message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
-    assert "lowered to 15360" in by_rule["lower-memory"].message
-    assert by_rule["lower-memory"].path == "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]"
+    memory, scheduler, toleration, cores = judged(raw).findings
+    assert (memory.rule, memory.level, memory.path) == (
+        "lower-memory", "deny", "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]",
+    )  # fmt: skip
+    assert "lowered to 15360" in memory.message
+    assert (scheduler.rule, scheduler.level, scheduler.path) == ("scheduler-name", "deny", "spec.schedulerName")
+    assert scheduler.message == 'would be repaired at creation: spec.schedulerName becomes "volcano"'
+    assert (toleration.rule, toleration.level) == ("toleration", "warn")
+    assert toleration.message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
+    assert (cores.rule, cores.level) == ("cores-range", "deny")
 
 
 def test_findings_after_a_repair_are_reported_too():
-    raw = placed(
-        limits={names.VGPU_MEMORY: "1k"}, metadata={"annotations": {**ASSIGNED, "nvidia.com/use-gputype": "H100"}}
-    )
-    assert ("default-number", "deny") in findings_of(raw)  # without a count the pod runs without isolation
-    assert ("no-eligible-card", "deny") in findings_of(raw)
+    annotations = {**ASSIGNED, names.USE_GPUTYPE: "H100"}
+    found = findings_of(placed(limits={names.VGPU_MEMORY: "1k"}, metadata={"annotations": annotations}))
+    assert ("default-number", "deny") in found  # without a count the pod runs without isolation
+    assert ("no-eligible-card", "deny") in found
 
 
 @given(strategies.pods())
 def test_a_repaired_pod_needs_no_other_repair(raw: dict[str, Any]):
-    result = judge(raw, SNAPSHOT)
-    assert result is not None
-    repairs = [finding for finding in result.findings if finding.message.startswith("would be repaired")]
+    def repairs(pod: dict[str, Any]) -> list[str]:
+        return [each.rule for each in judged(pod).findings if each.message.startswith("would be repaired")]
+
     outcome = mutate(creation("scan", "v1", "Pod", "default", raw), SNAPSHOT)
-    assert [finding.rule for finding in repairs] == list(outcome.mutations)
-    stored = judge(dict(outcome.object), SNAPSHOT)
-    assert stored is not None
-    assert not [finding for finding in stored.findings if finding.message.startswith("would be repaired")]
+    assert repairs(raw) == list(outcome.mutations)
+    assert repairs(dict(outcome.object)) == []
 
 
 def test_a_pod_in_an_exempt_namespace_is_left_out():
@@ -170,11 +154,10 @@ def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:
 
 def test_a_finding_that_refuses_the_pods_of_a_workload_is_a_denial():
     result = judged(workload("Deployment", "apps/v1"))
-    assert not result.is_pod
-    assert result.requests_devices
-    assert [(one.rule, one.level, one.path) for one in result.findings] == [
-        ("cores-range", "deny", "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]")
-    ]
+    assert (result.is_pod, result.requests_devices) == (False, True)
+    (found,) = result.findings
+    path = "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+    assert (found.rule, found.level, found.path) == ("cores-range", "deny", path)
 
 
 def controlled(kind: str, version: str, owner: str, owner_version: str) -> dict[str, Any]:
@@ -233,8 +216,7 @@ def test_pods_of_one_owner_with_the_same_finding_are_one_row():
     ]
     assert (tally.pods, tally.requesting, sum(tally.left.values())) == (3, 3, MAX_REASONS + 2)
     assert tally.left[OTHER_REASONS] == 2
-    assert tally.findings == {"deny": 2}
-    assert tally.objects == {"deny": 2}
+    assert tally.findings == tally.objects == {"deny": 2}
 
 
 def test_many_warnings_do_not_hide_a_denial():
@@ -251,8 +233,6 @@ def test_many_warnings_do_not_hide_a_denial():
 
 @given(strategies.mangled(st.builds(placed)))
 def test_a_malformed_object_is_refused_or_judged(raw: Any):
-    try:
+    with suppress(Malformed):
         if isinstance(raw.get("kind"), str) and is_scanned(raw, WORKLOAD_KINDS):
             judge(raw, SNAPSHOT)
-    except Malformed:
-        pass

@@ -24,8 +24,10 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 def console(*files: Path) -> Any:
     sources = sample_sources(Fixed(sample_parts()))
-    followed = {"scan": follow(Sources(sources.settings, sources.reader, files))}
-    return create_app(ConsoleState(sources.settings, followed=followed)).test_client()
+    work = follow(Sources(sources.settings, sources.reader, files))
+    client = create_app(ConsoleState(sources.settings, followed={"scan": work})).test_client()
+    client.work = work
+    return client
 
 
 def scan(client: Any, **query: object) -> dict[str, Any]:
@@ -74,12 +76,10 @@ def test_names_are_escaped(tmp_path: Path, key: str):
 def test_a_refresh_finds_what_has_changed(tmp_path: Path):
     file = tmp_path / "pods.json"
     file.write_bytes(b"")
-    sources = sample_sources(Fixed(sample_parts()))
-    work = follow(Sources(sources.settings, sources.reader, (file,)))
-    client = create_app(ConsoleState(sources.settings, followed={"scan": work})).test_client()
+    client = console(file)
     assert scan(client)["pods"] == 0
     file.write_text(SAMPLE_PODS.read_text())
     assert scan(client, refresh="true")["pods"] == 0  # the last scan has only just ended
-    work.ended -= 11
+    client.work.ended -= 11
     assert scan(client)["pods"] == 0
     assert scan(client, refresh="true")["pods"] > 0

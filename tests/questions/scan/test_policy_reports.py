@@ -24,6 +24,25 @@ def row(finding: Violation | None = DENIED, namespace: str = "team", name: str =
 def test_a_report_has_a_result_for_each_object_and_rule():
     reports = policy_reports([row(WARNED, pods=0), row(), row(None), row(namespace="other")], NOW)
     assert list(reports) == ["team", "other"]
+    usual = {
+        "source": "vgpu-webhook",
+        "resources": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "team", "name": "web"}],
+        "timestamp": {"seconds": 1767323045, "nanos": 0},
+    }
+    denied = {
+        "policy": "cores-range",
+        "rule": "cores-range",
+        "result": "fail",
+        "severity": "high",
+        "message": "too many",
+    }
+    warned = {
+        "policy": "host-access",
+        "rule": "host-access",
+        "result": "warn",
+        "severity": "medium",
+        "message": "hostPID",
+    }
     assert reports["team"] == {
         "apiVersion": "wgpolicyk8s.io/v1alpha2",
         "kind": "PolicyReport",
@@ -35,28 +54,8 @@ def test_a_report_has_a_result_for_each_object_and_rule():
         },
         "summary": {"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0},
         "results": [
-            {
-                "source": "vgpu-webhook",
-                "policy": "cores-range",
-                "rule": "cores-range",
-                "result": "fail",
-                "severity": "high",
-                "message": "too many",
-                "resources": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "team", "name": "web"}],
-                "properties": {"level": "deny", "field": "spec.x", "pods": "2", "pod": "web-1"},
-                "timestamp": {"seconds": 1767323045, "nanos": 0},
-            },
-            {
-                "source": "vgpu-webhook",
-                "policy": "host-access",
-                "rule": "host-access",
-                "result": "warn",
-                "severity": "medium",
-                "message": "hostPID",
-                "resources": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "team", "name": "web"}],
-                "properties": {"level": "warn", "field": "spec.hostPID"},
-                "timestamp": {"seconds": 1767323045, "nanos": 0},
-            },
+            {**usual, **denied, "properties": {"level": "deny", "field": "spec.x", "pods": "2", "pod": "web-1"}},
+            {**usual, **warned, "properties": {"level": "warn", "field": "spec.hostPID"}},
         ],
     }
 

@@ -24,12 +24,10 @@ def test_what_a_terminal_would_obey_or_hide_is_escaped(run, write, output):
     result = run("usage", *SETTINGS, "--pods", pods, "-o", output)
     assert all(line.isprintable() for line in result.out.splitlines())
     card = yaml.safe_load(result.out)["nodes"][1]["cards"][0]
-    assert card.keys() == {
-        *("id", "type", "memory", "split", "cores", "pods", "reserved", "accounted", "assigned", "free")
-    }
+    assert {*card} == {*["id", "type", "memory", "split", "cores", "pods", "reserved", "accounted", "assigned", "free"]}
     [holder] = card["pods"]
-    assert holder.keys() == {
-        *("namespace", "name", "container", "memory", "cores", "part", "since", "terminating", "accounted")
+    assert {*holder} == {
+        *["namespace", "name", "container", "memory", "cores", "part", "since", "terminating", "accounted"]
     }
     assert holder["name"] == name, "programs read what it is"
 
@@ -60,8 +58,7 @@ class Watched(StringIO):
 
     def __init__(self, act):
         super().__init__()
-        self.act = act
-        self.found = []
+        self.act, self.found = act, []
 
     def write(self, text):
         reported = json.loads(text)["totals"]
@@ -73,22 +70,15 @@ class Watched(StringIO):
         return len(text)
 
 
-@pytest.mark.parametrize("what", ["a pod is deleted", "the device config counts in 10 MiB"])
-def test_watch_prints_changes(cluster, run, monkeypatch, tmp_path, what):
-    api, kubeconfig = cluster
-    config = tmp_path / "device-config.yaml"
-    config.write_text(CONFIG.read_text())
-
-    def act():
-        if what == "a pod is deleted":
-            api.delete(PODS, "p0000")
-        else:
-            config.write_text(CONFIG.read_text().replace("gpuMemoryFactor: 1\n", "gpuMemoryFactor: 10\n"))
-
-    out = Watched(act)
+@pytest.mark.parametrize("expected", [(1099, 1), (1100, 10)], ids=["a pod ends", "the unit is 10 MiB"])
+def test_watch_prints_changes(cluster, run, monkeypatch, tmp_path, expected):
+    (api, kubeconfig), (slices, factor) = cluster, expected
+    config, text = tmp_path / "device-config.yaml", CONFIG.read_text()
+    config.write_text(text)
+    larger = text.replace("gpuMemoryFactor: 1\n", "gpuMemoryFactor: 10\n")
+    out = Watched(lambda: api.delete(PODS, "p0000") if factor == 1 else config.write_text(larger))
     monkeypatch.setattr(sys, "stdout", out)
     result = run("usage", "--kubeconfig", kubeconfig, "--device-config", config, "--watch", "-o", "json")
     assert result.code == 130
-    (slices, memory), (slices_after, memory_after) = out.found[0], out.found[-1]
-    expected = (1099, memory) if what == "a pod is deleted" else (1100, 10 * memory)
-    assert (slices, (slices_after, memory_after)) == (1100, expected)
+    (_, memory), after = out.found[0], out.found[-1]
+    assert (out.found[0][0], after) == (1100, (slices, factor * memory))

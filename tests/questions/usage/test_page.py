@@ -1,6 +1,5 @@
 """The usage of cards by pods: the operation, the page, and their updates."""
 
-import json
 import re
 from collections.abc import Sequence
 from html import unescape
@@ -67,8 +66,8 @@ def usage(client: Any, **query: object) -> dict[str, Any]:
     return response.json
 
 
-def page(client: Any, path: str = "/usage", **query: object) -> str:
-    response = client.get(path, query_string=query, follow_redirects=True)
+def page(client: Any, **query: object) -> str:
+    response = client.get("/usage", query_string=query, follow_redirects=True)
     assert response.status_code == 200, response.text
     return unescape(response.text)
 
@@ -90,8 +89,7 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
 
 
 def test_the_page_counts_as_the_command_does(client: Any, run: Any):
-    result = run("usage", "--sample", "-o", "json")
-    told = json.loads(result.out)
+    (told,) = run("usage", "--sample", "-o", "json").lines
     by_family = {total["family"]: total for total in told["totals"]}
     for total in usage(client)["totals"]:
         same = by_family[total["family"]]
@@ -99,9 +97,8 @@ def test_the_page_counts_as_the_command_does(client: Any, run: Any):
     shown = Page(client.get("/usage").text).text
     for total in told["totals"]:
         for big in total["largest"]:
-            assert re.search(
-                rf"{big['number']} × {big['memory'] or big['cores']:,} \S+( memory)? on {big['node']}", shown
-            )
+            amount = f"{big['number']} × {big['memory'] or big['cores']:,}"
+            assert re.search(rf"{amount} \S+( memory)? on {big['node']}", shown)
         assert all(f"{number} × {model}" in shown for model, number in total["idle"].items())
     for node in told["nodes"]:
         slices = [sum(card["accounted"]["slices"] for card in node["cards"])]
@@ -140,13 +137,9 @@ def test_a_change_is_found_in_the_background(client: Any, pods: Pods):
 
 def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
     held = next(pod for pod in pods.pods() if pod.node == "gpu-b")
-    raw = {
-        "metadata": {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)},
-        "spec": {"nodeName": "gpu-b"},
-    }
-    hostile = BoundPodReader(settings.snapshot.config).read(raw)
-    assert hostile is not None
-    pods.replace([hostile])
+    metadata = {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)}
+    raw = {"metadata": metadata, "spec": {"nodeName": "gpu-b"}}
+    pods.replace([BoundPodReader(settings.snapshot.config).read(raw)])
     response = client.get("/usage").text
     assert "<script>alert" not in response
     assert "\u202e" not in response
