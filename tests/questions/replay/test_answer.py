@@ -74,27 +74,45 @@ def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     assert_reproduced(codec.decode(file.read_bytes()), endpoint)
 
 
-@examples(60)
-@given(
-    rich_pods(),
-    ENDPOINTS,
-    st.sampled_from([OLD, HIDING, AUDITING, WARNING]),
-    st.sampled_from(["default", "kube-system"]),
-)
-def test_any_new_pod_is_reproduced(pod: dict[str, Any], endpoint: str, used: Snapshot, namespace: str):
-    assert_reproduced(request(pod, namespace=namespace), endpoint, used)
+some_pods = st.lists(rich_pods(), min_size=2, max_size=2)
+requests = {
+    "a new pod": st.builds(
+        lambda pod, namespace: request(pod, namespace=namespace),
+        rich_pods(),
+        st.sampled_from(["default", "kube-system"]),
+    ),
+    "a changed pod": st.builds(
+        lambda pods, part: request(*pods, sub_resource=part),
+        some_pods,
+        st.sampled_from(["", "ephemeralcontainers", "status"]),
+    ),
+    "a workload": st.builds(
+        lambda pods, kind: request(workload(kind, pods)), st.lists(rich_pods(), min_size=1, max_size=2), kinds
+    ),
+    "a changed workload": st.builds(
+        lambda pods, old, kind: request(workload(kind, pods), workload(kind, [pods[0], old] if old else pods)),
+        some_pods,
+        strategies.pods() | st.none(),
+        kinds,
+    ),
+    "another operation": st.builds(
+        lambda pod, operation, part: request(pod, operation=operation, sub_resource=part),
+        rich_pods(),
+        st.sampled_from(["DELETE", "CONNECT"]),
+        st.sampled_from(["", "status"]),
+    ),
+    "another object": st.builds(lambda pod: request({**pod, "kind": "Service"}), rich_pods()),
+}
 
 
-@examples(40)
-@given(rich_pods(), rich_pods(), st.sampled_from(["", "ephemeralcontainers", "status"]))
-def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any], part: str):
-    assert_reproduced(request(new, old, sub_resource=part), "validate")
+@pytest.mark.parametrize("what", requests)
+def test_any_request_is_reproduced(what: str):
+    @examples(45)
+    @given(requests[what], ENDPOINTS, st.sampled_from([OLD, HIDING, AUDITING, WARNING]))
+    def check(admission_request: Any, endpoint: str, used: Snapshot):
+        assert_reproduced(admission_request, endpoint, used)
 
-
-@examples(60)
-@given(st.lists(rich_pods(), min_size=1, max_size=2), kinds, ENDPOINTS, st.sampled_from([OLD, HIDING, AUDITING]))
-def test_any_workload_is_reproduced(pods: list[dict[str, Any]], kind: WorkloadKind, endpoint: str, used: Snapshot):
-    assert_reproduced(request(workload(kind, pods)), endpoint, used)
+    check()
 
 
 CASES = {case.name: case for case in example_suite().cases}
@@ -123,12 +141,8 @@ def _as_large(value: Any) -> Any:
     return value
 
 
-WORKLOADS = [
-    raw
-    for file in sorted((DATA / "workloads").glob("*.yaml"))
-    for raw in yaml.safe_load_all(file.read_text())
-    if raw is not None
-]
+FILES = sorted((DATA / "workloads").glob("*.yaml"))
+WORKLOADS = [raw for file in FILES for raw in yaml.safe_load_all(file.read_text()) if raw is not None]
 DENYING = known(workloads="deny", rules={"group-too-large": "deny", "rollout-needs-room": "deny"})
 
 
@@ -157,12 +171,8 @@ def gangs(draw):
         annotations["scheduling.volcano.sh/queue-name"] = "research"
     if kind := draw(st.sampled_from(["", "Deployment", "StatefulSet", "ReplicaSet"])):
         spec = {"replicas": draw(counts), "template": pods[0], **draw(policies)}
-        return {
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": "a", "annotations": annotations},
-            "spec": spec,
-        }
+        metadata = {"name": "a", "annotations": annotations}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
     tasks = [
         {"name": name, "replicas": draw(counts), "minAvailable": draw(counts), "template": draw(st.sampled_from(pods))}
         for name in ("ps", "worker")
@@ -179,13 +189,6 @@ def test_any_gang_is_reproduced(workload: dict[str, Any], used: Snapshot):
     assert_reproduced(request(workload), "validate", used)
 
 
-@examples(60)
-@given(st.lists(rich_pods(), min_size=2, max_size=2), strategies.pods() | st.none(), kinds)
-def test_any_changed_workload_is_reproduced(pods: list[dict[str, Any]], old: dict[str, Any] | None, kind: WorkloadKind):
-    before = pods if old is None else [pods[0], old]
-    assert_reproduced(request(workload(kind, pods), workload(kind, before)), "validate")
-
-
 @each_case("kind", KINDS, ids=kind_id)
 def test_the_same_templates_are_reviewed(kind: WorkloadKind):
     admission_request = request(workload(kind, [pod(99), pod()]), workload(kind, [pod(), pod()]))
@@ -194,14 +197,6 @@ def test_the_same_templates_are_reviewed(kind: WorkloadKind):
     kept = again.templates or ()
     assert [(one.path, one.whole, one.sources) for one in kept] == [(one.path, one.whole, one.sources) for one in new]
     assert (again.request.group, again.request.kind) == kind.key
-
-
-@examples(40)
-@given(rich_pods(), st.sampled_from([None, "", "status"]))
-def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
-    for operation in ("DELETE", "CONNECT"):
-        assert_reproduced(request(pod, operation=operation, sub_resource=part or ""), "validate")
-    assert_reproduced(request({**pod, "kind": "Service"}), "validate")
 
 
 @examples(60)
@@ -244,33 +239,35 @@ def judged(raw: dict[str, Any], used: Snapshot = OLD) -> Decision:
 
 
 TRUSTED = {"rules": {"host-access": "deny"}}
+AUDIT, WARN = {"enforcement": "audit"}, {"enforcement": "warn"}
 
 
 @pytest.mark.parametrize(
-    "raw, policy, direction",
+    "raw, used, tried, direction",
     [
-        (pod(hostPID=True), {"rules": {"host-access": "deny"}}, Direction.REFUSED),
-        (pod(99), {"rules": {"card-count": "off"}}, Direction.ALLOWED),
-        (pod(1), {"rules": {"card-count": "off"}}, None),
-        (pod(99, hostPID=True), {"rules": {"host-access": "deny"}}, Direction.FOUND),
-        (pod(hostPID=True), {"rules": {"host-access": "off"}}, Direction.FOUND),
-        (pod(hostPID=True), {"namespaces": [{"match": ["other"], "rules": {"host-access": "deny"}}]}, None),
+        (pod(hostPID=True), {}, TRUSTED, Direction.REFUSED),
+        (pod(99), {}, {"rules": {"card-count": "off"}}, Direction.ALLOWED),
+        (pod(1), {}, {"rules": {"card-count": "off"}}, None),
+        (pod(99, hostPID=True), {}, TRUSTED, Direction.FOUND),
+        (pod(hostPID=True), {}, {"rules": {"host-access": "off"}}, Direction.FOUND),
+        (pod(hostPID=True), {}, {"namespaces": [{"match": ["other"], **TRUSTED}]}, None),
+        (pod(hostPID=True), {"rules": {"host-access": "off"}}, {}, Direction.WARNED),
+        (pod(99), CARDS, AUDIT | CARDS, Direction.ALLOWED),
+        (pod(), CARDS, AUDIT | CARDS, None),
+        (pod(99), AUDIT, WARN, Direction.WARNED),
     ],
 )
-def test_a_new_policy(raw: dict[str, Any], policy: Any, direction: Direction | None):
-    tried = known(**policy)
-    decision = judged(raw)
-    for found in (replay(decision, tried), replay(decision, OLD, tried)):
+def test_a_new_policy(raw: dict[str, Any], used: Any, tried: Any, direction: Direction | None):
+    used, tried = known(**used), known(**tried)
+    decision = judged(raw, used)
+    for found in (replay(decision, tried), replay(decision, used, tried)):
         assert found.direction is direction
         assert found.verdict is (ReplayVerdict.SAME if direction is None else ReplayVerdict.CHANGED)
-    assert replay(decision, tried).other == ("policy",)
-    assert replay(decision, OLD, tried).other == ()
+    assert (replay(decision, tried).other, replay(decision, used, tried).other) == (("policy",), ())
 
 
 def test_new_warnings():
-    quiet = known(rules={"host-access": "off"})
-    found = replay(judged(pod(hostPID=True), quiet), OLD)
-    assert found.direction is Direction.WARNED
+    found = replay(judged(pod(hostPID=True), known(rules={"host-access": "off"})), OLD)
     assert [violation.rule for violation in found.gained] == ["host-access"]
     assert found.lost == ()
 
@@ -282,9 +279,7 @@ def test_other_mutations():
 
 def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
     replayer = Replayer(OLD, OTHER_SCHEDULER)
-    assert replayer.replay(judged(pod())).direction is Direction.REFUSED, (
-        "the replayer has not seen its review by mutate"
-    )
+    assert replayer.replay(judged(pod())).direction is Direction.REFUSED, "its review by mutate was not seen"
     assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.REPAIRED
     assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
 
@@ -306,10 +301,9 @@ def test_enforcing_refuses_pods_that_were_only_recorded(enforcement: str):
 
 def test_auditing_admits_pods_that_were_refused():
     used = known(**CARDS)
-    replayer = Replayer(used, known(enforcement="audit", **CARDS))
+    replayer = Replayer(used, known(**AUDIT, **CARDS))
     assert replayer.replay(recorded(request(pod(99)), used, "mutate")).direction is Direction.REPAIRED
     assert replayer.replay(judged(pod(99), used)).direction is Direction.ALLOWED
-    assert replayer.replay(judged(pod(), used)).direction is None
 
 
 def test_another_policy_changes_what_would_be_refused():
@@ -323,11 +317,6 @@ def test_another_policy_changes_what_would_be_refused():
     assert (found.direction, len(found.other_operations[1])) == (Direction.REPAIRED, 1)
 
 
-def test_warning_of_what_was_only_recorded():
-    found = replay(judged(pod(99), AUDITING), AUDITING, known(enforcement="warn"))
-    assert (found.verdict, found.direction) == (ReplayVerdict.CHANGED, Direction.WARNED)
-
-
 def test_another_fleet():
     decision = judged(pod(99))
     found = replay(decision, snapshot())
@@ -339,9 +328,8 @@ def test_another_fleet():
 def test_a_decision_that_the_same_inputs_do_not_reproduce_is_unexplained():
     decision = altered(judged(pod()), allowed=False)
     assert replay(decision).verdict is ReplayVerdict.UNEXPLAINED
-    assert replay(decision, OLD, known(**TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, (
-        "the other inputs are not the cause"
-    )
+    tried = replay(decision, OLD, known(**TRUSTED))
+    assert tried.verdict is ReplayVerdict.UNEXPLAINED, "the other inputs are not the cause"
     other = altered(decision, digests={**decision.digests, "fleet": "another"})
     assert replay(other).verdict is ReplayVerdict.CHANGED
 
@@ -349,13 +337,10 @@ def test_a_decision_that_the_same_inputs_do_not_reproduce_is_unexplained():
 # --- lines without the reviewed object ------------------------------------------------------------------------------
 
 
-def test_a_line_that_was_too_long():
+def test_a_pod_that_could_not_be_recorded():
     env = [{"name": f"CUDA_DEVICE_SM_LIMIT_{number:0>900}"} for number in range(50)]
     found = replay(judged({**pod(), "spec": {"containers": [{"name": "a", "env": env}]}}))
     assert (found.verdict, found.reason) == (ReplayVerdict.UNKNOWN, "the line was too long to hold the pod")
-
-
-def test_a_pod_that_could_not_be_recorded():
     decision = altered(judged(pod()), request={"omitted": "spec.volumes must be a list, not a string"})
     assert replay(decision).reason == "the pod could not be recorded"
 
@@ -394,10 +379,8 @@ def test_the_user_counts():
 
 def test_it_holds_to_the_day_of_the_decision():
     today = datetime.now(UTC).date()
-    ended, lasting = [
-        test_exceptions.settings(test_exceptions.exception(until=str(until)))
-        for until in ("2020-01-01", today + timedelta(2))
-    ]
+    untils = ("2020-01-01", str(today + timedelta(2)))
+    ended, lasting = (test_exceptions.settings(test_exceptions.exception(until=until)) for until in untils)
     for name in ({"name": "train-1"}, {"generateName": "train-"}):
         for used, allowed in ((ended, False), (lasting, True)):
             decision = recorded(request(test_exceptions.pod(**name), day=today), used)

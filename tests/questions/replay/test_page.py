@@ -43,12 +43,8 @@ def _shuffled_pairs(count: int) -> list[Any]:
         pod = chance.randrange(8)
         identity = {"namespace": f"team-{chance.randrange(4)}", "user": f"user-{number}", "name": f"job-{number}"}
         for part in (0, 1):
-            line = {
-                **LINES[2 * pod + part],
-                **identity,
-                "time": f"2026-11-20T08:{number % 60:02}:0{part}Z",
-                "id": f"{number}-{part}",
-            }
+            moment = {"time": f"2026-11-20T08:{number % 60:02}:0{part}Z", "id": f"{number}-{part}"}
+            line = {**LINES[2 * pod + part], **identity, **moment}
             line["digests"] = {**line["digests"], "config": "other"} if number % 3 == 0 else line["digests"]
             lines.append((number + part * chance.choice([0.1, 1.5, 3.2]), line))
     return [line for _, line in sorted(lines, key=lambda item: item[0])]
