@@ -4,10 +4,13 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, Result, pod, vgpus
-from tests.golden.explanations import NPU, NPU_MEMORY, ascend_node, gpushare_nodes, job, selecting
+from tests.golden.explanations import NPU, NPU_MEMORY, ONE_NPU, gpushare_nodes, job, selecting
+from tests.strategies import ascend_node
 from tests.timing import within
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
+
+LABELLED = {"labels": {"ring-controller.atlas": "ascend-310P"}}
 
 
 def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Result:
@@ -30,12 +33,10 @@ def test_the_time_for_vgpu_explanations_is_bounded(run, write):
 
 
 def test_the_nodes_that_a_selector_matches_as_json(run, write):
-    limits = {names.GPUSHARE_MEMORY: "100"}
+    limits, fleet = {names.GPUSHARE_MEMORY: "100"}, fleet_of(write, gpushare_nodes(*"abcde"))
 
     def selected(manifest):
-        (line,) = explain_manifest(
-            run, write, manifest, fleet_of(write, gpushare_nodes("a", "b", "c", "d", "e")), "-o", "json"
-        ).lines
+        (line,) = explain_manifest(run, write, manifest, fleet, "-o", "json").lines
         return line["explain"][0]["shapes"][0]["selected"]
 
     assert selected(pod(limits=limits)) is None
@@ -55,12 +56,10 @@ def explain_json(run, write, **fields):
 
 
 def test_every_family_has_the_same_json_keys(run, write):
-    vgpu = explain_json(run, write, limits=vgpus(1, 10))
-    share = explain_json(run, write, limits={"volcano.sh/gpu-number": "1"})
-    npu = explain_json(run, write, limits={NPU: "1"})
-    metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
-    cores = explain_json(run, write, fleet="npu-core.yaml", limits={"huawei.com/npu-core": "2"}, metadata=metadata)
-    families = [vgpu, share, npu, cores]
+    limits = (vgpus(1, 10), {"volcano.sh/gpu-number": "1"}, {NPU: "1"})
+    families = [explain_json(run, write, limits=each) for each in limits]
+    cores = {"limits": {"huawei.com/npu-core": "2"}, "metadata": LABELLED}
+    families.append(explain_json(run, write, fleet="npu-core.yaml", **cores))
     keys = ["pod", "family", "placeable", "shapes", "skipped"]
     chip = ["pod", "family", "chip", "placeable", "shapes", "skipped"]
     assert [list(family) for family in families] == [keys, keys, chip, keys]
@@ -83,15 +82,12 @@ def test_each_node_of_a_gang_has_a_name_of_its_own(run, write):
     assert nodes == {(1, 0): (["gpu-a"], 1), (0, 2): (["gpu-b"], 1)}
 
 
-def test_npus_that_the_scheduler_skips_are_named(run, write):
-    npus = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]
-    fleet = fleet_of(write, [ascend_node(npus, {}, name="gated"), ascend_node(npus, {}, "Ascend310P", "elsewhere")])
-    assert explain_json(run, write, fleet=fleet, limits={NPU: "1"})["skipped"] == [{"node": "gated", "missing": NPU}]
-
-
-def test_skipped_nodes_beyond_the_first_50_are_counted(run, write):
-    npus = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]
-    fleet = fleet_of(write, [ascend_node(npus, {}, name=f"gated-{number}") for number in range(60)])
+def test_npus_that_the_scheduler_skips_are_named_and_beyond_the_first_50_counted(run, write):
+    gated = [ascend_node(f"gated-{number}", ONE_NPU, allocatable={}) for number in range(60)]
+    fleet = fleet_of(write, [gated[0], ascend_node("elsewhere", ONE_NPU, "Ascend310P", allocatable={})])
+    found = explain_json(run, write, fleet=fleet, limits={NPU: "1"})
+    assert found["skipped"] == [{"node": "gated-0", "missing": NPU}]
+    fleet = fleet_of(write, gated)
     found = explain_json(run, write, fleet=fleet, limits={NPU: "1"})
     assert (len(found["skipped"]), found["moreSkipped"]) == (50, 10)
     assert "and 57 more nodes that the scheduler skips" in explain(run, write, fleet=fleet, limits={NPU: "1"}).out
@@ -113,6 +109,5 @@ def test_the_labels_of_declared_nodes_are_unknown(run, write):
 )
 def test_the_time_for_explanations_of_other_families_is_bounded(limits, run, write):
     containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(MAX_CONTAINERS)]
-    metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
     for fleet in ("every-family.yaml", "npu-core.yaml"):
-        within(10, lambda fleet=fleet: explain(run, write, fleet=fleet, containers=containers, metadata=metadata))
+        within(10, lambda fleet=fleet: explain(run, write, fleet=fleet, containers=containers, metadata=LABELLED))

@@ -51,10 +51,15 @@ def post(client, manifest: str, **more: object) -> Page:
     return shown(answer)
 
 
+def editor(page: Page, name: str) -> str:
+    """What an editor has."""
+    (text,) = [each["text"] for each in page.all("textarea") if each["name"] == name]
+    return text.removeprefix("\n")
+
+
 def test_it_begins_with_a_pod_that_is_repaired_and_reviewed(client):
     page = shown(client.get("/"))
-    editor = next(each for each in page.all("textarea") if each["name"] == "manifest")
-    assert editor["text"].removeprefix("\n") == (SAMPLES / "pod-repaired.yaml").read_text()
+    assert editor(page, "manifest") == (SAMPLES / "pod-repaired.yaml").read_text()
     assert "Repaired" in words(page.one("section", "verdict repaired"))
     assert "volcano.sh/vgpu-number: '1'" in [line["text"][1:].strip() for line in page.all("div", "line plus")]
     assert [words(each) for each in page.all("span", "placement")] == ["✓ fits"] * 5
@@ -73,8 +78,7 @@ def test_every_example_is_offered_with_settings_that_can_be_used(client):
 
 def test_an_example_of_other_settings_brings_them_or_a_note(client):
     tight = shown(client.get("/?example=fits-tightly"))
-    (settings,) = [each["text"].strip() for each in tight.all("textarea") if each["name"] == "settings"]
-    assert settings == "target.devicePlugin=1.11.0"
+    assert editor(tight, "settings").strip() == "target.devicePlugin=1.11.0"
     assert "fits-tightly" in tight.one("div", "answer")["text"]
     needing = shown(client.get("/?example=default-memory"))
     assert "deviceConfig.nvidia.defaultMemory: 4000" in words(needing.one("p", "note warn"))
@@ -82,15 +86,11 @@ def test_an_example_of_other_settings_brings_them_or_a_note(client):
 
 def test_a_gang_is_drawn_on_the_nodes(client):
     page = shown(client.get("/?example=gang-too-large"))
-    verdict = words(page.one("section", "verdict"))
+    verdict, gang = words(page.one("section", "verdict")), page.one("section", "gang bad")["text"]
     assert verdict.startswith("✕ Its pods will never start")
     assert "The webhook admits it, but its pods can never start together: correct gang-too-large" in verdict
-    gang = page.one("section", "gang bad")
-    assert "The gang can never start" in gang["text"]
-    assert "left over" in gang["text"]
-    assert "1 × worker" in gang["text"]
-    first, *_ = page.all("div", "drawing")
-    assert "worker" in words(first)
+    assert all(text in gang for text in ("The gang can never start", "left over", "1 × worker"))
+    assert "worker" in words(page.all("div", "drawing")[0])
 
 
 @needs("rules")
@@ -105,13 +105,12 @@ def test_a_refusal_is_marked_at_its_line(client):
 
 
 def test_the_form_keeps_what_was_written(client):
-    page = post(
-        client, POD, namespace="team-x", settings="rules.cores-range=warn\r\nrules.fits-no-node=off\r\n", split="3"
-    )
+    settings = "rules.cores-range=warn\r\nrules.fits-no-node=off\r\n"
+    page = post(client, POD, namespace="team-x", settings=settings, split="3")
     assert "Refused" not in words(page.one("section", "verdict"))
-    fields = {each["name"]: each.get("value", each["text"].strip()) for each in page.elements if each.get("name")}
+    fields = {each["name"]: each["value"] for each in page.all("input") if "value" in each and "name" in each}
     assert (fields["namespace"], fields["split"]) == ("team-x", "3")
-    assert fields["settings"] == "rules.cores-range=warn\nrules.fits-no-node=off"
+    assert editor(page, "settings").strip() == "rules.cores-range=warn\nrules.fits-no-node=off"
     assert "in team-x" in words(page.one("p", "about"))
 
 
@@ -119,8 +118,7 @@ def test_the_form_keeps_what_was_written(client):
 def test_a_file_is_taken_before_the_editor_unless_none_is_chosen(client, manifest, file, name):
     page = shown(client.post("/review", data={"manifest": [manifest, (io.BytesIO(file.encode()), name)]}))
     assert "Refused" in words(page.one("section", "verdict"))
-    (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
-    assert editor.strip() == POD.strip()
+    assert editor(page, "manifest").strip() == POD.strip()
 
 
 def test_a_large_file_is_refused_and_left_nowhere(client):
@@ -148,14 +146,13 @@ def test_a_mistake_is_shown_beside_its_field(client, fields, field, message):
     assert set(notes.values()) == {""}
     invalid = [each["name"] for each in page.elements if each.get("aria-invalid") == "true"]
     assert invalid == [field]
-    assert words(next(each for each in page.all("textarea") if each["name"] == "manifest")) == words({"text": POD})
+    assert editor(page, "manifest").strip() == POD.strip()
 
 
 def test_namespaces_of_the_policy_are_offered():
-    policy = parse_policy(
-        {"namespaces": [{"match": ["team-a", "b-*"]}, {"match": ["kube-system"], "exempt": True}]}, "p"
-    )
-    client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
+    entries = [{"match": ["team-a", "b-*"]}, {"match": ["kube-system"], "exempt": True}]
+    parts = sample_parts(parse_policy({"namespaces": entries}, "p"))
+    client = create_app(ConsoleState(Fixed(parts))).test_client()
     offered = [each["value"] for each in shown(client.get("/")).all("option") if "-" in each.get("value", "")]
     assert offered[-2:] == ["kube-system", "team-a"]
 

@@ -71,7 +71,7 @@ def test_one_rule_shows_its_docstring_example_and_result(rule, run):
         assert yaml.safe_load(manifest) == example["pod"]
         assert row["messages"] or row.get("patch") or row["level"] == "audit"
         for text in (row["text"], manifest, row["file"], example["file"]):
-            assert text.replace("\n", "").replace(" ", "") in out.replace("\n", "").replace(" ", "")
+            assert "".join(text.split()) in "".join(out.split())
         for path in example["conditions"]:
             assert f"{path}: " in out
             assert f"`{path}: " in markdown
@@ -103,10 +103,8 @@ def test_a_finding_of_the_engine_is_explained(run):
 
 def test_every_id_of_the_engine_is_explained():
     modules = webhook.review.too_large, webhook.settings.review, webhook.document_review
-    sources = [Path(module.__file__).read_text() for module in modules]
-    ids = {
-        found for source in sources for found in re.findall(r'^[A-Z_]+ = "([a-z]+(?:-[a-z]+)*)"', source, re.MULTILINE)
-    }
+    source = "\n".join(Path(module.__file__).read_text() for module in modules)
+    ids = set(re.findall(r'^[A-Z_]+ = "([a-z]+(?:-[a-z]+)*)"', source, re.MULTILINE))
     assert ids - {rule.id for rule in VALIDATIONS} == {finding.id for finding in ENGINE_FINDINGS}
 
 
