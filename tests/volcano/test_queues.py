@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook import names
 from webhook.volcano.queues import COMPARED, MAX_DEPTH, ROOT, Limit, Queue, Queues, complaint, read_queue
 from webhook.volcano.scheduler import SchedulerConf, parse_scheduler_conf
@@ -51,6 +52,7 @@ def descends_from_root(queues: dict[str, Queue], name: str) -> bool:
     return name == ROOT
 
 
+@examples(400)
 @given(forests, st.sampled_from(NAMES), st.sampled_from([NUMBER, MEMORY]))
 def test_limits_equal_those_of_volcano(forest: tuple[Queue, ...], name: str, resource: str):
     by_name = {queue.name: queue for queue in forest}
@@ -139,8 +141,11 @@ def test_a_pod_may_have_what_the_largest_node_group_allows():
     ):
         assert Queues([parent, child]).limit_of_groups("q", NUMBER, target) == most
     limited = Queues([grouped("q", limits, nodeGroupAffinity={REQUIRED: ["a"]})])
-    assert limited.limit_of_groups("q", NUMBER, Target((1, 15, 1), scheduler=GROUPED)) is None
-    assert limited.limit_of_groups("q", NUMBER, Target((1, 16, 0), scheduler=NESTED)) is None
+    unread = conf(name="nodegroup", enablePredicate=False)
+    for version, scheduler in (((1, 15, 1), GROUPED), ((1, 16, 0), NESTED), ((1, 16, 0), unread)):
+        assert limited.limit_of_groups("q", NUMBER, Target(version, scheduler=scheduler)) is None
+    alone = Target((1, 16, 0), scheduler=conf(name="nodegroup"))  # the parent's affinity is not the queue's
+    assert Queues([parent, grouped("q", limits, "parent")]).limit_of_groups("q", NUMBER, alone) is None
 
 
 @pytest.mark.parametrize("limits", ["{", "[1]", '{"a": 1}', '{"a": {"cpu": "much"}}', '{"a": {"cpu": []}}'])

@@ -22,6 +22,7 @@ def test_a_quota_of_devices_is_read():
         {"metadata": METADATA, "spec": {"hard": {"limits.cpu": 8}}},
         {"metadata": {"name": "gpus"}, "spec": {"hard": {MEMORY: 1}}},
         {"metadata": METADATA, "spec": {"hard": {MEMORY: 1}, "scopes": ["Terminating"]}},
+        {"metadata": METADATA, "spec": {"hard": {MEMORY: 1}, "scopeSelector": {"matchExpressions": []}}},
         {"metadata": METADATA, "spec": {"hard": {MEMORY: [1]}}},
     ],
 )
