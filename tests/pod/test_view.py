@@ -26,14 +26,6 @@ def read_all(view):
     return values
 
 
-def test_an_empty_pod_has_nothing():
-    view = PodView({})
-    assert (view.name, view.scheduler, view.node_name) == ("", "", "")
-    assert view.annotations == {}
-    assert not list(view.every_container())
-    assert view.annotation("a") is None
-
-
 def test_a_pod_without_a_name_has_its_generate_name():
     assert PodView({"metadata": {"generateName": "web-"}}).name == "web-"
     assert PodView({"metadata": {"name": "web-1", "generateName": "web-"}}).name == "web-1"
@@ -67,11 +59,6 @@ def test_limits_come_before_requests(limits, requests, value, has):
     subject = container(resources={"limits": limits, "requests": requests})
     assert subject.quantity("n") == value
     assert subject.has("n") is has
-
-
-@pytest.mark.parametrize("fields", [{}, {"resources": None}, {"resources": {}}, {"resources": {"limits": None}}])
-def test_absent_resources_are_empty(fields):
-    assert container(**fields).limits == container(**fields).requests == {}
 
 
 @each_case(
