@@ -117,14 +117,16 @@ def doctor(state: ConsoleState, refresh: Refresh = False, wait: Wait = 20.0) -> 
     examiner = followed(state).examiner
     if examiner is None:
         return DoctorResponse(available=False, problem=UNAVAILABLE)
-    status = examiner.status(refresh=refresh, wait=wait)
+    examiner.begin(lambda: examiner.is_due(refresh=refresh))
+    examiner.wait(wait)
+    now, began, last = examiner.clock(), examiner.began, examiner.last
     return DoctorResponse(
         available=True,
         subject=examiner.subject,
-        looking=status.running_seconds is not None,
-        looking_seconds=status.running_seconds or 0.0,
-        age_seconds=status.age_seconds,
-        **(_results(status.last) if status.last is not None else {}),
+        looking=began is not None,
+        looking_seconds=0.0 if began is None else now - began,
+        age_seconds=None if last is None else now - examiner.ended,
+        **(_results(last) if last is not None else {}),
     )
 
 
