@@ -16,7 +16,7 @@ from webhook.devices.occupancy import FINISHED, REJECTED
 from webhook.devices.verdict import Reason
 from webhook.document_review import exemption, review_document
 from webhook.errors import ConfigError, RequestError
-from webhook.existing_objects import assignment_violation
+from webhook.existing_objects import as_written, assignment_violation
 from webhook.existing_objects import judge as judge_object
 from webhook.lenient import at, obj, objs, text
 from webhook.live.devices import LiveCluster, request_content
@@ -123,10 +123,12 @@ class _Examined:
     def __init__(self, subject: WaitingObject, live: LiveCluster, by_nodes: dict[Hashable, PodAnswer] | None) -> None:
         self._subject, self._live = subject, live
         self._listed, self._by_nodes = by_nodes is not None, {} if by_nodes is None else by_nodes
-        exempt = () if subject.exists else names.EXEMPT_NAMESPACES
+        exempt, document = () if subject.exists else names.EXEMPT_NAMESPACES, subject.document
         try:
+            if subject.exists and at(document.value, "kind") == "Pod":
+                document = replace(document, value=as_written(document.value, live.snapshot).raw)
             self._reviewed = review_document(
-                subject.document, live.snapshot, subject.namespace, exempt, abridged=subject.exists
+                document, live.snapshot, subject.namespace, exempt, abridged=subject.exists
             )
         except RequestError as error:
             raise RequestError(f"{subject.document.place}: {error}") from error
@@ -292,8 +294,8 @@ class _Examined:
 
     def _findings(self, said: Collection[str] = ()) -> tuple[Violation, ...]:
         """What the rules find, without what some say already, findings about nodes and about what the scheduler wrote."""
-        subject, outcome = self._subject, self._outcome
-        judged = judge_object(subject.document.value, self._live.snapshot, outcome) if subject.exists else None
+        outcome, raw = self._outcome, self._reviewed.document.value
+        judged = judge_object(raw, self._live.snapshot, outcome) if self._subject.exists else None
         found = judged.findings if judged is not None else outcome.violations
         reasons = _ABOUT_NODES.union(
             said, outcome.never_starts, {node_name_set.check.id} if self._is_bound_unseen() else ()
