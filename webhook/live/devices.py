@@ -3,10 +3,11 @@
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import chain, groupby
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from webhook import names
 from webhook.devices.explanation import explainer
@@ -26,6 +27,8 @@ from webhook.devices.occupancy import (
 )
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
+from webhook.devices.vgpu.feasibility import SPREAD
+from webhook.devices.vgpu.fleet import Card
 from webhook.durations import format_age
 from webhook.errors import ConfigError
 from webhook.live.objects import FREE, Key, NodeStatus, group_of, key_of
@@ -230,6 +233,17 @@ class LiveCluster:
         """The pods of its PodGroup that hold devices and stay, as NAMESPACE/NAME."""
         return self.groups.get((key_of(pod.raw)[0], group_of(pod.raw)), frozenset())
 
+    def cards_of_siblings(self, pod: PodView) -> Mapping[str, frozenset[str]]:
+        """The UUIDs of the cards with such a pod, by the names of their nodes."""
+        siblings, found = self.siblings(pod), dict[str, frozenset[str]]()
+        for node in self.occupied.get(Family.VGPU, ()) if siblings else ():
+            held = [
+                card.id for card in node.cards if any(f"{one.namespace}/{one.name}" in siblings for one in card.pods)
+            ]
+            if held:
+                found[node.name] = frozenset(held)
+        return found
+
     def node_without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
@@ -277,6 +291,7 @@ class NodeVerdicts:
     Attributes:
         requests: what the scheduler serves, each kind of device by itself; none if a quantity cannot be used.
         names_devices: whether nodes with equal states may differ, as one of them names single devices.
+        excluded: the UUIDs of the cards that the pod does not get, as its PodGroup spreads; by the names of their nodes.
     """
 
     def __init__(self, live: LiveCluster, family: AnyFamily, pod: ReviewedPod) -> None:
@@ -285,7 +300,8 @@ class NodeVerdicts:
         self._family = family
         usable, content = pod.is_usable(family.id), request_content(pod)
         self.requests = [each for each in pod.requests_for(family.id) if usable and explainer(family).is_served(each)]
-        self.names_devices = any(map(family.names_devices, self.requests))
+        self.excluded = live.cards_of_siblings(pod.view) if pod.spreads and family.id == Family.VGPU else {}
+        self.names_devices = bool(self.excluded) or any(map(family.names_devices, self.requests))
         self._known = [
             (each, self._memo.verdicts((family.id, number, content))) for number, each in enumerate(self.requests)
         ]
@@ -309,14 +325,29 @@ class NodeVerdicts:
         written = {self._family.node_annotation: nodes[0].name}
         for request, known in self._known:
             node = next(node for node in nodes if isinstance(self._on(request, known, node), Fits))
+            node, own = self._spread(node, request)
             part = accounts.remaining(self._fleet, [node])
-            taken, _ = explains.taken(request, explains.alone(request, part, part.shapes[0]))
+            taken, _ = explains.taken(own, explains.alone(own, part, part.shapes[0]))
             written |= accounts.assignment(taken, node)
         return written
+
+    def _spread(self, node: OccupiedNode, request: Any) -> tuple[OccupiedNode, Any]:
+        """A node and a request, so that the pod gets none of the cards that its group has there if it spreads."""
+        excluded = self.excluded.get(node.name)
+        if not excluded:
+            return node, request
+        cards = [cast("Card", card.state) for card in node.cards]
+        cards = [
+            replace(card, reserved=card.reserved | SPREAD) if held.id in excluded else card
+            for card, held in zip(cards, node.cards, strict=True)
+        ]
+        state = node.left.state._replace(devices=tuple(cards))
+        return replace(node, left=replace(node.left, state=state)), request.spread
 
     def _on(self, request: Any, known: dict[Hashable, JudgedState], node: OccupiedNode) -> JudgedState:
         if node.family != self._family.id:
             return None
+        node, request = self._spread(node, request)
         named = self._family.names_devices(request)
         key = (node.left, node.name) if named else node.left
         if key not in known:

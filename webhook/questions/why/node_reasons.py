@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from webhook import names
 from webhook.devices import wording
 from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplanation, explainer
@@ -342,6 +343,9 @@ class _FamilyAnswer:
         return self.computes and isinstance(self._verdicts.on(nodes), Fits)
 
     def _fitting(self, node: OccupiedNode, about: Mapping[str, Any]) -> WaitReason:
+        if node.name in self._verdicts.excluded:  # which the explanation of the cards does not know of
+            message = f"it fits on cards without pods of its PodGroup, as {names.PODGROUP_POLICY} says"
+            return self._reason(WaitVerdict.FITS_NOW, "fits", message, node=node.name, **about)
         explained = self._explained([node])[0][1]
         message = _words(explained) or "it fits"
         more = {"node": node.name, "drawing": _drawing(explained, node, self._family)}
@@ -356,6 +360,9 @@ class _FamilyAnswer:
             message = "there is room, but not in the order in which the scheduler tries cards and containers"
         elif isinstance(verdict, Unknown):
             state, reason, message = WaitVerdict.UNKNOWN, "unknown", verdict.why
+        elif explained.refusal is None and self._pod.spreads:
+            reason = "spread"
+            message = f"its PodGroup has pods on the cards with room, which {names.PODGROUP_POLICY} keeps it off"
         elif explained.refusal is not None:
             reason, message = explained.refusal.reason, explained.refusal.message
         holders = _holders(node, self._family)
