@@ -1,10 +1,8 @@
 """Pods, fleets and their explanations, which hold the drawings."""
 
-from pathlib import Path
-
 import yaml
 
-from webhook.devices.config_file import parse_device_config
+from tests.reviewing import CONFIG, DATA
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.fleet import build_fleet
 from webhook.pod.view import PodView
@@ -15,9 +13,6 @@ from webhook.settings.snapshot import read_nodes
 from webhook.volcano.target import Target
 from webhook.wire.codec import creation
 
-DATA = Path(__file__).parents[1] / "data"
-TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
-CONFIG = parse_device_config(TEXT, "test")
 SETTINGS, TARGET = PolicyKeys(), Target((1, 16, 0))
 
 

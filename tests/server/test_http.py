@@ -44,6 +44,7 @@ def test_head_of_a_page_has_its_length_and_no_body(connection: Connection, path:
     page = connection.request("GET", path)
     head = connection.request("HEAD", path)
     assert page.status == head.status == 200
+    assert page.headers["content-type"].startswith("text/plain; ")
     assert page.body
     assert int(head.headers["content-length"]) > 0
 

@@ -2,21 +2,18 @@
 
 import json
 import tracemalloc
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.reviewing import CONFIG, DATA
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.inputs.files import MAX_CHECKED, read_bytes
 from webhook.output.yaml import to_yaml
-from webhook.settings.snapshot import default_device_config, read_nodes
+from webhook.settings.snapshot import read_nodes
 from webhook.settings.sources import SAMPLES
 from webhook.settings.table import DEVICE_CONFIG, FLEET, MAX_SETTINGS_BYTES, POLICY, QUEUES
-
-DATA = Path(__file__).parent.parent / "data"
-CONFIG = default_device_config()
 
 
 @pytest.fixture

@@ -10,13 +10,14 @@ import pytest
 import yaml
 
 from tests.deploy.clusters import DATA, request
+from tests.reviewing import nodes_in
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.rules.context import Collections
 from webhook.settings.review import review_setting
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.settings.table import FLEET, QUEUES, SCHEDULER
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.table import QUEUES, SCHEDULER
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import to_request
 
@@ -44,11 +45,11 @@ items:
 """
 
 
-def snapshot(policy: str = "{}", conf: str | None = NESTED, fleet: Path = DATA / "fleets" / "mixed.yaml") -> Snapshot:
+def snapshot(policy: str = "{}", conf: str | None = NESTED) -> Snapshot:
     config = parse_device_config({"nvidia": dict(NAMES)}, "device-config.yaml")
     scheduler = None if conf is None else SCHEDULER.read(conf.encode(), "volcano-scheduler.conf")
     queues = QUEUES.index(QUEUES.kept(yaml.safe_load(PARENTS)["items"]))
-    nodes = read_nodes(FLEET.load(fleet), config)
+    nodes = nodes_in("mixed", config=config)
     read = parse_policy(yaml.safe_load(policy), "policy")
     return SnapshotInputs(config, read, nodes, scheduler, Collections(queues)).snapshot()
 
