@@ -113,15 +113,9 @@ def draw_node(
     cards = []
     for index in _drawn(count, chain(usage.parts, usage.refusals)):
         parts, bare = usage.parts.get(index, ()), card(index)
-        cards.append(
-            replace(
-                bare,
-                kind=shorten(bare.kind, MAX_TEXT),
-                parts=tuple(parts[:MAX_PARTS]),
-                hidden=max(len(parts) - MAX_PARTS, 0),
-                refusal=usage.refusals.get(index, ""),
-            )
-        )
+        kind, hidden = shorten(bare.kind, MAX_TEXT), max(len(parts) - MAX_PARTS, 0)
+        refusal = usage.refusals.get(index, "")
+        cards.append(replace(bare, kind=kind, parts=tuple(parts[:MAX_PARTS]), hidden=hidden, refusal=refusal))
     containers = dict.fromkeys(part.container for parts in usage.parts.values() for part in parts)
     note = shorten(usage.note, MAX_NOTE)
     return DrawnNode(tuple(cards), *units, count - len(cards), note, tuple(islice(containers, MAX_PARTS)))

@@ -321,12 +321,9 @@ def _examine(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
         _untaken(ledger, family, pod)
     chosen = pod.annotations.get(family.node_annotation, "") if assigned else ""
     if chosen and pod.live and chosen != pod.node:
-        ledger.find(
-            LedgerRule.OTHER_NODE,
-            pod,
-            f"annotation {family.node_annotation} has another node than spec.nodeName, {pod.node}",
-            f"its {family.devices} may be those of the other node: {MAKE_ANOTHER}",
-        )
+        message = f"annotation {family.node_annotation} has another node than spec.nodeName, {pod.node}"
+        advice = f"its {family.devices} may be those of the other node: {MAKE_ANOTHER}"
+        ledger.find(LedgerRule.OTHER_NODE, pod, message, advice)
 
 
 def _untaken(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
@@ -339,12 +336,8 @@ def _untaken(ledger: NodeLedger, family: AnyFamily, pod: BoundPod) -> None:
         f"the next pod with as many {family.devices} on node {pod.node} gets those assigned to it, with its limits"
     )
     if pod.live:
-        ledger.find(
-            LedgerRule.NOT_TAKEN,
-            pod,
-            f"the pod runs with the {family.devices} and limits of another pod, or without any ({phase})",
-            f"{MAKE_ANOTHER}: {next_pod}",
-        )
+        message = f"the pod runs with the {family.devices} and limits of another pod, or without any ({phase})"
+        ledger.find(LedgerRule.NOT_TAKEN, pod, message, f"{MAKE_ANOTHER}: {next_pod}")
     else:
         message = f"the pod ended before it got its {family.devices} ({phase}), and {next_pod}"
         ledger.find(LedgerRule.LEFT_BEHIND, pod, message, "delete the pod now")
@@ -369,12 +362,8 @@ def _overcommitted(ledger: NodeLedger, family: AnyFamily) -> None:
         if over:
             leaving = any(holder.terminating for holder in card.pods)
             advice = "wait until those that are being deleted are gone" if leaving else "delete one of them"
-            ledger.find(
-                LedgerRule.OVERCOMMITTED,
-                None,
-                f"pods hold more of {family.device} {shown(card.id)} than it has: {', '.join(over)}",
-                advice,
-            )
+            message = f"pods hold more of {family.device} {shown(card.id)} than it has: {', '.join(over)}"
+            ledger.find(LedgerRule.OVERCOMMITTED, None, message, advice)
 
 
 def _unregistered(node: str, families: Iterable[AnyFamily], pods: Sequence[BoundPod]) -> Iterator[LedgerFinding]:
@@ -382,10 +371,6 @@ def _unregistered(node: str, families: Iterable[AnyFamily], pods: Sequence[Bound
     for family in families:
         for pod in pods:
             if pod.live and family.id in pod.requested and _assigned(pod, family):
-                yield LedgerFinding(
-                    LedgerRule.CARD_MISSING,
-                    node,
-                    pod.key,
-                    f"the pod holds {family.devices} of node {node}, which registers none that the scheduler uses",
-                    "check the device plugin there",
-                )
+                message = f"the pod holds {family.devices} of node {node}, which registers none that the scheduler uses"
+                advice = "check the device plugin there"
+                yield LedgerFinding(LedgerRule.CARD_MISSING, node, pod.key, message, advice)

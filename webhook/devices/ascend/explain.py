@@ -167,10 +167,9 @@ def assign(requests: Sequence[NpuRequest], shape: AnyShape) -> tuple[NpuGrant, .
         ValueError: the node does not take the containers; `judge` refuses them.
     """
     for first, shares, supply in EmptyNode(shape, parts_refused=False).walks(requests):
-        return tuple(
-            NpuGrant(
-                share.memory, request.cores, supply.take(share.takers, request.number, first if share.first else None)
-            )
-            for request, share in zip(requests, shares, strict=True)
-        )
+        grants = []
+        for request, share in zip(requests, shares, strict=True):
+            taken = supply.take(share.takers, request.number, first if share.first else None)
+            grants.append(NpuGrant(share.memory, request.cores, taken))
+        return tuple(grants)
     raise ValueError("the node does not take these containers")

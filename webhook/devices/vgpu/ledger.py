@@ -196,12 +196,9 @@ class CardLedger:
         if other is not pod:
             leaves = other.terminating or pod.terminating  # Volcano gives the instance anew at once
             advice = "wait until the one that is being deleted is gone" if leaves else MAKE_ANOTHER
-            self._ledger.find(
-                LedgerRule.INSTANCE_SHARED,
-                pod,
-                f"the pod and {other.key} have the same MIG instance, {geometry.group}-{position} of {self._uuids[number]}",
-                f"they share its memory: {advice}",
-            )
+            which = f"{geometry.group}-{position} of {self._uuids[number]}"
+            message = f"the pod and {other.key} have the same MIG instance, {which}"
+            self._ledger.find(LedgerRule.INSTANCE_SHARED, pod, message, f"they share its memory: {advice}")
 
     def geometries(self, number: int) -> tuple[Geometry, ...] | None:
         """What the MIG instances in use leave open of a card."""
@@ -354,13 +351,9 @@ class _SlotsLeft(Mapping[str, tuple[Slot, ...]]):
         self._left = left
 
     def __getitem__(self, uuid: str) -> tuple[Slot, ...]:
-        shapes = self._left.shapes
-        return tuple(
-            replace(slot, shape=number)
-            for slot in self._slots[uuid]
-            for number, shape in enumerate(shapes)
-            if shape.members >> slot.node & 1
-        )
+        slots, shapes = self._slots[uuid], list(enumerate(self._left.shapes))
+        places = [(slot, number) for slot in slots for number, shape in shapes if shape.members >> slot.node & 1]
+        return tuple([replace(slot, shape=number) for slot, number in places])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slots)
