@@ -89,11 +89,10 @@ class Terminal:
         if self._width is None or start + len(text) <= width:
             self.line(indent, *head, text)
             return
-        folded = textwrap.wrap(
-            text, width, initial_indent=" " * start, subsequent_indent=hanging, break_on_hyphens=False
-        )
-        self.line(indent, *head, folded[0][start:])
-        for more in folded[1:]:
+        before = " " * start
+        lines = textwrap.wrap(text, width, initial_indent=before, subsequent_indent=hanging, break_on_hyphens=False)
+        self.line(indent, *head, lines[0][start:])
+        for more in lines[1:]:
             self.line(more)
 
     def columns(

@@ -172,9 +172,8 @@ def show_decision(decision: Decision, terminal: Terminal) -> None:
     for name, text in (identity | facts(decision)).items():
         terminal.line(INDENT, name.ljust(12), legible(text, 200))
     for finding in decision.findings:
-        terminal.paragraph(
-            INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
-        )
+        head = (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  ")
+        terminal.paragraph(INDENT, head, finding.message)
     for rule in decision.repairs:
         terminal.line(INDENT, (Style.REPAIRED, "repair  "), (Style.BOLD, legible(rule, 60)))
     for exception in decision.exceptions:

@@ -212,10 +212,9 @@ def named(name: str) -> PlaygroundExample | None:
     if row is None:
         return None
     of_rule = row.example()
-    settings = [
-        f"{key.removeprefix(POLICY)}={value}" for key, value in of_rule.conditions.items() if key.startswith(POLICY)
-    ]
-    needs = [f"{key}: {value}" for key, value in of_rule.conditions.items() if not key.startswith(POLICY)]
+    conditions = of_rule.conditions.items()
+    settings = [f"{key.removeprefix(POLICY)}={value}" for key, value in conditions if key.startswith(POLICY)]
+    needs = [f"{key}: {value}" for key, value in conditions if not key.startswith(POLICY)]
     return PlaygroundExample(name, of_rule.manifest, tuple(settings), tuple(needs))
 
 

@@ -134,9 +134,8 @@ def _fenced(language: str, lines: Sequence[str]) -> Iterator[str]:
 
 def _conditions(example: RuleExample) -> list[str]:
     """What differs from the sample fleet and the sample device config."""
-    return [
-        f"{path}: {value if isinstance(value, str) else to_json(value)}" for path, value in example.conditions.items()
-    ]
+    conditions = example.conditions.items()
+    return [f"{path}: {value if isinstance(value, str) else to_json(value)}" for path, value in conditions]
 
 
 def _changes(example: RuleExample) -> list[MarkedLine]:

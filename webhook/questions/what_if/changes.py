@@ -115,9 +115,7 @@ class FleetChange:
         nodes = [node for node in (*(inputs.nodes or ()), *added.nodes) if node.name not in self.drain]
         tried = try_out(replace(inputs, nodes=nodes), self.target, self.split)
         vgpu = inputs.config.vgpu
-        anew = [
-            registered(node, vgpu, factor=self.factor, mode=self.modes.get(node.name)) for node in tried.nodes or ()
-        ]
+        anew = [registered(one, vgpu, factor=self.factor, mode=self.modes.get(one.name)) for one in tried.nodes or ()]
         config = replace(inputs.config, vgpu=replace(vgpu, memory_factor=self.factor or vgpu.memory_factor))
         tried = replace(tried, nodes=anew, config=config)
         bound = [pod for pod in state.objects.bound if pod.node not in self.drain]
