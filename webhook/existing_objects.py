@@ -14,13 +14,7 @@ from webhook import names
 from webhook.devices.ledger import LedgerFinding
 from webhook.devices.occupancy import FINISHED
 from webhook.devices.requests import DevicePod
-from webhook.document_review import (
-    is_reviewed_kind,
-    review_any_kind,
-    unknown_kind,
-    why_not_reviewed,
-    with_misplaced,
-)
+from webhook.document_review import is_reviewed_kind, review_any_kind, unknown_kind, why_not_reviewed, with_misplaced
 from webhook.lenient import text
 from webhook.outcome import Outcome, Violation
 from webhook.pod.owners import Subject, controller_of, subject_of

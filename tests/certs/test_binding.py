@@ -68,10 +68,7 @@ PROBE_MAP = f"ConfigMap {NAMESPACE}/vgpu-webhook-probe"
             lambda api: api.warnings.__setitem__(0, "another webhook: beware of ConfigMaps"),
             UNCALLED.format(f"it did not call the webhook for {PROBE_MAP}: apply the manifests again"),
         ),
-        (
-            partial(fail_probes, status=403),
-            f"not allowed to apply {PROBE_MAP} as a dry run: {CALL_FAILED}; {RIGHTS}",
-        ),
+        (partial(fail_probes, status=403), f"not allowed to apply {PROBE_MAP} as a dry run: {CALL_FAILED}; {RIGHTS}"),
         (
             lambda api: api.apply_webhooks(rules="["),
             "the annotation rules.vgpu-webhook/w0 is not YAML: apply the manifests again",

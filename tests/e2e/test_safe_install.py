@@ -8,13 +8,7 @@ import pytest
 from tests.deploy.files import DEPLOY, built
 from tests.deploy.test_elsewhere import NAMESPACE, PREFIX, rendered
 from tests.e2e.cluster import Cluster
-from tests.e2e.installation import (
-    Installation,
-    assert_binding,
-    assert_not_called,
-    install,
-    start_and_bind,
-)
+from tests.e2e.installation import Installation, assert_binding, assert_not_called, install, start_and_bind
 
 
 @pytest.fixture

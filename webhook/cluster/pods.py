@@ -13,9 +13,7 @@ PAGE = 500  # pods; of 5 KiB they make 2.5 MiB
 
 
 def list_bound_pods(
-    client: Client,
-    reader: BoundPodReader,
-    progress: Callable[[int, int], None] = lambda _read, _left: None,
+    client: Client, reader: BoundPodReader, progress: Callable[[int, int], None] = lambda _read, _left: None
 ) -> Iterator[BoundPod]:
     """The pods of all namespaces that have or request devices, and are bound to a node.
 

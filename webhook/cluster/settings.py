@@ -51,12 +51,7 @@ class FollowedDocument(Generic[Value]):
     """
 
     def __init__(
-        self,
-        setting: DocumentSetting[Value],
-        places: Iterable[Place],
-        access: Access,
-        *,
-        required: bool = False,
+        self, setting: DocumentSetting[Value], places: Iterable[Place], access: Access, *, required: bool = False
     ) -> None:
         """Prepare to follow.
 
@@ -332,12 +327,7 @@ class ClusterSettings:
         self._given = given
         self._given_version = 0
         self._documents = {
-            each.part: FollowedDocument(
-                each,
-                self._places[each.part],
-                access,
-                required=each.part in options.required,
-            )
+            each.part: FollowedDocument(each, self._places[each.part], access, required=each.part in options.required)
             for each in DOCUMENTS
             if each.part not in given
         }

@@ -21,13 +21,7 @@ class ItemStream:
     """Reads a stream of JSON documents; the items of lists are documents of their own."""
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        source: str,
-        *,
-        chunk: int = CHUNK,
-        largest: int = MAX_OBJECT,
-        limit: int = sys.maxsize,
+        self, stream: BinaryIO, source: str, *, chunk: int = CHUNK, largest: int = MAX_OBJECT, limit: int = sys.maxsize
     ) -> None:
         """Prepare.
 

@@ -15,15 +15,7 @@ from webhook.output.json import ResponseModel
 from webhook.parameters import Parameters
 from webhook.product import product_version
 from webhook.questions.doctor.certificate import ServingCertificate, check_certificate
-from webhook.questions.doctor.operation import (
-    OPTIONS,
-    DoctorResponse,
-    Refresh,
-    Wait,
-    doctor,
-    follow,
-    followed,
-)
+from webhook.questions.doctor.operation import OPTIONS, DoctorResponse, Refresh, Wait, doctor, follow, followed
 from webhook.results import WORST_FIRST, CheckResult, Status, ok, warning
 from webhook.settings.sources import SettingStatus
 from webhook.settings.table import SETTING_NAMES

@@ -41,10 +41,7 @@ REASONS = {
     WaitVerdict.NOT_NOW: ("VGPUWaits", "Normal"),
     WaitVerdict.FITS_NOW: ("VGPUFitsNow", "Normal"),
 }
-UNTAKEN = {
-    LedgerRule.LEFT_BEHIND: "VGPUAssignmentLeftBehind",
-    LedgerRule.NOT_TAKEN: "VGPUAssignmentNotTaken",
-}
+UNTAKEN = {LedgerRule.LEFT_BEHIND: "VGPUAssignmentLeftBehind", LedgerRule.NOT_TAKEN: "VGPUAssignmentNotTaken"}
 # The Event exists, or its namespace ends or refuses it: the others go on.
 REFUSED = frozenset({HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY})
 

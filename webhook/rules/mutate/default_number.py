@@ -12,17 +12,7 @@ A LimitRange with a default memory makes a vGPU pod of each pod in its namespace
 from webhook import names
 from webhook.pod.fields import annotations
 from webhook.pod.size import MAX_CONTAINERS
-from webhook.rules.api import (
-    VGPU_ONLY,
-    ClusterFact,
-    Context,
-    Edits,
-    Mutation,
-    Notice,
-    ReviewedPod,
-    Role,
-    wording,
-)
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, Notice, ReviewedPod, Role, wording
 
 _NOTE = "LimitRanger plugin set: "  # Kubernetes, plugin/pkg/admission/limitranger/admission.go
 MAX_NOTES = 2 * MAX_CONTAINERS  # that are read: limits and requests of each container

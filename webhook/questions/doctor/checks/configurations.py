@@ -27,12 +27,7 @@ HIDING = "hide-devices."  # the entry that only overwriteEnv needs
 
 _PARTS = ("apiGroups", "apiVersions", "operations", "resources")
 # The other fields that change what happens: failurePolicy and namespaceSelector have messages of their own.
-_OTHERS = (
-    "matchPolicy",
-    "sideEffects",
-    "admissionReviewVersions",
-    "reinvocationPolicy",
-)
+_OTHERS = ("matchPolicy", "sideEffects", "admissionReviewVersions", "reinvocationPolicy")
 
 
 def exist(setup: Setup) -> Results:
