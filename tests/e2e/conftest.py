@@ -61,9 +61,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster for one module, with nodes, in which the webhook was never installed."""
+    """A cluster with nodes, in which each test installs the webhook and removes it again."""
     with start_cluster(tmp_path_factory) as cluster:
         cluster.apply(*namespace_objects("users"))
         with cluster.api() as api:
