@@ -20,7 +20,7 @@ from certs import pki
 from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import proportional
-from tests.server.program import Program, free_port
+from tests.server.program import Program, free_port, until
 
 CONNECTIONS = (1, 16, 64)
 UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
@@ -139,20 +139,20 @@ def _start_floor(directory: Path, port: int) -> subprocess.Popen:
 
 
 def wait(port: int, path: str) -> None:
-    """Wait until a server answers, whatever it answers."""
+    """Wait until a server answers, whatever it answers, but that it is not ready."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    for _ in range(400):
+
+    def answers() -> bool:
         try:
-            with urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", timeout=2, context=context):
-                return
+            urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", timeout=2, context=context).close()
         except urllib.error.HTTPError as error:
-            if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
-                return
-            time.sleep(0.025)
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.025)
-    sys.exit(f"no response on port {port}")
+            return error.code != HTTPStatus.SERVICE_UNAVAILABLE
+        except OSError:
+            return False
+        return True
+
+    until(answers)
 
 
 def stop(process: subprocess.Popen) -> None:

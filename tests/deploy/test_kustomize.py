@@ -46,13 +46,6 @@ def test_the_default_creates_its_certificates():
     assert one(built(DEPLOY), "ConfigMap", "vgpu-webhook-policy")["data"].keys() == {"policy.yaml"}
 
 
-def test_the_jobs_create_the_certificates_unless_cert_manager_does():
-    """Both commands copy the rules into the configurations."""
-    for directory, command in ((DEPLOY, "ensure"), (DEPLOY / "overlays" / "cert-manager", "bind")):
-        pods = pod_specs(built(directory))
-        assert {pods[kind]["containers"][0]["args"][0] for kind in ("Job", "CronJob")} == {command}
-
-
 def test_monitoring_contains_the_dashboard_unchanged():
     dashboard = one(built(DEPLOY / "overlays" / "monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
     file = DEPLOY / "components" / "monitoring" / "dashboard.json"
