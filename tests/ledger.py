@@ -45,7 +45,6 @@ class Row(NamedTuple):
 
 
 def rows(file: Path = FILE) -> list[Row]:
-    """All rows, in the order of the file."""
     return [
         Row(name, row["shows"], row["command"], row["covers"], [Run(**run) for run in row["runs"]])
         for name, row in yaml.safe_load(file.read_text()).items()

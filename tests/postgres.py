@@ -96,11 +96,9 @@ class Postgres:
         shutil.rmtree(self._folder)
 
     def url(self, database: str = "postgres", user: str = USER, password: str = PASSWORD) -> str:
-        """The URL of a database."""
         return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> None:
-        """Run a statement."""
         with psycopg.connect(self.url(database), autocommit=True) as db:
             db.execute(statement.encode())
 

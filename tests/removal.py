@@ -56,7 +56,6 @@ def together(question: str) -> list[str]:
 
 
 def remove(question: str, copy: Path) -> None:
-    """Remove a question."""
     package = question.replace("-", "_")
     for folder in ("webhook/questions", "tests/questions"):
         shutil.rmtree(copy / folder / package, ignore_errors=True)

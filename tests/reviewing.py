@@ -53,7 +53,6 @@ def request(raw: Any, old: Any = None, **fields: Any) -> Request:
 
 
 def refusals(outcome: Outcome) -> set[str]:
-    """The rules that refuse."""
     return {violation.rule for violation in outcome.denials}
 
 

@@ -63,7 +63,6 @@ VOLATILE_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?|
 
 
 def main() -> None:
-    """Record into a directory."""
     parser = argparse.ArgumentParser(prog="python -m tests.surface", description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="an empty one, or one that does not exist yet")
     parser.add_argument("--command", type=Path, default=COMMAND, help="the vgpu-webhook to record")
@@ -83,7 +82,6 @@ def main() -> None:
 
 
 def compare(before: Path, after: Path) -> None:
-    """Print which recordings differ."""
     differ = subprocess.run(["diff", "-rq", before, after], capture_output=True, text=True, check=False).stdout
     sys.stdout.write(differ)
     files = {path.relative_to(root) for root in (before, after) for path in root.rglob("*") if path.is_file()}

@@ -15,7 +15,6 @@ storm: {shows: nothing is lost, command: make storm, covers: [deploy], runs: []}
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
-    """The ledger of a repository with one commit."""
     for folder in ("tests", "webhook", "deploy", "docs"):
         (tmp_path / folder).mkdir()
     (tmp_path / "docs" / "proof.md").write_text("<!-- ledger: empty -->\n<!-- end of ledger -->\n")

@@ -38,7 +38,6 @@ def _memory(directory: Path) -> int:
 
 
 def main() -> int:
-    """Run the chosen parts and print the table."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
     parser.add_argument(

@@ -93,7 +93,6 @@ class Evaluator:
         return answer
 
     def close(self) -> None:
-        """End it."""
         self._process.communicate()
 
 
@@ -137,7 +136,6 @@ def _report(evaluator: Evaluator, policies: Mapping[str, Sequence[Policy]]) -> i
 
 
 def webhooks() -> list[Policy]:
-    """The entries of the webhook configurations."""
     found = configurations(DEVICE_CONFIG.load(CONFIG), default_policy())
     return [
         Policy(
@@ -151,7 +149,6 @@ def webhooks() -> list[Policy]:
 
 
 def fallback_policies() -> list[Policy]:
-    """The fallback policies for isolation."""
     found = admission_policies(DEVICE_CONFIG.load(CONFIG), default_policy())
     return [
         Policy(
@@ -235,7 +232,6 @@ def large() -> dict[str, Json]:
 
 
 def annotated(pod: Json, annotations: Mapping[str, str]) -> Json:
-    """The pod with other annotations."""
     return pod | {"metadata": pod["metadata"] | {"annotations": annotations}}
 
 

@@ -49,7 +49,6 @@ FILTERS = {
 
 
 def report(directory: Path, count: int = COUNT) -> None:
-    """Print this part of the table."""
     store = DecisionStore(Retention(count, 4 << 30))
     print(f"decisions: {count:,} of {DAYS} days in the store (aims: page 300 ms, sums 1,500 ms, 2,000 lines a second)")
     started = time.perf_counter()

@@ -42,5 +42,4 @@ def node(number: int, shapes: int) -> dict[str, Any]:
 
 
 def fleet(nodes: int, shapes: int = 20) -> dict[str, Any]:
-    """A List of nodes."""
     return {"apiVersion": "v1", "kind": "List", "items": [node(number, shapes) for number in range(nodes)]}

@@ -21,7 +21,6 @@ TICK = 0.001
 
 
 def report() -> None:
-    """Print the slowest bodies."""
     config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
     snapshot = SnapshotInputs(
         config, default_policy(), read_nodes(FLEET.load(DATA / "fleets" / "every-family.yaml"), config)

@@ -27,7 +27,6 @@ REGISTER = "volcano.sh/node-vgpu-register"
 
 
 def report(directory: Path, seconds: int) -> None:
-    """Print the live part of the table."""
     print(f"live: {SIZE} nodes of some 15 KiB, each changed every {CHANGE_SECONDS:.0f} s (aim: 5 % of a core, 20 ms)")
     print(f"  {'':<28}{'share of a core':>17}{'longest review in ms':>22}{'99.9 %':>9}")
     options = ["--tls-cert", str(directory / "tls.crt"), "--tls-key", str(directory / "tls.key"), "--cluster"]

@@ -80,14 +80,12 @@ def _compare(script: Path, ports: tuple[int, int], connections: int, seconds: in
 
 
 def write_script(directory: Path, body: Path = DATA / "reviews" / "gpu-pod1.json") -> Path:
-    """Write the script with the requests for wrk."""
     script = directory / "post.lua"
     script.write_text(LUA.format(body=body))
     return script
 
 
 def load(script: Path, port: int, connections: int, seconds: int, path: str = "/mutate") -> Load:
-    """Send reviews with wrk."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
     output = subprocess.run(
         [*command, f"https://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True
@@ -156,6 +154,5 @@ def wait(port: int, path: str) -> None:
 
 
 def stop(process: subprocess.Popen) -> None:
-    """End a server."""
     process.terminate()
     process.wait(30)

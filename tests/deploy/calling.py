@@ -70,7 +70,6 @@ class Entry:
 
 
 def entries(configurations: list[Json]) -> list[Entry]:
-    """All entries of some configurations."""
     return [Entry(webhook) for configuration in configurations for webhook in configuration["webhooks"]]
 
 

@@ -77,7 +77,6 @@ def _chart() -> Any:
 
 
 def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> list[Json]:
-    """The objects of a release with these values."""
     found: list[Json] = pickle.loads(_objects(json.dumps(values or {}), namespace, **release))
     return found
 

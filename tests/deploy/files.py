@@ -53,7 +53,6 @@ def one(found: Iterable[Json], kind: str, name: str = "vgpu-webhook", namespace:
 
 
 def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
-    """The pod specs of workloads, by kind."""
     specs = {}
     for document in found:
         spec = document.get("spec", {})

@@ -208,7 +208,6 @@ def stepped(value: Any, step: str) -> list[Any]:
 
 
 def translating(*dialects: str, in_namespace: bool = False) -> Json:
-    """A policy that translates some dialects."""
     uses = {"dialects": dict.fromkeys(dialects, "translate")}
     return {"namespaces": [{"match": ["a"], **uses}]} if in_namespace else uses
 

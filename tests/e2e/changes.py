@@ -39,7 +39,6 @@ def attach(
 
 
 def delete_configurations(cluster: Cluster) -> None:
-    """Delete the webhook configurations, if there are some."""
     for configuration in configurations():
         cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
 

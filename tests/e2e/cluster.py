@@ -72,7 +72,6 @@ class Cluster:
         return Api(self.port, self.ca, ADMIN_TOKEN, user, group)
 
     def kubeconfig_for_token(self, token: str, name: str) -> Path:
-        """Write a kubeconfig with a token."""
         path = self._directory / f"{name}.kubeconfig"
         cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.ca)}
         document = {

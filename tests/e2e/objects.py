@@ -16,7 +16,6 @@ KUBELETS = "system:nodes"
 
 
 def pod(name: str, limits: dict[str, str] | None = None, **container: Any) -> Object:
-    """A pod of one container."""
     main = {"name": "main", "image": "cuda", "resources": {"limits": limits or {}}} | container
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [main]}}
 
@@ -91,6 +90,5 @@ def custom_resource(group: str, version: str, kind: str) -> Object:
 
 
 def load_nodes(fleet: str) -> list[Object]:
-    """The nodes of a sample fleet."""
     nodes: list[Object] = yaml.safe_load((DATA / "fleets" / f"{fleet}.yaml").read_text())["items"]
     return nodes

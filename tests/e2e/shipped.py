@@ -7,13 +7,11 @@ from tests.e2e.objects import Object
 
 
 def is_configuration(document: Object) -> bool:
-    """Whether an object is a webhook configuration."""
     kind: str = document["kind"]
     return kind.endswith("WebhookConfiguration")
 
 
 def configurations() -> list[Object]:
-    """The webhook configurations of deploy/."""
     return [document for document in built(DEPLOY) if is_configuration(document)]
 
 

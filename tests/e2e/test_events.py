@@ -98,7 +98,6 @@ def count(cluster: Cluster) -> int:
 
 
 def busiest_second(found: list[Any]) -> int:
-    """The most Events within a second."""
     times = sorted(datetime.fromisoformat(each["eventTime"]).timestamp() for each in found)
     return max(sum(1 for other in times[at : at + 500] if other - time < 1.0) for at, time in enumerate(times))
 

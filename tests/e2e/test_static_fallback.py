@@ -64,7 +64,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, policies: Path) -> Iterato
 
 
 def version(binaries: Path) -> tuple[int, ...]:
-    """Major and minor version of the API server."""
     said = subprocess.run([binaries / "kube-apiserver", "--version"], capture_output=True, text=True, check=True).stdout
     major, minor = re.findall(r"\d+", said)[:2]
     return int(major), int(minor)

@@ -31,7 +31,6 @@ WORDS = sorted({value for key, value in vars(names).items() if key.isupper() and
 
 
 def seeds(kind: str) -> Iterator[bytes]:
-    """The first inputs of a target."""
     if kind == "manifests":
         for file in MANIFESTS:
             yield file.read_bytes()

@@ -59,7 +59,6 @@ class Scenario:
         return replace(self, **changes)
 
     def with_policy(self, **keys: Any) -> "Scenario":
-        """The same with other keys of the policy."""
         return replace(self, policy={**self.policy, **keys})
 
     @property

@@ -72,7 +72,6 @@ assets = VOLCANO.find
 
 
 def version() -> str:
-    """The release that the binaries are of."""
     found = re.search(r"\d+\.\d+\.\d+", os.environ.get("VOLCANO_VERSION") or str(assets()))
     assert found, "VOLCANO_VERSION: write the release like 1.15.1"
     return found[0]
