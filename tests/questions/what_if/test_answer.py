@@ -1,19 +1,22 @@
 """The look ahead, against fleets that really have changed, and against a slow scheduler written from its rules alone."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.questions.why.clusters import MEMORY, Cluster, blind_node, gpu_node, group, pod, written
+from tests.cli.rows import has
+from tests.questions.why.clusters import MEMORY, Cluster, gpu_node, group, node, replicated, written
 from tests.reviewing import DATA, calls_of
 from tests.strategies import gpushare_node
 from webhook import names
 from webhook.devices.vgpu.feasibility import judge
 from webhook.errors import ConfigError
 from webhook.lenient import obj
+from webhook.output.json import as_value
 from webhook.pod.gangs import read_groups
 from webhook.pod.templates import read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
@@ -21,7 +24,8 @@ from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
 from webhook.questions.why.placing import Fate
 
-POOL = {"fleet": {"declared": [{"name": "pool", "cards": [{"count": 2, "type": "NVIDIA A100", "memory": MEMORY}]}]}}
+OWNER = {"kind": "Job", "name": "train", "controller": True}
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
 
 
 def look(nodes, objects, *, policy=None, **change):
@@ -33,85 +37,17 @@ def fates(found):
     return {one.name: str(one.after) for one in (*found.waiting, *found.moved)}
 
 
-def owned(created="", **fields):
-    """A pod with a controller, and an age."""
-    raw = written(owner={"kind": "Job", "name": "train", "controller": True}, **fields)
-    raw["metadata"] |= {"creationTimestamp": created} if created else {}
-    return raw
-
-
-def held(name, node, card, memory, **more):
-    return owned(name=name, node=node, slices={card: (memory, 0)}, **more)
-
-
-# --- cases ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_pod_may_get_a_node_without_cards():
-    pods = [owned(name="whole", number=1), owned(name="part", number=1, memory=1000)]
-    found = look([gpu_node("gpu-a"), blind_node("gpu-b")], pods)
-    assert fates(found) == {"whole": "depends", "part": "starts"}
-    (reason,) = {one.reason for one in found.waiting if one.name == "whole"}
-    assert reason.startswith("the scheduler may bind it to gpu-b without giving it cards: ")
-    assert fates(look([blind_node("gpu-b")], pods)) == {"whole": "ends", "part": "waits"}
-    cordoned = blind_node("gpu-b") | {"spec": {"unschedulable": True}}
-    assert fates(look([gpu_node("gpu-a"), cordoned], pods)) == {"whole": "starts", "part": "starts"}
-
-
-def test_a_pod_gets_the_card_that_it_names_on_whichever_of_alike_nodes():
-    named = owned(name="named", number=1, memory=1000, annotations={names.USE_GPUUUID: "GPU-gpu-c-1"})
-    policy = {"target": {"volcano": "1.16.0"}}  # the first that reads the annotation
-    (fate,) = look([gpu_node(f"gpu-{name}") for name in "abc"], [named], policy=policy).waiting
-    assert (fate.after, fate.node) == (Fate.STARTS, "gpu-c")
-
-
-def test_a_declared_node_opens_no_real_node_that_the_pod_does_not_select():
-    pods = [owned(name="elsewhere", number=1, memory=1000, nodeSelector={"zone": "b"})]
-    assert fates(look([gpu_node("gpu-a")], pods, policy=POOL)) == {"elsewhere": "waits"}
-
-
-def test_pods_start_by_priority_then_age_and_book_what_they_take():
-    pods = [
-        owned("2026-01-02T00:00:00Z", name="young", number=1, memory=50000),
-        owned("2026-01-01T00:00:00Z", name="old", number=1, memory=50000),
-        owned("2026-01-03T00:00:00Z", name="urgent", number=1, memory=50000, priority=5),
-        owned("2026-01-04T00:00:00Z", name="small", number=1, memory=30000),
-    ]
-    found = look([], [*pods, held("full", "gpu-a", 0, MEMORY)], policy=POOL, add=(parse_addition("pool x 1"),))
-    assert [(one.name, one.before, one.after) for one in found.waiting] == [
-        ("urgent", Fate.WAITS, Fate.STARTS),
-        ("old", Fate.WAITS, Fate.STARTS),
-        ("young", Fate.WAITS, Fate.WAITS),
-        ("small", Fate.WAITS, Fate.STARTS),
-    ]
-
-
-@pytest.mark.parametrize(
-    "minimum, count, nodes, expected",
-    [
-        (3, 3, 1, "waits"),  # two cards: room for two
-        (3, 3, 2, "starts"),
-        (3, 2, 2, "waits"),  # the third does not exist
-        (1, 3, 1, "starts waits waits"),  # those beyond the minimum come after the other pod
-    ],
-)
-def test_a_gang_starts_together_or_not_at_all(minimum, count, nodes, expected):
-    gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(count)]
-    change = {"add": (parse_addition("a"),)} if nodes > 1 else {"split": 10}
-    objects = [*gang, pod("z", number=1, memory=10), group(minMember=minimum)]
-    after = fates(look([gpu_node("a")], objects, **change))
-    words = expected.split()
-    assert [after[f"g-{at}"] for at in range(count)] == (words if len(words) > 1 else words * count)
-    assert after["z"] == "starts"
-
-
-@pytest.mark.parametrize(("written", "first", "second"), [("", "g-0", "g-1"), ("x", "g-0", "g-1"), ("5", "g-1", "g-0")])
-def test_pods_beyond_the_minimum_come_after_others_of_the_priority(written, first, second):
-    gang = [pod(f"g-{at}", group="g", number=1, memory=MEMORY) for at in range(2)]
-    gang[1]["metadata"]["annotations"][names.TASK_PRIORITY] = written
-    rival = owned("2026-01-01T00:00:00Z", name="rival", number=1, memory=MEMORY)
-    found = fates(look([gpu_node("a")], [*gang, rival, group(minMember=1)], split=10))
-    assert found == {first: "starts", "rival": "starts", second: "waits"}
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
+def test_what_would_happen(case):
+    pods = [made for fields in case["pods"] for made in replicated(**{"owner": OWNER} | fields)]
+    groups = [group(**case["group"])] if "group" in case else []
+    change = case.get("change", {})
+    change = change | {"add": tuple(map(parse_addition, change.get("add", ())))}
+    nodes = [node(name, **fields) for name, fields in case.get("nodes", {}).items()]
+    found = look(nodes, [*pods, *groups], policy=case.get("policy"), **change)
+    answer = as_value(type(found), found) | {"loses": found.loses}
+    assert fates(found) == case.get("fates", {}), answer
+    assert has(answer, case.get("answers", {})), answer
 
 
 WORKS = {
@@ -204,45 +140,6 @@ def test_pods_that_run_count_for_those_that_work_with_them():
     }
 
 
-def test_a_drained_node_sends_its_pods_to_the_others():
-    pods = [
-        held("stays", "b", 0, 80000),
-        held("fits", "a", 0, 1000),
-        held("not", "a", 1, 81000),
-        held("also", "b", 1, 2000),
-        held("first", "a", 0, 79000, priority=9),
-        pod("bare", "default", "a", "GPU-a-0,NVIDIA,10,0:", number=1, memory=10),
-    ]
-    found = look([gpu_node("a"), gpu_node("b")], pods, drain=("a",))
-    assert fates(found) == {"first": "starts", "fits": "starts", "not": "waits", "bare": "ends"}
-    assert found.loses
-    memory = {one.node: (one.before and one.before.memory, one.after and one.after.memory) for one in found.nodes}
-    assert memory == {"a": (161010, None), "b": (82000, 162000)}
-
-
-@pytest.mark.parametrize(
-    "change, lost, findings",
-    [
-        ({"split": 2}, set(), set()),
-        ({"split": 1}, {"one", "two", "big"}, {"card-overcommitted"}),  # the node offers two slices, and all are held
-        ({"factor": 2}, {"big"}, {"card-overcommitted"}),
-        ({"modes": {"a": "mps"}}, set(), set()),
-    ],
-)
-def test_cards_that_are_registered_anew(change, lost, findings):
-    pods = [held("one", "a", 0, 1000), held("two", "a", 0, 1000), held("big", "a", 1, 50000)]
-    found = look([gpu_node("a")], pods, **change)
-    assert {one.name for one in found.displaced} == lost
-    assert {str(one.rule) for one in found.findings} == findings
-
-
-def test_room_is_what_is_left_then():
-    found = look([gpu_node("a", 4)], [pod("w", number=3), held("r", "a", 0, 1920)], add=(parse_addition("a x 2"),))
-    (room,) = found.room
-    assert (room.cards, room.node, room.gang) == (4, "a-added-2", 4 + 1 + 3)
-    assert (room.slice.memory, found.room_before[0].cards, found.room_before[0].gang) == (MEMORY, 3, 3)
-
-
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -293,7 +190,7 @@ def waiting_pods(draw, requests=REQUESTS | OTHERS, most=6):
     for at in range(draw(st.integers(1, most))):
         spec = {"nodeSelector": {"kubernetes.io/hostname": "a-added-1"}} if draw(st.integers(0, 5)) == 0 else {}
         spec |= {"group": draw(st.sampled_from(["", "", "g"])), "priority": draw(st.integers(0, 1))}
-        found.append(owned(draw(AGES), name=f"w-{at}", **draw(requests), **spec))
+        found.append(written(owner=OWNER, created=draw(AGES), name=f"w-{at}", **draw(requests), **spec))
     return found
 
 
@@ -346,10 +243,10 @@ def test_a_drained_node_is_as_good_as_none(node, running, waiting, minimum):
 @pytest.mark.parametrize("change", [{"drain": ()}, {"split": 3}])
 def test_nodes_that_are_alike_are_judged_once(change):
     """So that the cost does not grow with pods times nodes; each pod that starts makes two new states, one for each order."""
-    waits = [owned(name=f"w-{at}", number=1, memory=50000) for at in range(6)]
+    waits = [written(owner=OWNER, name=f"w-{at}", number=1, memory=50000) for at in range(6)]
     most = []
     for count in (4, 40):
-        running = [held(f"r-{at}", f"n{at}", 0, 30000) for at in range(count)]
+        running = [written(owner=OWNER, name=f"r-{at}", node=f"n{at}", slices={0: (30000, 0)}) for at in range(count)]
         most.append(calls_of(judge, look, [gpu_node(f"n{at}") for at in range(count)], [*running, *waits], **change))
     assert most[0] == most[1] < 50
 
@@ -368,7 +265,7 @@ def outcomes(cards, pods):
         return {frozenset()}
     (name, number, memory, cores), *rest = pods
     found = set()
-    for node, left in enumerate(cards):
+    for at_node, left in enumerate(cards):
         after, taken = list(left), 0
         for at in reversed(range(len(left))):
             slices, has, percent, split = left[at]
@@ -377,7 +274,7 @@ def outcomes(cards, pods):
                 after[at] = (slices - 1, has - memory, percent - cores, split)
                 taken += 1
         if taken == number:
-            found |= {each | {name} for each in outcomes([*cards[:node], after, *cards[node + 1 :]], rest)}
+            found |= {each | {name} for each in outcomes([*cards[:at_node], after, *cards[at_node + 1 :]], rest)}
     return found or outcomes(cards, rest)
 
 

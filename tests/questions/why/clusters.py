@@ -92,6 +92,7 @@ def written(
     owner=None,
     labels=None,
     annotations=None,
+    created="",
     terminating=False,
     also=None,
     limits=None,
@@ -110,6 +111,7 @@ def written(
     made["metadata"]["annotations"] |= (annotations or {}) | ({names.TASK: task} if task else {})
     made["spec"]["containers"][0]["resources"]["limits"] |= limits or {}
     made["metadata"] |= {"labels": labels or {}, "ownerReferences": [owner] if owner else []}
+    made["metadata"] |= {"creationTimestamp": created} if created else {}
     made["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}
     made["status"] |= status
     if also:
@@ -170,8 +172,8 @@ def node(
 ):
     """A node of a row."""
     if gpushare or blind:
-        return gpushare_node(name, *gpushare) if gpushare else blind_node(name)
-    if npus:
+        made = gpushare_node(name, *gpushare) if gpushare else blind_node(name)
+    elif npus:
         made = ascend_node(name, [(parts, 65536, 20)] * npus)
         npu_node, made = made, gpu_node(name, cards) if cards else made
         for part in (("metadata", "annotations"), ("status", "allocatable"), ("status", "capacity")) if cards else ():
