@@ -53,12 +53,9 @@ def base64(data):
 def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
     """The Secret of a serving certificate, with the private key, which the doctor does not keep."""
     leaf = make_leaf(ca or authority(), list(hosts), start, days)
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "vgpu-webhook-tls", "namespace": "vgpu-webhook"},
-        "data": {"tls.crt": base64(leaf.certificate), "tls.key": base64(leaf.key)},
-    }
+    metadata = {"name": "vgpu-webhook-tls", "namespace": "vgpu-webhook"}
+    data = {"tls.crt": base64(leaf.certificate), "tls.key": base64(leaf.key)}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
 
 def installed():
@@ -77,19 +74,13 @@ def installed():
 
 @cache
 def _documents():
-    return [
-        item
-        for path in sorted(HEALTHY.glob("*.yaml"))
-        for document in parse_stream(path.read_bytes(), path.name)
-        for item in document["items"]
-    ]
+    documents = [one for path in sorted(HEALTHY.glob("*.yaml")) for one in parse_stream(path.read_bytes(), path.name)]
+    return [item for document in documents for item in document["items"]]
 
 
 def _config():
-    (text,) = [
-        raw["data"]["device-config.yaml"] for raw in _documents() if name_of(raw) == "volcano-vgpu-device-config"
-    ]
-    return parse_device_config(parse_stream(text.encode(), "")[0], "")
+    (found,) = [raw for raw in _documents() if name_of(raw) == "volcano-vgpu-device-config"]
+    return parse_device_config(parse_stream(found["data"]["device-config.yaml"].encode(), "")[0], "")
 
 
 def place(raw):

@@ -61,11 +61,8 @@ def test_only_the_needed_objects_are_requested(gather, api):
     paths = [seen.path for seen in api.requests]
     assert [path for path in paths if paths.count(path) > 1] == ["/api/v1/pods"] * 2  # pending pods, and bound pods
     assert [path for path in paths if "secrets" in path] == ["/api/v1/namespaces/vgpu-webhook/secrets/vgpu-webhook-tls"]
-    assert {path.split("/")[4] for path in paths if path.endswith("/configmaps")} == {
-        "kube-system",
-        "volcano-system",
-        "vgpu-webhook",
-    }
+    namespaces = {path.split("/")[4] for path in paths if path.endswith("/configmaps")}
+    assert namespaces == {"kube-system", "volcano-system", "vgpu-webhook"}
 
 
 def test_no_private_key_is_kept(gather):
@@ -76,10 +73,8 @@ def test_no_private_key_is_kept(gather):
 def test_the_device_config_is_read_from_the_namespace_in_the_schedulers_arguments(gather, api):
     objects = healthy()
     conf = objects["ConfigMap/volcano-system/volcano-scheduler-configmap"]
-    conf["data"]["volcano-scheduler.conf"] = conf["data"]["volcano-scheduler.conf"].replace(
-        "CMNamespace: kube-system", "CMNamespace: gpu"
-    )
-    put(api, {"": conf})
+    text = conf["data"]["volcano-scheduler.conf"].replace("CMNamespace: kube-system", "CMNamespace: gpu")
+    put(api, {"": conf | {"data": {"volcano-scheduler.conf": text}}})
     assert [result.status for result in check_results("device-config", gather())] == [Status.BROKEN]
     assert api.requests_for("/api/v1/namespaces/gpu/configmaps")
 

@@ -18,31 +18,22 @@ ASSIGNING = {names.SERVICE_ACCOUNT + recorded["account"] for recorded in RECORDE
 def workload(recorded, name, image):
     namespace, _, account = recorded["account"].partition(":")
     spec = {"serviceAccountName": account, "containers": [{"image": image}]}
-    return {
-        "kind": recorded["kind"],
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"template": {"spec": spec}},
-    }
+    metadata = {"name": name, "namespace": namespace}
+    return {"kind": recorded["kind"], "metadata": metadata, "spec": {"template": {"spec": spec}}}
 
 
-def test_the_default_has_the_accounts_that_assign_devices():
+def test_the_default_has_the_accounts_that_assign_devices_and_no_other():
+    """The scheduler and the plugin of vGPUs may run in each other's namespace."""
     assert set(DEFAULT_TRUSTED_USERS) >= ASSIGNING
     assert len(set(DEFAULT_TRUSTED_USERS)) == len(DEFAULT_TRUSTED_USERS)
-
-
-def test_the_default_has_no_other_account():
-    """The scheduler and the plugin of vGPUs may run in each other's namespace."""
     assert {user.rpartition(":")[2] for user in DEFAULT_TRUSTED_USERS} == {u.rpartition(":")[2] for u in ASSIGNING}
     assert {user.split(":")[2] for user in DEFAULT_TRUSTED_USERS} == {"volcano-system", "kube-system"}
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded["account"] + " " + recorded["file"])
 def test_a_workload_is_recognized_by_its_image_or_its_name(recorded):
-    kind = ObjectKind(recorded["kind"])
-    for name, image in (
-        (recorded["name"], "mirror.example/base:1"),
-        ("x", f"mirror.example/{recorded['image']}:1@sha256:0"),
-    ):
+    kind, copied = ObjectKind(recorded["kind"]), f"mirror.example/{recorded['image']}:1@sha256:0"
+    for name, image in ((recorded["name"], "mirror.example/base:1"), ("x", copied)):
         found = assigning_workloads(facts_of({"": workload(recorded, name, image)}), kind, ("volcano",))
         expected = [names.SERVICE_ACCOUNT + recorded["account"]] if recorded["assigns"] else []
         assert list(map(account_of, found)) == expected

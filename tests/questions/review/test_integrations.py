@@ -23,10 +23,8 @@ def review(tmp_path: Path, folder: Path = SAMPLES, **inputs: str) -> subprocess.
     step = action["runs"]["steps"][-1]
     defaults = {name: one.get("default", "") for name, one in action["inputs"].items()} | {"output": "text"}
     values = defaults | {name.replace("_", "-"): value for name, value in inputs.items()}
-    environment = {
-        name: values[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) }}", expression)[1]]
-        for name, expression in step["env"].items()
-    }
+    inputs_of = re.compile(r"\$\{\{ inputs\.([\w-]+) }}")
+    environment = {name: values[inputs_of.fullmatch(text)[1]] for name, text in step["env"].items()}
     (tmp_path / "vgpu-webhook").symlink_to(sys.prefix)
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
@@ -54,8 +52,7 @@ def test_no_file_name_is_an_option(tmp_path: Path):
 
 
 def test_the_action_can_fail_on_warnings_and_writes_a_report(tmp_path: Path):
-    report = tmp_path / "a report"
-    spaced = tmp_path / "a pod.yaml"
+    report, spaced = tmp_path / "a report", tmp_path / "a pod.yaml"
     spaced.write_text((SAMPLES / "pod-warned.yaml").read_text())
     done = review(tmp_path, files=str(spaced), fleet="fleet.yaml", warnings_as_errors="true", report=str(report))
     assert (done.returncode, done.stdout) == (3, ""), done.stderr

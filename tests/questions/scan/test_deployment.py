@@ -38,22 +38,17 @@ def listed(role: Json) -> dict[str, set[str]]:
 
 def test_it_may_list_what_is_scanned_and_write_its_own_reports(found: list[Json]):
     role = one(found, "ClusterRole", NAME)
-    kinds = [POD, *WORKLOAD_KINDS.values()]
-    scanned = {
-        group: {kind.plural for kind in kinds if kind.group == group} for group in {kind.group for kind in kinds}
-    }
+    scanned = defaultdict(set)
+    for kind in (POD, *WORKLOAD_KINDS.values()):
+        scanned[kind.group].add(kind.plural)
     assert listed(role) == scanned
     reports = {"apiGroups": [API_VERSION.partition("/")[0]], "resources": ["policyreports"]}
     assert [rule for rule in role["rules"] if rule["verbs"] != ["list"]] == [
         reports | {"verbs": ["list", "create"]},
         reports | {"resourceNames": [REPORT], "verbs": ["update", "delete"]},
     ]
-    settings = "vgpu-webhook"
-    assert roles_of(found, NAME) == {
-        ("ClusterRoleBinding", NAME),
-        ("ClusterRoleBinding", settings),
-        ("RoleBinding", settings),
-    }
+    of_webhook = {(kind, "vgpu-webhook") for kind in ("ClusterRoleBinding", "RoleBinding")}
+    assert roles_of(found, NAME) == {("ClusterRoleBinding", NAME), *of_webhook}
 
 
 def test_it_may_list_the_workload_kinds_of_the_policy():
@@ -82,18 +77,12 @@ def test_it_scans_all_namespaces_with_the_settings_of_the_webhook(found: list[Js
 def test_one_scan_at_a_time_with_the_limits_of_the_other_pods(found: list[Json]):
     job, container = scan_job(found)
     other = one(found, "CronJob", "vgpu-webhook-certs")
-    assert (job["spec"]["concurrencyPolicy"], job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]) == (
-        "Forbid",
-        1800,
-    )
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    assert job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 1800
     pod, others = pod_specs([job])["CronJob"], pod_specs([other])["CronJob"]
-    assert {key: pod[key] for key in ("securityContext", "nodeSelector", "tolerations")} == {
-        key: others[key] for key in ("securityContext", "nodeSelector", "tolerations")
-    }
-    assert (container["securityContext"], container["resources"].keys()) == (
-        others["containers"][0]["securityContext"],
-        {"requests", "limits"},
-    )
+    assert all(pod[key] == others[key] for key in ("securityContext", "nodeSelector", "tolerations"))
+    assert container["securityContext"] == others["containers"][0]["securityContext"]
+    assert container["resources"].keys() == {"requests", "limits"}
 
 
 def test_the_chart_sets_the_schedule_and_leaves_out_excluded_namespaces():

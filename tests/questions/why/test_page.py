@@ -52,15 +52,13 @@ def test_a_pod_with_a_status_and_a_new_manifest_can_be_explained(client):
     page = client.post("/why", data={"manifest": manifest()}).get_data(as_text=True)
     assert "Does not fit now" in page
     assert "podgroup-finetune-0" in page
-    refused = manifest(status={})
-    refused = refused.replace('"volcano.sh/vgpu-number": "4"', '"volcano.sh/vgpu-number": "99"')
+    refused = manifest(status={}).replace('"volcano.sh/vgpu-number": "4"', '"volcano.sh/vgpu-number": "99"')
     assert "Never fits this fleet" in client.post("/why", data={"manifest": refused}).get_data(as_text=True)
 
 
 def test_hostile_names_are_escaped(client):
     raw = json.loads(manifest())
-    raw["metadata"]["name"] = "<script>alert(1)</script>"
-    raw["metadata"]["annotations"] = {names.GROUP_NAME: "<b>"}
+    raw["metadata"] |= {"name": "<script>alert(1)</script>", "annotations": {names.GROUP_NAME: "<b>"}}
     raw["status"]["conditions"][0]["message"] = "<img src=x onerror=alert(1)>\u202e"
     page = client.post("/why", data={"manifest": json.dumps(raw)}).get_data(as_text=True)
     assert "<script>alert" not in page
