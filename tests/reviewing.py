@@ -11,6 +11,7 @@ from webhook.devices.nodes import Node
 from webhook.devices.verdict import Reason
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
+from webhook.review.endpoints import mutate, validate
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.snapshot import Snapshot
@@ -50,6 +51,12 @@ def request(raw: Any, old: Any = None, **fields: Any) -> Request:
     kind = manifest.get("kind", "Pod")
     default = Request("u-1", API_VERSION, operation, group, kind, "", "default", "", "alice", False, raw, old)
     return default._replace(**fields)
+
+
+def at_both_endpoints(sent: Request, settings: Snapshot) -> tuple[Outcome, Outcome]:
+    """The outcomes of both endpoints; /validate gets the object as /mutate returns it."""
+    repaired = mutate(sent, settings)
+    return repaired, validate(sent._replace(object=dict(repaired.object)) if repaired.reviewed else sent, settings)
 
 
 def refusals(outcome: Outcome) -> set[str]:

@@ -10,13 +10,10 @@ from typing import Any
 import yaml
 
 from tests.docs.test_request import PUBLISHED
-from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, request, snapshot
+from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, at_both_endpoints, request, snapshot
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
-from webhook.policy.policy import default_policy
-from webhook.review.endpoints import mutate, review, validate
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.settings.table import FLEET
+from webhook.review.endpoints import review
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
@@ -41,8 +38,10 @@ class Recorded:
 
 
 def recorded() -> Iterator[Recorded]:
-    usual = _snapshot("mixed")
-    compatible = _snapshot("compatible", resourceCountName="nvidia.com/gpu")
+    document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
+    document["nvidia"]["resourceCountName"] = "nvidia.com/gpu"
+    usual = snapshot("mixed")
+    compatible = snapshot("compatible", config=parse_device_config(document, "device-config.yaml"))
     for path in RECORDED:
         yield Recorded(path.stem, path, usual)
         if path.stem in COMPATIBLE:
@@ -50,11 +49,10 @@ def recorded() -> Iterator[Recorded]:
 
 
 def responses_to(case: Recorded) -> dict[str, Any]:
-    """The responses of both endpoints; /validate gets the object as /mutate returns it."""
+    """The responses of both endpoints."""
     request = decode(case.review.read_bytes())
-    repaired = mutate(request, case.snapshot)
-    mutated = request._replace(object=dict(repaired.object)) if repaired.reviewed else request
-    return {"mutate": _response(request, repaired), "validate": _response(mutated, validate(mutated, case.snapshot))}
+    repaired, validated = at_both_endpoints(request, case.snapshot)
+    return {"mutate": _response(request, repaired), "validate": _response(request, validated)}
 
 
 def outcome(case: Recorded) -> str:
@@ -100,12 +98,3 @@ def _response(request: Request, outcome: Outcome) -> dict[str, Any]:
     if "status" in response:
         response["status"]["message"] = response["status"]["message"].split("\n")
     return response
-
-
-def _snapshot(fleet: str, **nvidia: str) -> Snapshot:
-    document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
-    document["nvidia"].update(nvidia)
-    config = parse_device_config(document, "device-config.yaml")
-    return SnapshotInputs(
-        config, default_policy(), read_nodes(FLEET.load(DATA / "fleets" / f"{fleet}.yaml"), config)
-    ).snapshot()

@@ -8,11 +8,10 @@ from hypothesis import given
 
 from tests import strategies
 from tests.cases import each_case
-from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
-from webhook.outcome import MAX_WARNING, Outcome
-from webhook.review.endpoints import mutate, review, validate
+from tests.reviewing import ALL_FAMILIES, RECORDED, at_both_endpoints, request, snapshot
+from webhook.outcome import MAX_WARNING
+from webhook.review.endpoints import review, validate
 from webhook.rules.choices import Enforcement, Level
-from webhook.snapshot import Snapshot
 from webhook.wire import codec
 from webhook.wire.models import Request
 
@@ -30,22 +29,14 @@ def pod(**limits: Any) -> dict[str, Any]:
 
 
 def deployment(template: dict[str, Any]) -> Request:
-    raw = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": template}}
-    return request(raw, group="apps", kind="Deployment")
-
-
-def review_at_both_endpoints(admission_request: Request, settings: Snapshot) -> tuple[Outcome, Outcome]:
-    """The outcomes of both endpoints; /validate gets the object as /mutate returns it."""
-    repaired = mutate(admission_request, settings)
-    mutated = admission_request._replace(object=dict(repaired.object)) if repaired.reviewed else admission_request
-    return repaired, validate(mutated, settings)
+    return request({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": template}})
 
 
 def check_observed(admission_request: Request) -> None:
     """Compare the three settings: the records are equal, and only enforcing changes or refuses a pod."""
-    enforced = review_at_both_endpoints(admission_request, ENFORCING)
+    enforced = at_both_endpoints(admission_request, ENFORCING)
     for settings in (WARNING, AUDITING):
-        for outcome, expected in zip(review_at_both_endpoints(admission_request, settings), enforced, strict=True):
+        for outcome, expected in zip(at_both_endpoints(admission_request, settings), enforced, strict=True):
             assert outcome.allowed
             assert outcome.violations == expected.violations
             assert (outcome.mutations, outcome.operations) == (expected.mutations, expected.operations)
@@ -59,8 +50,7 @@ def check_observed(admission_request: Request) -> None:
 
 @each_case("file", RECORDED, ids=lambda file: file.stem)
 def test_the_record_equals_that_of_enforcing(file: Path):
-    admission_request = codec.decode(file.read_bytes())
-    check_observed(admission_request)
+    check_observed(codec.decode(file.read_bytes()))
 
 
 @given(strategies.pods())
@@ -69,7 +59,7 @@ def test_any_pod_is_reviewed_after_its_repairs(raw: dict[str, Any]):
 
 
 def test_warn_lists_repairs_and_refusals():
-    repaired, validated = review_at_both_endpoints(request(pod(number=9, cores=150)), WARNING)
+    repaired, validated = at_both_endpoints(request(pod(number=9, cores=150)), WARNING)
     assert repaired.warnings == [
         'scheduler-name: would be repaired: spec.schedulerName becomes "volcano"',
         f"toleration: would be repaired: spec.tolerations gets {TOLERATION}",
