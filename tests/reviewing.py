@@ -1,7 +1,7 @@
 """Settings and requests for the pipeline, and the recorded reviews. `server/reviews.py` has requests as bytes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,9 +12,11 @@ from webhook.devices.verdict import Reason
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, validate
+from webhook.rules.context import Collections
 from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.snapshot import Snapshot
+from webhook.volcano.scheduler import parse_scheduler_conf
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 
@@ -37,10 +39,22 @@ def nodes_in(*fleets: str, config: DeviceConfig = CONFIG) -> list[Node]:
     return [node for name in fleets for node in read_nodes(FLEET.load(DATA / "fleets" / f"{name}.yaml"), config)]
 
 
-def snapshot(*fleets: str, config: DeviceConfig = CONFIG, **policy: Any) -> Snapshot:
-    """The settings with the nodes of files; without files the nodes are unknown."""
-    nodes = nodes_in(*fleets, config=config) if fleets else None
-    return SnapshotInputs(config, parse_policy(policy, "the test's policy"), nodes).snapshot()
+def snapshot(
+    *fleets: str,
+    config: DeviceConfig = CONFIG,
+    raw: Iterable[Any] | None = None,
+    plugins: Any = None,
+    collections: Collections | None = None,
+    **policy: Any,
+) -> Snapshot:
+    """The settings with the nodes of files, or of JSON, and the plugins of the scheduler; what is not given is unknown."""
+    known = nodes_in(*fleets, config=config) if fleets else None
+    nodes = known if raw is None else read_nodes(raw, config)
+    conf = None if plugins is None else parse_scheduler_conf({"tiers": [{"plugins": plugins}]}, "the test's scheduler")
+    inputs = SnapshotInputs(
+        config, parse_policy(policy, "the test's policy"), nodes, conf, collections or Collections()
+    )
+    return inputs.snapshot()
 
 
 def request(raw: Any, old: Any = None, **fields: Any) -> Request:

@@ -5,13 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.reviewing import CONFIG, request
+from tests.reviewing import request, snapshot
 from webhook import names
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
 
-POLICY = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
 FAMILIES = tuple(strategies.node_models)
 RESOURCES = {
     "vgpu": st.fixed_dictionaries(
@@ -43,8 +40,7 @@ def pods(draw, family):
 
 def review_result(pod, raw_nodes):
     """The violations, operations and notices of a review."""
-    nodes = read_nodes(raw_nodes, CONFIG)
-    outcome = review(request(pod), SnapshotInputs(CONFIG, POLICY, nodes).snapshot())
+    outcome = review(request(pod), snapshot(raw=raw_nodes, target={"volcano": "1.16.0"}))
     return outcome.violations, outcome.operations, outcome.notices
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ported.short_forms import cards, device_config, node_json, pod_json, repeated, whole_memory
-from tests.reviewing import request
+from tests.reviewing import request, snapshot
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.vgpu.eligibility import read_constraints
@@ -14,10 +14,8 @@ from webhook.devices.vgpu.placement import ORDERS
 from webhook.devices.vgpu.slices import Need
 from webhook.outcome import Outcome
 from webhook.pod.view import PodView
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.target import Target
 
 # The rules that no row names are not made; memory-tiny neither, as upstream's tests are about a few MiB.
@@ -57,9 +55,10 @@ def _evaluate_pod(row: Json, expected: Json) -> Json:
 
 def _review(row: Json) -> Outcome:
     config = device_config(row)
-    nodes = read_nodes([node_json(row["node"], config)], config) if "node" in row else None
-    policy = parse_policy({"rules": _OTHERS} | row.get("policy", {}), "the row's policy")
-    return review(request(pod_json(row["pod"])), SnapshotInputs(config, policy, nodes).snapshot())
+    raw = [node_json(row["node"], config)] if "node" in row else None
+    return review(
+        request(pod_json(row["pod"])), snapshot(config=config, raw=raw, **{"rules": _OTHERS} | row.get("policy", {}))
+    )
 
 
 def _rules(outcome: Outcome) -> list[str]:

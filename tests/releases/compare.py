@@ -11,13 +11,11 @@ from pathlib import Path
 
 from tests.releases import families
 from tests.releases.fleets import Object, RandomFleet, random_fleet
-from tests.reviewing import NODES_DECIDE, request
+from tests.reviewing import NODES_DECIDE, request, snapshot
 from webhook.devices.config_file import parse_device_config
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.snapshot import Snapshot
-from webhook.volcano.scheduler import DEVICESHARE, POLICIES, SCHEDULE_POLICY, parse_scheduler_conf
+from webhook.volcano.scheduler import DEVICESHARE, POLICIES, SCHEDULE_POLICY
 
 PODS = 40  # of a fleet
 # By the family as the oracle calls it: deviceshare serves one of the first three at a time.
@@ -57,20 +55,18 @@ def snapshot_of(fleet: RandomFleet, version: str) -> Snapshot:
     """The settings for a fleet whose scheduler is of a version."""
     config = parse_device_config(fleet.config, "the fleet's device config")
     target = {"volcano": version, "devicePlugin": "1.11.0"}  # which serves several containers
-    rules = fleet.policy.get("rules", {}) | {
-        "several-device-containers": "off"
-    }  # what device plugins do is not compared
-    policy = parse_policy({**fleet.policy, "target": target, "rules": rules}, "the fleet's policy")
-    conf = None
-    if fleet.schedule_policy is not None:
-        plugin = {"name": DEVICESHARE, "arguments": {SCHEDULE_POLICY: fleet.schedule_policy}}
-        conf = parse_scheduler_conf({"tiers": [{"plugins": [plugin]}]}, "the fleet's scheduler")
-    return SnapshotInputs(config, policy, read_nodes(fleet.nodes, config), conf).snapshot()
+    # What device plugins do is not compared.
+    rules = fleet.policy.get("rules", {}) | {"several-device-containers": "off"}
+    deviceshare = {"name": DEVICESHARE, "arguments": {SCHEDULE_POLICY: fleet.schedule_policy}}
+    plugins = None if fleet.schedule_policy is None else [deviceshare]
+    return snapshot(
+        config=config, raw=fleet.nodes, plugins=plugins, **{**fleet.policy, "target": target, "rules": rules}
+    )
 
 
-def verdict(pod: Object, snapshot: Snapshot) -> tuple[str, Object]:
+def verdict(pod: Object, settings: Snapshot) -> tuple[str, Object]:
     """What the engine says of a pod, and the pod that it says this of: with all repairs."""
-    outcome = review(request(pod), snapshot)
+    outcome = review(request(pod), settings)
     repaired = dict(outcome.repaired)
     if not outcome.allowed:
         return REFUSED, repaired
@@ -81,8 +77,8 @@ def verdict(pod: Object, snapshot: Snapshot) -> tuple[str, Object]:
 
 def question(fleet: RandomFleet, family: str, version: str) -> tuple[list[str], Object]:
     """What the engine says of each pod of a fleet, and what a release is asked about: the pods with their repairs."""
-    snapshot = snapshot_of(fleet, version)
-    judged = [verdict(pod, snapshot) for pod in fleet.pods]
+    settings = snapshot_of(fleet, version)
+    judged = [verdict(pod, settings) for pod in fleet.pods]
     policies = POLICIES if fleet.schedule_policy is None else [fleet.schedule_policy]
     pods = [repaired for _, repaired in judged]
     asked = {"family": family, "deviceConfig": fleet.config, "policies": policies, "nodes": fleet.nodes, "pods": pods}

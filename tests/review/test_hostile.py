@@ -15,7 +15,7 @@ from tests import strategies
 from tests.cli.conftest import only_rules
 from tests.hostile_bodies import hard_template
 from tests.review.test_review import SNAPSHOTS, USUAL
-from tests.reviewing import CONFIG, RECORDED, calls_of, refusals, request, snapshot
+from tests.reviewing import RECORDED, calls_of, refusals, request, snapshot
 from tests.timing import within
 from tests.workloads import workload
 from webhook import names
@@ -33,7 +33,7 @@ from webhook.review.repair import describe
 from webhook.review.workloads import validate_workload
 from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import API_VERSION, MAX_STRUCTURAL_CHARS, decode, encode
 
@@ -297,10 +297,10 @@ def test_templates_that_choose_in_too_many_ways_are_not_reviewed(choose: Callabl
     nodes = [strategies.node_json(f"n{at}", strategies.register([(each, 20_000)])) for at, each in enumerate(types)]
     for node in nodes:
         node["metadata"]["labels"] = {"name": node["metadata"]["name"]}
-    inputs = SnapshotInputs(CONFIG, parse_policy({}, "the policy"), read_nodes(nodes, CONFIG))
+    settings = snapshot(raw=nodes)
     job = vcjob(*[pod_of(1, **ONE) | choose(number) for number in range(most + 9)])
     outcomes: list[Outcome] = []
-    looks = calls_of(Constraints.accepts_type, lambda: outcomes.append(validate(job, inputs.snapshot())))
+    looks = calls_of(Constraints.accepts_type, lambda: outcomes.append(validate(job, settings)))
     assert kinds * (most - 1) <= looks <= MAX_LOOKS
     assert len(outcomes[0].pods) == most
     ((rule, notice),) = outcomes[0].notices

@@ -8,23 +8,21 @@ import pytest
 from tests.audit.recording import recorded
 from tests.deploy.calling import called
 from tests.deploy.clusters import USUAL, request
+from tests.reviewing import snapshot
 from webhook import names
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
 from webhook.rules.context import Collections
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.volcano.queues import Queue, Queues
-from webhook.volcano.scheduler import parse_scheduler_conf
 from webhook.wire.codec import to_request
 from webhook.wire.models import Request
 
-CONF = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "capacity", "enableHierarchy": True}]}]}, "the test")
+CAPACITY = [{"name": "capacity", "enableHierarchy": True}]
 
 
 def settings(**policy: Any) -> Snapshot:
     queues = Collections(Queues([Queue("root"), Queue("default")]))
-    return SnapshotInputs(USUAL.snapshot.config, parse_policy(policy, "the test"), None, CONF, queues).snapshot()
+    return snapshot(config=USUAL.snapshot.config, plugins=CAPACITY, collections=queues, **policy)
 
 
 def group(queue: str, phase: str = "Pending") -> dict[str, Any]:
@@ -51,11 +49,11 @@ def decoded(admission_request: dict[str, Any]) -> Request:
 def test_a_new_queue_is_reviewed(old: Any, new: Any, sent: bool, allowed: bool):
     admission_request = request(new, "UPDATE" if old else "CREATE", oldObject=old)
     assert called(USUAL.entries, admission_request, "/validate") == ({"pod-groups"} if sent else set())
-    snapshot = settings(workloads="off")
-    outcome = review(decoded(admission_request), snapshot)
+    known = settings(workloads="off")
+    outcome = review(decoded(admission_request), known)
     assert (outcome.reviewed, outcome.allowed) == (sent, allowed)
     if sent:
-        decision = recorded(decoded(admission_request), snapshot)
+        decision = recorded(decoded(admission_request), known)
         assert json.loads(json.dumps(decision.request))["workload"].get("spec", {}) == new["spec"]
 
 

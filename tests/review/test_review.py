@@ -17,11 +17,9 @@ from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
 from tests.timing import within
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, review, validate
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.validate import memory_whole
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.snapshot import Snapshot
 
 USUAL = snapshot("mixed")
@@ -288,9 +286,7 @@ def crowded() -> Snapshot:
     raw = [model(i) for i in range(1250) for model in models]
     for number, node in enumerate(raw):
         node["metadata"]["labels"] = {"zone": str(number % 97), "size": str(number % 900)}
-    nodes = read_nodes(raw, CONFIG)
-    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
-    return SnapshotInputs(CONFIG, policy, nodes).snapshot()
+    return snapshot(raw=raw, target={"volcano": "1.16.0"})
 
 
 @each_case(

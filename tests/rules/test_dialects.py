@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.deploy.calling import called
 from tests.deploy.clusters import Cluster, assert_sent, cluster, request
+from tests.reviewing import snapshot
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.dialects import DIALECTS, Dialect, Place, Word
@@ -19,7 +20,6 @@ from webhook.review.repair import Repair
 from webhook.rules.dialects import Step, dialect_steps
 from webhook.rules.mutate import translate_dialect
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import creation
 
 TRANSLATING = dict.fromkeys(DIALECTS, "translate")
@@ -69,9 +69,7 @@ foreign_pods = st.builds(
 
 
 def read(raw: dict[str, Any], policy: Any, **nvidia: Any) -> ReviewedPod:
-    known = SnapshotInputs(
-        parse_device_config({"nvidia": nvidia}, "config"), parse_policy(policy, "policy"), None
-    ).snapshot()
+    known = snapshot(config=parse_device_config({"nvidia": nvidia}, "config"), **policy)
     return ReviewedPod(PodView(raw), known.context_of(creation("u", "v1", "Pod", "default", raw)))
 
 

@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.devices.explaining import EMPTY, requesting
-from tests.reviewing import request
-from webhook.policy.policy import parse_policy
+from tests.reviewing import request, snapshot
 from webhook.review.endpoints import validate
 from webhook.rules.context import Collections
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.volcano.queues import Queue, Queues
-from webhook.volcano.scheduler import parse_scheduler_conf
 
-CONF = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "proportion"}]}]}, "test")
 NUMBER, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-cores"
 
 tasks = st.integers(1, 3).flatmap(
@@ -58,8 +54,8 @@ def test_a_gang_is_reported_if_no_choice_of_pods_starts_it(
     spec = {"queue": "team-a", "minAvailable": minimum, "schedulerName": "volcano", "tasks": written}
     raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
     queues = Collections(Queues([Queue("team-a", "Open", "", limits)]))
-    snapshot = SnapshotInputs(EMPTY, parse_policy({}, "test"), None, CONF, queues).snapshot()
-    violations = validate(request(raw, namespace="team-a"), snapshot).violations
+    settings = snapshot(config=EMPTY, plugins=[{"name": "gang"}, {"name": "proportion"}], collections=queues)
+    violations = validate(request(raw, namespace="team-a"), settings).violations
     paths = {violation.path for violation in violations if violation.rule == "queue-capability"}
     if any(task[name] > limit for task in job for name, limit in limits.items()):
         assert paths == {"spec.queue"}

@@ -6,20 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.devices.explaining import requesting
-from tests.reviewing import request
+from tests.devices.explaining import EMPTY, requesting
+from tests.reviewing import request, snapshot
 from webhook import names
-from webhook.devices.config_file import parse_device_config
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
 from webhook.rules.context import Collections
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
 from webhook.volcano.quotas import Quotas, read_quota
 
 KEY = f"limits.{names.VGPU_MEMORY}"
 SPLIT = 2
 TYPE = "NVIDIA-Tesla T4"
-CONFIG = parse_device_config({}, "test")
 
 nodes = st.lists(st.lists(st.sampled_from([7, 7, 16]), min_size=2, max_size=3), min_size=1, max_size=2)
 containers = st.lists(st.tuples(st.integers(1, 2), st.none() | st.sampled_from([1, 4, 6])), min_size=1, max_size=2)
@@ -58,13 +54,9 @@ def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
         read_quota({"metadata": {"name": f"q{at}", "namespace": "default"}, "spec": {"hard": {KEY: limit}}})
         for at, limit in enumerate(allowed)
     ]
-    inputs = SnapshotInputs(
-        CONFIG,
-        parse_policy({"target": {"devicePlugin": "1.11.0"}}, "test"),
-        read_nodes(raw, CONFIG),
-        collections=Collections(quotas=Quotas([quota for quota in quotas if quota is not None])),
-    )
-    outcome = review(request(requesting((names.VGPU_NUMBER, names.VGPU_MEMORY), *wanted)), inputs.snapshot())
+    known = Collections(quotas=Quotas([quota for quota in quotas if quota is not None]))
+    settings = snapshot(config=EMPTY, raw=raw, collections=known, target={"devicePlugin": "1.11.0"})
+    outcome = review(request(requesting((names.VGPU_NUMBER, names.VGPU_MEMORY), *wanted)), settings)
     reported = {
         at
         for violation in outcome.violations

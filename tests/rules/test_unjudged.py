@@ -3,13 +3,10 @@
 from typing import Any
 
 from tests.cases import each_case
-from tests.reviewing import CONFIG, snapshot
-from webhook.devices.nodes import read_node
+from tests.reviewing import snapshot
 from webhook.pod.view import PodView
-from webhook.policy.policy import default_policy
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
@@ -19,9 +16,7 @@ MIG = (
     "volcano.sh/vgpu-mode: mig for an instance"
 )
 LABEL = "; Volcano reads it on pods with the label ring-controller.atlas: ascend-310P"
-PLAIN_GPUS = read_node({"metadata": {"name": "plain"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}, CONFIG)
-assert PLAIN_GPUS is not None
-NODES = SnapshotInputs(CONFIG, default_policy(), [PLAIN_GPUS]).snapshot()
+NODES = snapshot(raw=[{"metadata": {"name": "plain"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}])
 
 
 def found(limits: dict[str, Any], settings: Snapshot, **resources: Any) -> list[tuple[str, str]]:
