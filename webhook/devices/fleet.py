@@ -196,7 +196,7 @@ class WholeRequest(NamedTuple):
         return FleetPlacement(never, doubts, _tight(certain))
 
     def _judged(self, fleet: Fleet, members: int | None) -> list[_Judged]:
-        """The verdicts on some nodes, given as bits, None for all; without those that fit."""
+        """The verdicts other than Fits on some nodes, as bits; None: on all nodes."""
         judged, number = self._each(fleet, members), sum(map(len, self.requests.values()))
         if not number or (number == 1 and not self.others) or _refused(judged):
             return judged
@@ -206,7 +206,7 @@ class WholeRequest(NamedTuple):
         return judged
 
     def _each(self, fleet: Fleet, members: int | None, *, selected: bool = True) -> list[_Judged]:
-        """The verdict on each request that does not fit, on some nodes; of these on those that the pod's selector leaves."""
+        """The verdict on each request that does not fit some nodes, or those of them that the pod's selector leaves."""
         selector = self.pod.view.selector if selected else None
         judged: list[_Judged] = []
         for name, requests in self.requests.items():

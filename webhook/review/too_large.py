@@ -83,7 +83,7 @@ def excess(request: Request) -> str:
 
 
 def _changed(request: Request) -> dict[str, Any]:
-    """What the rules about updates look at one by one: the rest of a pod that exists may have any size."""
+    """What the rules about updates read; the rest of the pod may have any size."""
     before, now = (obj(pod, "metadata", "annotations") for pod in (request.old_object, request.object))
     differing = {key: "" for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
     added = at(request.object, "spec", EPHEMERAL) if request.sub_resource == "ephemeralcontainers" else None

@@ -203,7 +203,7 @@ class _Reader:
         self.asks = bool(self._sizes or self._containers) and self._is_certain()
 
     def steps(self, *, shares: bool) -> list[Step]:
-        """What the pod says in this dialect; `shares` if it asks for cards, in whatever names."""
+        """The steps of the pod in this dialect; `shares`: it requests vGPUs, under whatever names."""
         if not self.asks and not (shares and any(map(_is_foreign, self._annotations))):
             return []
         near, unknown = self._misspelt()
@@ -235,7 +235,7 @@ class _Reader:
                 yield Step(f"metadata.labels[{word.name}]", (f"label {word.name}",), why=word.note)
 
     def _unserved(self, container: Container, *, second: bool) -> str:
-        """Why the device plugin gives a container no card, whatever its names, so that nothing says the same; else empty."""
+        """Why the device plugin gives a container no card, under whatever names; else empty."""
         if container.kind == "initContainers":
             return "Volcano's device plugin serves regular containers only; request the card there"
         if second and self._context.cluster.target.one_container:
@@ -243,7 +243,7 @@ class _Reader:
         return ""
 
     def _misspelt(self) -> tuple[list[Step], list[Step]]:
-        """The names that are almost the dialect's, beside which nothing else can be said, and those that nobody understands."""
+        """The steps for misspelt names, which replace all others, and those for names that are not understood."""
         fleet = self._context.cluster.fleet
         served = self._taken if fleet is None else {*self._taken, *fleet.offered}
         misspelt = list(misspelt_names(self._dialect, self._pod.view, served))

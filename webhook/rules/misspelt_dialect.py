@@ -68,9 +68,10 @@ def misspelt_names(dialect: Dialect, pod: PodView, served: Collection[str]) -> I
 def _near(
     dialect: Dialect, place: Place, names: Iterable[str], containers: Collection[str], left: Iterator[int]
 ) -> Iterator[tuple[str, str]]:
-    """The names at a place that the dialect does not have there, each with the end of a sentence about it; `left` are compared.
+    """The names at a place that the dialect does not have there, each with the end of a sentence about it.
 
-    The sentence is empty for a name below a prefix of the dialect that is almost none of its names.
+    The sentence is empty for a name that begins like the dialect's names, but resembles none of them. `left` bounds how many
+    names are compared.
     """
     here = {word.name for word in dialect.words if word.place is place}
     if place is Place.ANNOTATION:
