@@ -93,7 +93,6 @@ cluster_options = combined(
     OptionGroup.CLUSTER.option(
         "--kubeconfig",
         type=FILE,
-        metavar="FILE",
         help="The kubeconfig; default the pod's service account, outside a pod the file that kubectl uses.",
     ),
     OptionGroup.CLUSTER.option(

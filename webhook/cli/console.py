@@ -66,7 +66,6 @@ def section_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--audit-log",
     type=File(dir_okay=False),
-    metavar="FILE",
     help="The file that `serve --audit-log` writes; it is read with its rotated files, and followed.",
 )
 @store_option(
@@ -76,9 +75,7 @@ def section_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
     "cluster, with --cluster; can be repeated."
 )
-@click.option(
-    "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
-)
+@click.option("--tls-cert", type=FILE, help="The webhook's serving certificate, to show when it expires.")
 @section_options
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(

@@ -35,9 +35,7 @@ FLEET_UNKNOWN = (
 
 def file_option(setting: Setting) -> Decorator:
     """Add the option for the file of a setting; the command gets its path by its part."""
-    return OptionGroup.SETTINGS.option(
-        f"--{setting.option}", setting.part, type=FILE, metavar="FILE", help=setting.help
-    )
+    return OptionGroup.SETTINGS.option(f"--{setting.option}", setting.part, type=FILE, help=setting.help)
 
 
 class SettingsOptions(NamedTuple):
@@ -152,7 +150,6 @@ def cluster_option(what: str) -> Decorator:
             OptionGroup.CLUSTER.option(
                 "--kubeconfig",
                 type=FILE,
-                metavar="FILE",
                 help="The kubeconfig instead of the one that kubectl uses, or of the pod's service account; implies --cluster.",
             ),
             OptionGroup.CLUSTER.option("--cluster", is_flag=True, help=what),

@@ -128,7 +128,7 @@ def store_option(help_text: str, *, required: bool = False) -> Decorator:
 
 def pods_option(help_text: str) -> Decorator:
     """Add `--pods FILE`, which can be repeated; the command gets `pod_files`."""
-    return click.option("--pods", "pod_files", type=FILE, metavar="FILE", multiple=True, help=help_text)
+    return click.option("--pods", "pod_files", type=FILE, multiple=True, help=help_text)
 
 
 exempt_namespaces_option: Decorator = click.option(

@@ -208,6 +208,9 @@ def refuse_url(path: str) -> str:
 class File(click.Path):
     """A file or directory, never a URL."""
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "FILE"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert(refuse_url(value) if isinstance(value, str) else value, param, ctx)
 

@@ -41,12 +41,11 @@ def _log_size(text: str) -> int:
     metavar="HOST:PORT",
     help=f"Where to listen; default [::]:{DEFAULT_PORT}, with --standalone 127.0.0.1:{DEFAULT_PORT}.",
 )
-@click.option("--tls-cert", type=FILE, metavar="FILE", help="The PEM certificate chain, leaf first.")
-@click.option("--tls-key", type=FILE, metavar="FILE", help="The PEM private key.")
+@click.option("--tls-cert", type=FILE, help="The PEM certificate chain, leaf first.")
+@click.option("--tls-key", type=FILE, help="The PEM private key.")
 @click.option(
     "--client-ca",
     type=FILE,
-    metavar="FILE",
     help="A PEM CA: /mutate, /validate and /settings then answer only clients with a certificate that it signed.",
 )
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")

@@ -58,9 +58,7 @@ exit codes:
     metavar="NAME",
     help="The name of the webhook's Service; default the one that its configurations call.",
 )
-@click.option(
-    "--policy", type=FILE, metavar="FILE", help="The policy; default that of the cluster, else the default policy."
-)
+@click.option("--policy", type=FILE, help="The policy; default that of the cluster, else the default policy.")
 @OptionGroup.OUTPUT.option("-v", "--verbose", is_flag=True, help="List also the checks that are ok.")
 @output_option("text", "json")
 @warnings_as_errors_option

@@ -70,11 +70,7 @@ _CODES = {
 @click.argument("subject", metavar="[POD|KIND/NAME]", required=False)
 @settings_option("Read the cluster, which is the default without --fleet.", cluster_by_default=True)
 @click.option(
-    "-f",
-    "--filename",
-    type=FILE,
-    metavar="FILE",
-    help="A manifest that is not applied yet, instead of a name: would its pods fit now?",
+    "-f", "--filename", type=FILE, help="A manifest that is not applied yet, instead of a name: would its pods fit now?"
 )
 @pods_option("What `kubectl get pods,podgroups -A -o json` prints, instead of the cluster; can be repeated.")
 @click.option(
