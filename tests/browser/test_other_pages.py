@@ -1,4 +1,4 @@
-"""The pages of the fleet, the rules and the health."""
+"""The pages of the fleet, of waiting pods, and of the health."""
 
 from selenium.webdriver import Keys
 
@@ -75,3 +75,13 @@ def test_health_shows_the_results_of_the_doctor_and_refreshes(user: User):
     user.until(lambda: "refresh=true" in user.path and user.all(".lines dt"))
     assert before
     user.until(lambda: user.js("return document.querySelector('#result time')?.dateTime") >= before)
+
+
+def test_a_pod_that_waits_is_chosen_by_keyboard_and_drawn(user: User):
+    user.open("/why")
+    user.sees("once team-b/train-1 has ended it fits on gpu-b", ".waiting td:last-child")
+    user.find(".waiting a").send_keys(Keys.ENTER)
+    user.sees("Does not fit now", "#result .verdict h2")
+    user.sees("once team-b/train-1 has ended it fits on gpu-b")
+    assert len(user.all("#result .drawing")) == 4
+    assert user.js("return document.querySelector('#result .shape .mono').textContent") == "gpu-b"

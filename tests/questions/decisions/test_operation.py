@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.console.audit_lines import LINES, console_client, get_decisions, numbers, write
+from tests.audit import sample
+from tests.console.audit_lines import LINES, console_client, get_decisions, get_page, numbers, write
+from tests.questions import is_removed
+from webhook.audit.database import Database
+from webhook.audit.decision import parse_decision
+from webhook.audit.follower import DecisionSource
+from webhook.audit.store import DecisionStore
 
 
 @pytest.fixture
@@ -91,3 +97,37 @@ def both(length: int) -> list[Any]:
 )
 def test_only_decisions_about_one_pod_are_a_pair(tmp_path: Path, lines: list[Any], expected: list[int | None]):
     assert pairs(console_client(write(tmp_path / "log", lines)), len(lines)) == expected
+
+
+# --- a database that other processes fill --------------------------------------------------------------------------------
+
+STORED = [(line, decision) for line in sample.lines() if (decision := parse_decision(line)) is not None]
+
+
+def test_decisions_that_are_added_later_are_shown_and_kept(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/decisions.db"
+    client = console_client(DecisionSource(DecisionStore(database=Database.at(url))))
+    assert "makes the tables when it starts" in get_decisions(client, status=503)["message"]
+    database = Database.at(url)
+    database.make_tables()
+    store = DecisionStore(database=database)
+    for done in range(0, len(STORED), 4):
+        store.add(STORED[done : done + 4])
+        assert get_decisions(client)["newest"] == min(done + 4, len(STORED))
+    store.close()
+    again = console_client(DecisionSource(DecisionStore(database=Database.at(url))))
+    assert get_decisions(again)["entries"] == get_decisions(client)["entries"]
+    assert get_decisions(again, "/summary")["decisions"] == len(STORED)
+    assert get_decisions(again, "/1")["decision"]["id"] == STORED[0][1].id
+
+
+def test_an_unreachable_database_is_named_without_its_password():
+    database = Database.at("postgresql://shipper:s3cret@127.0.0.1:1/decisions")
+    client = console_client(DecisionSource(DecisionStore(database=database)))
+    message = get_decisions(client, status=503)["message"]
+    assert message.startswith("the store 127.0.0.1:1/decisions: ")
+    assert "Connection refused" in message
+    pages = [get_page(client, "/decisions", 503), *([] if is_removed("doctor") else [get_page(client, "/health")])]
+    for text in (message, *(page.text for page in pages)):
+        assert "the store 127.0.0.1:1/decisions" in text
+        assert "s3cret" not in text

@@ -11,6 +11,8 @@ import yaml
 
 from tests.cases import each_case
 from tests.cli.rows import texts_of
+from tests.docs.generated import DOCS
+from tests.docs.markdown import spans
 from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, secret, without
 from tests.questions.doctor.following import followed
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
@@ -184,3 +186,11 @@ def test_nothing_is_checked_in_a_cluster_that_the_doctor_cannot_read():
     nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES}
     facts = replace(without(facts_of(healthy()), *ObjectKind), **nothing)
     assert {result.status for result in examine(facts)} == {Status.UNCHECKED}
+
+
+@each_case("page", ["troubleshooting.md", "upstream.md"])
+def test_checks_that_the_documentation_names_exist(page: str):
+    found = re.findall(r"`?doctor`?: ((?:`[a-z-]+`(?:, | and )?)+)", (DOCS / page).read_text())
+    named = {check for cell in found for check in spans(cell)}
+    assert len(named) > 10
+    assert named <= CHECKS.keys()
