@@ -27,6 +27,9 @@ def test_following_from_now_leaves_out_what_is_there(tmp_path: Path):
     log.write_bytes(line("before"))
     tail = tail_of(log, latest=0)
     assert new_uids(tail) == []
+    (tmp_path / "copy").write_bytes(b"edited\n" + log.read_bytes())
+    (tmp_path / "copy").rename(log)
+    assert new_uids(tail) == [], "nor is it new in a copy"
     with log.open("ab") as file:
         file.write(line("a") + b"foreign\n")
     assert new_uids(tail) == ["a"]

@@ -148,5 +148,11 @@ def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: Ap
     assert live.refused(5, COUNT) == ["card-count"], "the request was sent while there was no worker"
     api.put(NODES, gpu_node("a", 8, COUNT))
     until(lambda: live.refused(5, COUNT) == [])
-    missing = [line for line in live.page().splitlines() if "(there is no" in line]
-    assert [line.partition(":")[0] for line in missing] == ["scheduler configuration"]
+    ready, fleet, *lines = live.page().splitlines()
+    assert (ready, fleet[:27]) == ("ready", "fleet: 1 nodes with devices")
+    assert lines[:2] == [f"device config: ConfigMap kube-system/{DEVICE_CONFIG}", f"policy: ConfigMap {OWN}/{POLICY}"]
+    assert lines[2].startswith("scheduler configuration: unknown (there is no ConfigMap volcano-system/")
+    assert lines[3:6] == [f"list of {each}: the API server" for each in ("queues", "quotas", "DeviceClasses")]
+    assert lines[6].startswith("fleet: the API server, last news ")
+    assert live.program.metric("fleet_nodes", family="vgpu") == 1
+    assert 0 <= live.program.metric("fleet_age_seconds") < 60
