@@ -1,8 +1,9 @@
-"""Nothing is enforced that nobody wrote: a replica that never had a valid policy or device config is not ready."""
+"""`serve --cluster`: a replica that never had a valid policy or device config is not ready; later, it uses the last one."""
 
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer, config_maps
 from tests.cluster.faults import slow, status
 from tests.server.conftest import Start
-from tests.server.live import DEVICE_CONFIG, OWN, POLICY, Live, gpu_node, put_device_config, put_policy
+from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import review
 from webhook.server.limits import ServerLimits
@@ -156,3 +157,47 @@ def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: Ap
     assert lines[6].startswith("fleet: the API server, last news ")
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     assert 0 <= live.program.metric("fleet_age_seconds") < 60
+
+
+# --- while the API server is down, reviews continue, and no pod is refused for unknown nodes ---------------------------
+
+
+def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
+    put_policy(api, "fleet: {staleAfterSeconds: 3}")
+    # A fleet that gets stale takes effect at once; only changes of nodes wait for the pause.
+    live = Live(start, api, tmp_path / "kubeconfig", pace=replace(QUICK, pause=60))
+    until(lambda: live.refused(5) == ["card-count"])
+    api.stop()
+    until(lambda: live.refused(5) == [])
+    page = live.page()
+    assert "fleet: unknown" in page
+    assert "more than the 3 s after which they count as unknown" in page
+    assert live.program.metric("fleet_nodes") == 0
+    assert live.program.metric("fleet_age_seconds") > 3
+    api.start()
+    until(lambda: live.refused(5) == ["card-count"])
+    assert live.program.metric("fleet_age_seconds") < 3
+    assert "Traceback" not in live.program.log()
+
+
+def test_sigterm_ends_it_at_once(start: Start, api: ApiServer, tmp_path: Path):
+    live = Live(start, api, tmp_path / "kubeconfig")
+    until(lambda: live.refused(5) == ["card-count"])
+    api.fail(NODES, lambda handler: handler.api.sleep(300), watch=True)
+    api.break_watches()
+    until(lambda: len(api.requests_for(NODES, watch=True)) >= 2)
+    live.program.process.terminate()
+    assert live.program.process.wait() == 0
+    assert "SIGKILL" not in live.program.log()
+    assert "Traceback" not in live.program.log()
+
+
+def test_sigterm_ends_the_threads_that_watch(start: Start, api: ApiServer, tmp_path: Path):
+    live = Live(start, api, tmp_path / "kubeconfig", "--drain-seconds", "20")
+    until(lambda: live.refused(5) == ["card-count"] and len(api.requests_for(NODES, watch=True)) == 1)
+    threads = Path(f"/proc/{live.program.worker}/task")
+    before = len(list(threads.iterdir()))
+    live.program.process.terminate()
+    until(lambda: len(list(threads.iterdir())) <= before - 4)  # of three ConfigMaps and the nodes
+    assert live.refused(5) == ["card-count"], "pods are still reviewed while it drains"
+    live.program.process.kill()
