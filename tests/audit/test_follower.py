@@ -69,16 +69,10 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_follower() -> Iterator[Callable[..., LogFollower]]:
-    opened: list[LogFollower] = []
-
-    def make(path: Path, keep: Retention | None = None) -> LogFollower:
-        opened.append(LogFollower(str(path), keep, AT_ONCE))
-        return opened[-1]
-
-    yield make
-    for follower in opened:
-        follower.stop()
+def follower(log: Path, request: pytest.FixtureRequest) -> Iterator[LogFollower]:
+    made = LogFollower(str(log), getattr(request, "param", None), AT_ONCE)
+    yield made
+    made.stop()
 
 
 # --- whatever happens to the files ------------------------------------------------------------------------------------
@@ -232,11 +226,10 @@ def write_and_rename(audit: AuditLogWriter, log: Path, numbers: range) -> None:
             rename_files(log)
 
 
-def test_a_log_that_the_webhook_writes_is_followed_while_others_query_it(log: Path, open_follower: Any):
+def test_a_log_that_the_webhook_writes_is_followed_while_others_query_it(log: Path, follower: LogFollower):
     written = 1500
     audit = AuditLogWriter(str(log), pytest.fail)
     write_and_rename(audit, log, range(500))
-    follower = open_follower(log)
     follower.start()
     wrong: list[Any] = []
     done = threading.Event()
@@ -271,11 +264,10 @@ def test_a_log_that_the_webhook_writes_is_followed_while_others_query_it(log: Pa
     assert (follower.problem, follower.complaints, follower.skipped, follower.progress) == (None, (), Skipped(), 1.0)
 
 
-def test_a_last_line_without_a_line_break_is_read_once_its_file_is_rotated(log: Path, open_follower: Any):
+def test_a_last_line_without_a_line_break_is_read_once_its_file_is_rotated(log: Path, follower: LogFollower):
     Path(f"{log}.2").write_bytes(lines(0).rstrip())
     Path(f"{log}.1").write_bytes(lines(1) + lines(2)[:50])
     log.write_bytes(lines(3) + lines(4).rstrip())
-    follower = open_follower(log)
     follower.look()
     assert ids(follower) == [0, 1, 3]
     assert follower.skipped == Skipped(truncated=1)
@@ -288,8 +280,7 @@ def test_a_last_line_without_a_line_break_is_read_once_its_file_is_rotated(log: 
 # --- what cannot be read ----------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, open_follower: Any):
-    follower = open_follower(log)
+def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, follower: LogFollower):
     follower.look()
     assert follower.problem.startswith(f"{log} is not there yet")
     assert follower.store.extent() == Extent(0, 0, None, None)
@@ -315,12 +306,11 @@ def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, op
     ids=["directory", "pipe", "loop", "forbidden"],
 )
 def test_an_unreadable_file_is_a_problem_until_it_can_be_read(
-    log: Path, open_follower: Any, spoil: Any, message: str, request: Any
+    log: Path, follower: LogFollower, spoil: Any, message: str, request: Any
 ):
     if "forbidden" in request.node.name and os.getuid() == 0:
         pytest.skip("root can read every file")
     log.write_bytes(lines(0))
-    follower = open_follower(log)
     follower.look()
     log.rename(f"{log}.1")
     spoil(log)
@@ -333,12 +323,11 @@ def test_an_unreadable_file_is_a_problem_until_it_can_be_read(
     assert (follower.problem, ids(follower)) == (None, [0, 1])
 
 
-def test_damaged_archives_and_binary_lines_are_skipped(log: Path, open_follower: Any):
+def test_damaged_archives_and_binary_lines_are_skipped(log: Path, follower: LogFollower):
     Path(f"{log}.1").write_bytes(b"\x28\xb5\x2f\xfd rest")
     Path(f"{log}.2.gz").write_bytes(gzip.compress(lines(*range(40)))[:-9])
     Path(f"{log}.3.xz").write_bytes(lzma.compress(b"x" * 2 * GIVE_UP, preset=0))
     log.write_bytes(os.urandom(1 << 20) + b"\n" + lines(40) + bytes(3 * MAX_LINE) + b"\n" + lines(41))
-    follower = open_follower(log)
     follower.look()
     assert ids(follower)[-2:] == [40, 41]
     assert [text.partition(": ")[0].rpartition(".")[2] for text in follower.complaints] == ["xz", "gz", "1"]
@@ -347,10 +336,9 @@ def test_damaged_archives_and_binary_lines_are_skipped(log: Path, open_follower:
     assert follower.problem is None
 
 
-def test_a_file_without_any_decision_is_skipped(log: Path, open_follower: Any):
+def test_a_file_without_any_decision_is_skipped(log: Path, follower: LogFollower):
     log.write_bytes(b"x" * 1000 + b"\n")
     os.truncate(log, 1 << 40)  # a sparse file of one terabyte
-    follower = open_follower(log)
     follower.look()
     assert (follower.store.extent().count, follower.caught_up, follower.problem) == (0, True, None)
     assert follower.complaints == (f"{log}: no audit line in 16 MiB, so the rest is not read",)
@@ -367,8 +355,8 @@ def test_a_file_without_any_decision_is_skipped(log: Path, open_follower: Any):
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def test_memory_is_bounded_for_any_lines(log: Path, open_follower: Any):
-    follower = open_follower(log, Retention(bytes=2 << 20))
+@pytest.mark.parametrize("follower", [Retention(bytes=2 << 20)], indirect=True)
+def test_memory_is_bounded_for_any_lines(log: Path, follower: LogFollower):
     finding = {"rule": "r", "level": "deny", "path": "p"}
     with log.open("wb") as file:
         for number in range(100):
@@ -384,11 +372,11 @@ def test_memory_is_bounded_for_any_lines(log: Path, open_follower: Any):
     assert follower.store.size() <= 2 << 20
 
 
-def test_of_a_huge_log_only_the_latest_lines_are_read(log: Path, open_follower: Any):
+@pytest.mark.parametrize("follower", [Retention(bytes=3 << 20)], indirect=True)
+def test_of_a_huge_log_only_the_latest_lines_are_read(log: Path, follower: LogFollower):
     Path(f"{log}.2").write_bytes(b"never read\n")
     Path(f"{log}.1").write_bytes(b"never read\n" * 100 + lines(*range(4000)))
     log.write_bytes(lines(*range(4000, 4500)))
-    follower = open_follower(log, Retention(bytes=log.stat().st_size + Path(f"{log}.1").stat().st_size // 2))
     follower.look()
     assert ids(follower)[-1] == 4499
     assert len(ids(follower)) > 900
@@ -400,10 +388,9 @@ def test_of_a_huge_log_only_the_latest_lines_are_read(log: Path, open_follower: 
     assert ids(follower)[-2:] == [4499, 4500]
 
 
-def test_the_progress_of_reading_increases(log: Path, open_follower: Any):
+def test_the_progress_of_reading_increases(log: Path, follower: LogFollower):
     log.write_bytes(lines(*range(2000)))
     Path(f"{log}.1.gz").write_bytes(gzip.compress(lines(*range(2000, 4000))))
-    follower = open_follower(log)
     assert (follower.progress, follower.caught_up) == (0.0, False)
     tail = LogTail(str(log), linger=AT_ONCE)
     shares = [tail.share for _ in tail.look()]
@@ -413,9 +400,8 @@ def test_the_progress_of_reading_increases(log: Path, open_follower: Any):
     assert shares[-1] > 0.9
 
 
-def test_reading_can_be_stopped(log: Path, open_follower: Any):
+def test_reading_can_be_stopped(log: Path, follower: LogFollower):
     log.write_bytes(lines(*range(20_000)))
-    follower = open_follower(log)
     follower.start()
     until(lambda: follower.store.extent().count > 100)
     follower.stop()
@@ -430,9 +416,8 @@ FILTERS = [Filter(), Filter(refused=True), Filter(rule=("card-*",), namespace=("
 
 
 @pytest.fixture
-def filled(log: Path, open_follower: Any) -> LogFollower:
+def filled(log: Path, follower: LogFollower) -> LogFollower:
     log.write_bytes(lines(*range(1000)))
-    follower: LogFollower = open_follower(log)
     follower.look()
     return follower
 
@@ -451,12 +436,10 @@ def test_a_summary_is_kept_until_decisions_are_added(log: Path, filled: LogFollo
     assert firsts == before, "another thread may still be reading it"
 
 
-def test_globs_that_take_too_long_are_an_error(log: Path, monkeypatch: pytest.MonkeyPatch):
+def test_globs_that_take_too_long_are_an_error(log: Path, follower: LogFollower, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database, "MAX_SECONDS", 0.05)
     log.write_bytes(b"".join([line(number, name="a" * 240 + str(number)) for number in range(1000)]))
-    follower = LogFollower(str(log))
     follower.look()
-    follower.stop()
     slow = Filter(name=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
     for query in (follower.store.page, follower.store.summary, lambda wanted: list(follower.store.decisions(wanted))):
         with pytest.raises(RequestError, match="shorter"):
