@@ -68,11 +68,11 @@ def watch(files: Paths, cluster: ClusterOptions | None = None, *more: Any, **pac
 
 
 @contextmanager
-def running(watcher: SettingsWatcher, patience: float = 0.0) -> Iterator[None]:
+def running(watcher: SettingsWatcher, patience: float = 0.0) -> Iterator[SettingsWatcher]:
     """Run the watcher; afterwards all of its threads have ended."""
     watcher.start(patience)
     try:
-        yield
+        yield watcher
     finally:
         watcher.stop()
     until(lambda: not threads())
@@ -210,8 +210,7 @@ def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: Paths):
         assert watcher.snapshot.fleet is not None
         seen.append((usable, watcher.snapshot.fleet.nodes, source(watcher, "fleet").source.problem or ""))
 
-    watcher = watch(files, None, lambda _: None, note)
-    with running(watcher):
+    with running(watch(files, None, lambda _: None, note)) as watcher:
         write(files["fleet"], whole[: whole.index("- apiVersion", whole.index("gpu-a"))])
         until(lambda: len(seen) == 2)
     (usable, nodes, problem), *rest = seen
@@ -248,15 +247,13 @@ def test_start_waits_for_a_snapshot_with_what_became_known_while_one_was_built(
         return found
 
     monkeypatch.setattr(ClusterSettings, "read", read_slowly)
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         assert watcher.snapshot.fleet is not None
 
 
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "schedulerName: first\nschedulerNames: [first]")
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         assert watcher.snapshot.fleet is not None, "start waits until the nodes are listed"
         assert watcher.snapshot.fleet.nodes == 1
         policy, fleet = source(watcher, "policy"), source(watcher, "fleet")
@@ -282,8 +279,7 @@ def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
 def test_nodes_wait_for_the_device_config(api: ApiServer, cluster: ClusterOptions):
     """The device config has the names of the resources to read from nodes."""
     api.fail("/api/v1/namespaces/kube-system/configmaps", status(403, message="configmaps is forbidden"))
-    watcher = watch({}, cluster)
-    with running(watcher):
+    with running(watch({}, cluster)) as watcher:
         until(lambda: "403 configmaps" in (source(watcher, "device config").source.problem or ""))
         until(lambda: len(api.requests_for("/api/v1/namespaces/kube-system/configmaps")) > 3)
         assert (api.requests_for(NODES), watcher.snapshot.fleet) == ([], None)
@@ -314,8 +310,7 @@ def test_a_change_soon_after_another_waits_for_the_pause(api: ApiServer, cluster
 
 
 def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         assert watcher.snapshot.target.scheduler is None
         assert source(watcher, "scheduler configuration").digest == "unknown"
         api.put(config_maps("volcano-system"), config_map("volcano-scheduler-configmap", {"mine.conf": SPREAD}))
@@ -357,8 +352,7 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
 )
 def test_what_cannot_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions, path: str, refused: int, known: bool):
     api.fail(path, status(refused))
-    watcher = watch({"config": DATA / "config" / "device-config.yaml"}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({"config": DATA / "config" / "device-config.yaml"}, cluster), patience=30) as watcher:
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.target.scheduler is None
         assert watcher.snapshot.collections.queues is None or path != QUEUES
@@ -377,8 +371,7 @@ def test_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
         CLASSES,
         {"kind": "DeviceClass", "metadata": {"name": "whole"}, "spec": {"extendedResourceName": "example.com/gpu"}},
     )
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         until(lambda: watcher.snapshot.collections.classes.by_resource == {"example.com/gpu": "whole"})
         assert watcher.snapshot.collections.classes.complete
         assert source(watcher, "list of DeviceClasses").source.problem is None
@@ -394,8 +387,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
     for namespace in ("team-a", "team-b"):
         api.put(QUOTAS, {**quota, "metadata": {"name": f"gpus-of-{namespace}", "namespace": namespace}})
     put_policy(api, "rules: {quota-memory: off}")
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         assert watcher.snapshot.fleet is not None
         assert (watcher.snapshot.collections.quotas, api.requests_for(QUOTAS)) == (None, [])
         put_policy(api, "{}")
@@ -426,8 +418,7 @@ def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(
     files: Paths, api: ApiServer, cluster: ClusterOptions
 ):
     put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
-    watcher = watch({"fleet": files["fleet"]}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({"fleet": files["fleet"]}, cluster), patience=30) as watcher:
         assert source(watcher, "device config").source.origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
         assert watcher.snapshot.config.vgpu.number_name == "example.org/gpu"
         assert (source(watcher, "fleet").source.origin, watcher.snapshot.fleet.nodes) == (str(files["fleet"]), 4)
@@ -436,8 +427,7 @@ def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(
 
 def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
     api.stop()
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         assert watcher.snapshot.fleet is None
         # The device config, in two places, the policy, the scheduler's configuration, queues and DeviceClasses.
         until(lambda: "".join(watcher.lines()).count("Connection refused") == 6)
@@ -459,8 +449,7 @@ def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterO
 
 def test_nodes_and_collections_get_stale_without_news(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "fleet: {staleAfterSeconds: 1}")
-    watcher = watch({}, cluster)
-    with running(watcher, patience=30):
+    with running(watch({}, cluster), patience=30) as watcher:
         until(lambda: watcher.snapshot.fleet and watcher.snapshot.collections.queues)
         api.stop()
         until(lambda: (watcher.snapshot.fleet, watcher.snapshot.collections.queues) == (None, None))
@@ -498,8 +487,7 @@ def test_a_bug_is_logged_and_later_changes_are_used(files: Paths, caplog: pytest
         used.append(snapshot.digests["policy"])
         assert len(used) > 1, "a bug"
 
-    watcher = watch(files, None, use)
-    with running(watcher):
+    with running(watch(files, None, use)) as watcher:
         write(files["policy"], "rules: {card-count: warn}")
         until(lambda: "policy: a bug" in caplog.text)
         write(files["policy"], "{}")
