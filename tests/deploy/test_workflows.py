@@ -54,13 +54,6 @@ def test_the_oldest_kubernetes_that_the_chart_installs_on_is_tested():
     assert chart["kubeVersion"] == f">={oldest}.0-0"
 
 
-def test_make_targets_of_the_workflows_exist():
-    targets = re.findall(r"run: make ([\w./-]+)", "\n".join(path.read_text() for path in WORKFLOWS))
-    makefile = (ROOT / "Makefile").read_text()
-    assert targets
-    assert [t for t in targets if t != ".venv/.ready" and not re.search(rf"(?m)^{re.escape(t)}:", makefile)] == []
-
-
 def plan(target: str, *options: str) -> list[str]:
     """What make would run; with a file that counts as ready, whichever file a checkout wrote last."""
     ready = str(ROOT / "Makefile")
