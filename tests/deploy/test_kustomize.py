@@ -44,10 +44,3 @@ def test_the_webhook_configurations_are_created_and_deleted_first(directory: Pat
 def test_the_default_creates_its_certificates():
     assert {"Deployment", "Job", "CronJob"} == pod_specs(built(DEPLOY)).keys()
     assert one(built(DEPLOY), "ConfigMap", "vgpu-webhook-policy")["data"].keys() == {"policy.yaml"}
-
-
-def test_monitoring_contains_the_dashboard_unchanged():
-    dashboard = one(built(DEPLOY / "overlays" / "monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
-    file = DEPLOY / "components" / "monitoring" / "dashboard.json"
-    assert dashboard["data"] == {"vgpu-webhook.json": file.read_text()}
-    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
