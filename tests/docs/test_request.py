@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.docs.commands import README
@@ -15,7 +14,6 @@ PAGE = (DOCS / "request.md").read_text()
 BLOCKS = [yaml.safe_load(block.text) for block in blocks(PAGE, "yaml")]
 MANIFESTS = [block for block in BLOCKS if "kind" in block]
 (JUPYTERHUB,) = [block for block in BLOCKS if "kind" not in block]
-NEEDED = {"toleration", "percentage-to-memory"}  # what the page leaves to the webhook
 
 
 def test_the_manifests_have_different_names_and_are_counted():
@@ -54,14 +52,6 @@ def notebook(values: dict[str, Any], profile: int | None) -> dict[str, Any]:
 
 
 PUBLISHED = [*MANIFESTS, *(notebook(JUPYTERHUB, profile) for profile in range(2))]
-
-
-@pytest.mark.parametrize("manifest", PUBLISHED, ids=lambda manifest: manifest["metadata"]["name"])
-def test_what_is_to_copy_is_admitted_as_it_stands(manifest: dict[str, Any]):
-    outcome = review(request(manifest), snapshot(*ALL_FAMILIES))
-    assert outcome.allowed
-    assert not outcome.never_runs
-    assert set(outcome.mutations) <= NEEDED
 
 
 def test_a_notebook_of_the_charts_defaults_is_told_their_settings():
