@@ -9,8 +9,8 @@ import pytest
 import webhook.rules
 from tests.cases import each_case
 from webhook.devices.verdict import Reason
-from webhook.rules.api import EVERY_POD, Context, Findings, Level, Mutation, ReviewedPod, Validation, Workload
-from webhook.rules.base import Event
+from webhook.rules.api import EVERY_POD, Context, Findings, Level, Mutation, ReviewedPod, Workload, warn
+from webhook.rules.base import Event, Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import RuleEntry, rows
 
@@ -65,7 +65,7 @@ def test_the_first_parameter_of_a_check_decides_what_the_rule_reads():
     def of_either(reviewed: Workload | ReviewedPod, context: Context) -> Findings:
         return ()
 
-    declared = [Validation(Level.WARN, "a summary")(check) for check in (of_pods, of_workloads, of_either)]
+    declared = [warn("a summary")(check) for check in (of_pods, of_workloads, of_either)]
     assert [rule.reads_pods for rule in declared] == [True, False, True]
     assert [rule.check_workload for rule in declared] == [None, of_workloads, of_either]
     assert {rule.id for rule in declared} == {"test-registry"}

@@ -3,13 +3,13 @@
 from webhook.devices.families import Family, PodFact, Role
 from webhook.pod.patch import Edit
 from webhook.rules import wording
-from webhook.rules.base import Edits, Findings, Mutation, Validation
+from webhook.rules.base import Edits, Findings, Mutation, audit, deny, warn
 from webhook.rules.choices import Level
 from webhook.rules.context import ASCEND_ONLY, EVERY_POD, VGPU_ONLY, ClusterFact, Context, Finding, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 
 __all__ = [
-    "ASCEND_ONLY", "EVERY_POD", "VGPU_ONLY", "ClusterFact", "Context", "Edit", "Edits", "Family", "Finding",
-    "Findings", "Level", "Mutation", "Notice", "PodFact", "ReviewedPod", "Role", "Validation", "Workload", "wording",
+    "ASCEND_ONLY", "EVERY_POD", "VGPU_ONLY", "ClusterFact", "Context", "Edit", "Edits", "Family", "Finding", "Findings",
+    "Level", "Mutation", "Notice", "PodFact", "ReviewedPod", "Role", "Workload", "audit", "deny", "warn", "wording",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, cast, get_args
 
 from webhook.devices.config import DeviceConfig
@@ -154,3 +155,7 @@ class Validation:
         if not self.reads_pods or not concerns(self.families, families):
             return False
         return self.knows <= known and not (self.facts and self.facts.isdisjoint(facts))
+
+
+# Validations with the default level that their names say.
+deny, warn, audit = (partial(Validation, level) for level in (Level.DENY, Level.WARN, Level.AUDIT))

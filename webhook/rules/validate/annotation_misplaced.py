@@ -6,7 +6,7 @@ Why:      nothing reads it there, so the pod gets any card in any mode.
 
 from webhook import names
 from webhook.pod.fields import labels
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 
 READ = names.CHOOSING_ANNOTATIONS
 
@@ -24,8 +24,7 @@ def _check_workload(workload: Workload, _context: Context) -> Findings:
             yield Finding(wording.annotation_path(key), ON_WORKLOAD.format(key=key, who=workload.who))
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
     needs=labels(*READ),
     check_workload=_check_workload,

@@ -10,7 +10,7 @@ from itertools import islice
 
 from webhook import names
 from webhook.pod.fields import annotations
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn, wording
 from webhook.rules.dialects import DIALECT, dialect_names
 
 DETAIL = "the annotation {key} is read by nothing; did you mean {meant}?"
@@ -23,8 +23,7 @@ _KNOWN = READ | names.RESERVED_ANNOTATIONS
 _BEGINNINGS = tuple(sorted({f"{key.partition('/')[0]}/" for key in READ}))
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "an annotation whose name differs in a few letters from one that is read",
     needs=annotations(*(f"{start}*" for start in _BEGINNINGS)),
     reads=(DIALECT,),

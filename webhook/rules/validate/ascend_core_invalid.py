@@ -15,13 +15,12 @@ from webhook.devices.mindcluster.family import (
     served,
 )
 from webhook.pod.fields import labels
-from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Family, Finding, Findings, ReviewedPod, deny, wording
 
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "`huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
     families={Family.MINDCLUSTER},
     reads=labels(*_WORDS),

@@ -4,7 +4,7 @@ Refuses:  memory above the chip's capacity, unless NPUs are shared in software
 Why:      the scheduler finds no template for it, counts nothing, and the container gets the smallest part of an NPU.
 """
 
-from webhook.rules.api import ASCEND_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import ASCEND_ONLY, Context, Findings, ReviewedPod, deny, wording
 
 DETAIL = (
     "{who} requests {resource} {memory}, but an NPU has {capacity} MiB and the scheduler would book the smallest template; "
@@ -12,8 +12,7 @@ DETAIL = (
 )
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "Ascend memory above the capacity of an NPU, for which the scheduler counts the smallest template",
     families=ASCEND_ONLY,
 )

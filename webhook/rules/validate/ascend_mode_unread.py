@@ -8,7 +8,7 @@ from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.vgpu.eligibility import near_mode
 from webhook.pod.fields import annotations
-from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
 from webhook.volcano.target import VOLCANO_FACTS, format_version
 
 UNREAD = (
@@ -18,8 +18,7 @@ UNREAD = (
 DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
     "not read: the NPUs are cut by templates",
     families=ASCEND_ONLY,

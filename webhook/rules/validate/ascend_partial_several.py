@@ -4,7 +4,7 @@ Refuses:  a count above 1 with less than the whole memory, unless NPUs are share
 Why:      the scheduler refuses parts of several NPUs on every node, and the pod stays pending.
 """
 
-from webhook.rules.api import ASCEND_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import ASCEND_ONLY, Context, Findings, ReviewedPod, deny, wording
 
 DETAIL = (
     "{who} requests {number} {count} with {resource} {memory} each, but several NPUs are given whole only; write "
@@ -12,7 +12,7 @@ DETAIL = (
 )
 
 
-@Validation(Level.DENY, "more than one Ascend NPU with less than the whole memory of each", families=ASCEND_ONLY)
+@deny("more than one Ascend NPU with less than the whole memory of each", families=ASCEND_ONLY)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find parts of several NPUs."""
     for request in pod.npus:

@@ -9,11 +9,10 @@ bound there.
 
 from webhook.devices.nodes import lowest
 from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, warn
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a node whose cards Volcano does not see, but to which it may bind the pod",
     families=VGPU_ONLY,
     fleet=True,

@@ -4,11 +4,10 @@ Refuses:  a count above the cards of every node in the requested mode; more gpus
 Why:      the allocatable 80 of an eight-card node counts slices; a container can use eight of them.
 """
 
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "more vGPUs in a container than any node has physical cards; more gpushare cards or NPUs than any node has",
     fleet=True,
     needs={PodFact.REFUSED},

@@ -5,14 +5,12 @@ Why:      the scheduler skips a card if used plus requested cores exceed 100.
 """
 
 from webhook.devices.model import CARD_CORES
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, deny, wording
 
 DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {CARD_CORES} or less"
 
 
-@Validation(
-    Level.DENY, "more than 100 vGPU cores: cores are a percentage of a card", families=VGPU_ONLY, needs={Role.CORES}
-)
+@deny("more than 100 vGPU cores: cores are a percentage of a card", families=VGPU_ONLY, needs={Role.CORES})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find cores above 100."""
     for request in pod.slices:

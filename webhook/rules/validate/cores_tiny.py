@@ -4,7 +4,7 @@ Finds:    1 to 4 cores with a quarter or more of the memory of the smallest such
 Why:      cores are per cent of the computing time of a card, so 1 of them makes the program a hundred times slower.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, warn, wording
 
 MOST = 4  # cores: more are meant as per cent
 PART = 4  # of the memory of a card, the quarter is much
@@ -15,12 +15,8 @@ DETAIL = (
 )
 
 
-@Validation(
-    Level.WARN,
-    "1 to 4 per cent of the time of a card, with much of its memory",
-    families=VGPU_ONLY,
-    needs={Role.CORES},
-    fleet=True,
+@warn(
+    "1 to 4 per cent of the time of a card, with much of its memory", families=VGPU_ONLY, needs={Role.CORES}, fleet=True
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for few cores and much memory."""

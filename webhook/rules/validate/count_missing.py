@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from webhook.devices.config import Chip
 from webhook.devices.requests import Amount
 from webhook.pod.view import REGULAR, Container
-from webhook.rules.api import Context, Family, Findings, Level, PodFact, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import Context, Family, Findings, PodFact, ReviewedPod, Role, deny, wording
 
 DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "memory, cores or a percentage of a vGPU or NPU without its count",
     families={Family.VGPU, Family.ASCEND},
     needs={PodFact.UNCOUNTED},

@@ -9,7 +9,7 @@ The API server drops fields that it does not know, so most of these are only see
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, ReviewedPod, warn, wording
 
 AMOUNTS = ("limits", "requests")
 
@@ -17,9 +17,7 @@ AMOUNTS = ("limits", "requests")
 _BESIDE = {"model": "model", "containers": "containers[]", "template": "template.spec.containers[]"}
 
 
-@Validation(
-    Level.WARN, "a device that is requested where nothing reads it", families=EVERY_POD, needs={"spec.resources"}
-)
+@warn("a device that is requested where nothing reads it", families=EVERY_POD, needs={"spec.resources"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look beside the containers."""
     return beside_containers(pod.view.spec, "spec", context.cluster.config.resources.exact)

@@ -13,13 +13,12 @@ from webhook import names
 from webhook.devices.requests import amounts_of, nonzero_families, requests_native_gpu
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, PodFact, ReviewedPod, deny
 
 DETAIL = "{who}, but different device plugins give them out, which do not share cards; {advice}"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "one pod that requests two NVIDIA families",
     families=VGPU_ONLY,
     needs={PodFact.SEVERAL, PodFact.FOREIGN},

@@ -5,11 +5,10 @@ Why:      memory, cores, exclusive cards, node totals or devices of several kind
           pending.
 """
 
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "no assignment of all containers exists on any node (memory, cores, exclusivity, node totals, devices of several kinds)",
     fleet=True,
     needs={PodFact.REFUSED},

@@ -11,14 +11,13 @@ from itertools import permutations
 
 from webhook.devices.verdict import Fits, SearchBudget
 from webhook.devices.vgpu.feasibility import judge, without_nodes
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, PodFact, ReviewedPod, warn, wording
 from webhook.volcano.scheduler import POLICIES
 
 MAX_ORDERED = 4  # containers, whose orders are tried
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "an assignment exists, yet the scheduler's greedy order misses it on an empty node",
     families=VGPU_ONLY,
     fleet=True,

@@ -5,7 +5,7 @@ Why:      the pod stays pending, or gets a whole card where it means a share.
 """
 
 from webhook.devices.dialects import TITLES
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, warn
 from webhook.rules.choices import DialectUse
 from webhook.rules.dialects import ANNOTATED, DIALECT, resolved_steps, translatable
 
@@ -18,8 +18,7 @@ SCHEDULER = "spec.schedulerName"
 TRANSLATION = "translate-dialect"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     f"names of {TITLES}, with what to write instead (policy `dialects`)",
     families=EVERY_POD,
     needs={ANNOTATED, PodFact.FOREIGN},

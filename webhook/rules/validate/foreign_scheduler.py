@@ -5,7 +5,7 @@ Why:      another scheduler writes no assignment, and the pod fails with Unexpec
 """
 
 from webhook import names
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, deny, wording
 
 DETAIL = "schedulerName is {scheduler}{own}, but only {allowed} assigns devices; {advice}"
 AGENTS = "agent-scheduler"  # the default name; source: volcano cmd/agent-scheduler/app/options/options.go
@@ -17,8 +17,7 @@ IN_PROFILE = "in JupyterHub's chart, write scheduler_name: {name} into kubespawn
 NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fills it in
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a schedulerName outside policy `schedulerNames`",
     reads=("spec.schedulerName", "policy.schedulerNames", "policy.repairs"),
 )

@@ -8,12 +8,10 @@ rule finds nothing.
 """
 
 from webhook.devices.vgpu.gang import StartsTightly
-from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
+from webhook.rules.api import Context, Finding, Findings, Workload, warn
 
 
-@Validation(
-    Level.WARN, "a gang fits the empty fleet, yet the scheduler's greedy order places too few of its pods", fleet=True
-)
+@warn("a gang fits the empty fleet, yet the scheduler's greedy order places too few of its pods", fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Name the role, and how many of its pods the scheduler places; or count the roles."""
     judged = workload.judged

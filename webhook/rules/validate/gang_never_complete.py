@@ -14,17 +14,13 @@ from webhook.devices.vgpu.gang import Starts
 from webhook.pod.gangs import Gang, group_min_member
 from webhook.pod.rollout import ROLLOUT, first_of_rollout, read_rollout
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB
-from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
+from webhook.rules.api import Context, Finding, Findings, Workload, warn, wording
 from webhook.texts import counted
 
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
 
-@Validation(
-    Level.WARN,
-    "a gang that needs more pods than are ever created at a time",
-    reads=(ROLLOUT, "workload.podManagementPolicy"),
-)
+@warn("a gang that needs more pods than are ever created at a time", reads=(ROLLOUT, "workload.podManagementPolicy"))
 def check(workload: Workload, context: Context) -> Findings:
     """Report the first reason that keeps the gang from being complete."""
     if not workload.requests_devices:

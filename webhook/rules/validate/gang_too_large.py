@@ -8,12 +8,12 @@ searched are let through.
 """
 
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts
-from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
+from webhook.rules.api import Context, Finding, Findings, Workload, deny
 
 MAX_NODES = 3  # named in a message
 
 
-@Validation(Level.DENY, "a gang of vGPU pods that the empty fleet cannot start", fleet=True)
+@deny("a gang of vGPU pods that the empty fleet cannot start", fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Name the role that is too large, or all of them."""
     judged = workload.judged

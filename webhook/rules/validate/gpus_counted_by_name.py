@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from webhook import names
 from webhook.lenient import at, obj
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 
 GPU = "gpu"
 TRAINER = (
@@ -33,7 +33,7 @@ READ = (
 _RAY_GROUP = re.compile(r"(spec(?:\.\w+)*?)\.(headGroupSpec|workerGroupSpecs\[(\d+)\])\.template")
 
 
-@Validation(Level.WARN, "vGPUs under a controller that counts GPUs by the name of the resource", reads=READ)
+@warn("vGPUs under a controller that counts GPUs by the name of the resource", reads=READ)
 def check(workload: Workload, _context: Context) -> Findings:
     """Find the field that the kind's controller needs."""
     by_name = _CONTROLLERS.get(workload.group)

@@ -6,13 +6,12 @@ Why:      the scheduler reads it on nodes only, so the pod may still get such a 
 
 from webhook import names
 from webhook.pod.fields import annotations
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, ReviewedPod, warn, wording
 
 DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "`gpu-unhealthy-ids` annotated on a pod: it excludes no card",
     families=EVERY_POD,
     needs=annotations(names.GPU_UNHEALTHY_IDS),

@@ -10,7 +10,7 @@ no-eligible-card to decide.
 from webhook import names
 from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
 from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, wording
 
 EFFECTS = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
 
@@ -21,8 +21,7 @@ SPACES = "whose spaces are taken literally"
 NAME_TYPE = "name a card type or remove the annotation"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
     families=VGPU_ONLY,
     needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),

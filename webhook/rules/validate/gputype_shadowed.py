@@ -6,13 +6,12 @@ Why:      the scheduler ignores nouse-gputype if use-gputype exists, whatever it
 
 from webhook import names
 from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
 
 DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "both gputype annotations: the scheduler then ignores nouse-gputype",
     families=VGPU_ONLY,
     needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),

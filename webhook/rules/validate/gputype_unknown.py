@@ -8,11 +8,10 @@ from webhook import names
 from webhook.devices.vgpu.eligibility import clean_words
 from webhook.devices.vgpu.refusals import card_types
 from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a gputype word that matches no card type of the fleet",
     families=VGPU_ONLY,
     needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),

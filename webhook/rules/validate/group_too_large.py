@@ -9,12 +9,12 @@ pods counts; pods that run one after the other are no group.
 """
 
 from webhook.devices.vgpu.gang import NeverStarts
-from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
+from webhook.rules.api import Context, Finding, Findings, Workload, warn, wording
 
 ADVICE = "; request fewer pods, or fewer vGPUs per pod"
 
 
-@Validation(Level.WARN, "pods of a distributed job that the empty fleet cannot hold together", fleet=True)
+@warn("pods of a distributed job that the empty fleet cannot hold together", fleet=True)
 def check(workload: Workload, _context: Context) -> Findings:
     """Say how many of how many pods the empty fleet holds."""
     judged = workload.group_too_large

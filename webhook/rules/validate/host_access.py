@@ -11,7 +11,7 @@ without hostPID it reaches the processes of the pod alone.
 from itertools import chain
 
 from webhook.pod.view import EPHEMERAL, Container, mapping, sequence
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
 from webhook.rules.isolation import ABOVE_CARDS, above, clean_path
 
 NAMESPACES = ("hostPID", "hostIPC")
@@ -58,8 +58,7 @@ SHARES = "{field}: true lets the pod reach the other tenants of its cards; remov
 ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolation; remove it"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     families=VGPU_ONLY,
     needs={

@@ -10,7 +10,7 @@ that amount in a regular container.
 """
 
 from webhook.devices.requests import requested_families
-from webhook.rules.api import Context, Family, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Family, Finding, Findings, ReviewedPod, deny, wording
 
 DETAIL = (
     "{who}{sidecar} requests a device, but Volcano allocates devices to regular containers only; move the request there"
@@ -22,11 +22,7 @@ GPUSHARE = (
 SIDECAR = " (a sidecar)"
 
 
-@Validation(
-    Level.DENY,
-    "a device in an init or restartable init container: it is never allocated",
-    needs={"spec.initContainers"},
-)
+@deny("a device in an init or restartable init container: it is never allocated", needs={"spec.initContainers"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find init containers that request a device."""
     for container in pod.view.init_containers:

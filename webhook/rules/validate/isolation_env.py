@@ -22,7 +22,7 @@ void, GPU_CORE_UTILIZATION_POLICY=force, and for NPUs the value of an annotation
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import DeviceRequest
 from webhook.pod.environment import preloads_allocators
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, deny, wording
 from webhook.rules.isolation import DISABLING, ISOLATED, ISOLATING, has_no_effect, overriding
 
 DETAIL = "{who} sets {name}, which overrides the isolation of the device; remove it"
@@ -35,8 +35,7 @@ PRELOADS = (
 )
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "an environment variable that switches the isolation off, ephemeral containers included",
     families=ISOLATED,
     needs={ISOLATING},

@@ -5,14 +5,13 @@ Why:      its keys are read when the container starts, and override what the dev
 """
 
 from webhook.lenient import text
-from webhook.rules.api import Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Findings, ReviewedPod, warn, wording
 from webhook.rules.isolation import ISOLATED, first_behind
 
 DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys in env, or set a prefix such as APP_"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "`envFrom` that can set a variable which switches the isolation off",
     families=ISOLATED,
     needs={"containers[*].envFrom[*]"},

@@ -8,7 +8,7 @@ need them, and images set them too.
 """
 
 from webhook.pod.fields import variables
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, warn, wording
 
 EFFECTS = {
     "CUDA_TASK_PRIORITY": "sets the priority of its kernels over those of the card's other tenants",
@@ -18,8 +18,7 @@ EFFECTS = {
 DETAIL = "{who} sets {name}, which {effect}; remove it"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
     families=VGPU_ONLY,
     needs=variables(*EFFECTS),

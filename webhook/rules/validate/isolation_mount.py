@@ -7,7 +7,7 @@ On update, only new ephemeral containers are read, and such annotations that an 
 """
 
 from webhook import names
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, wording
 from webhook.rules.isolation import ABOVE_CARDS, CARDS, INJECTED, MAX_SLASHES, clean_path, find_injections
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
@@ -25,8 +25,7 @@ OPENS = "which opens the cards or the isolation's files; remove the volume"
 _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a mount over the isolation's files, a hostPath to the cards, or an annotation that injects devices",
     families=VGPU_ONLY,
     needs={

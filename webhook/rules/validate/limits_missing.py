@@ -4,12 +4,11 @@ Refuses:  a device in requests alone, while the repair `limits-from-requests` is
 Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """
 
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny, wording
 from webhook.rules.wording import NO_LIMIT
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a device that only requests have, while the repair `limits-from-requests` is off",
     instead_of="limits-from-requests",
     needs={PodFact.DIFFERENT},

@@ -4,12 +4,10 @@ Refuses:  more memory than any of them has
 Why:      the scheduler does not lower the request: it skips every card, and the pod stays pending.
 """
 
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny
 
 
-@Validation(
-    Level.DENY, "more memory than any eligible card, MIG instance or NPU has", fleet=True, needs={PodFact.REFUSED}
-)
+@deny("more memory than any eligible card, MIG instance or NPU has", fleet=True, needs={PodFact.REFUSED})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Say what no node can give."""
     return pod.refusals(check.id)

@@ -4,15 +4,14 @@ Finds:    less than 128 MiB: 16 that means GiB
 Why:      the container starts, and its first call of CUDA fails for want of memory.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, warn, wording
 
 LEAST = 128  # MiB
 
 DETAIL = "{who} requests {resource} {memory}, which is {mebibytes} MiB: less than any program on a GPU needs; {advice}"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "less vGPU memory than a program needs: GiB that were written as MiB",
     families=VGPU_ONLY,
     needs={Role.MEMORY},

@@ -8,7 +8,7 @@ config, which the author did not write.
 """
 
 from webhook.devices.model import CARD_CORES
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, warn, wording
 from webhook.texts import counted
 
 DETAIL = (
@@ -17,8 +17,7 @@ DETAIL = (
 )
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a part of the cores without memory: whole cards whose other cores stay unusable",
     families=VGPU_ONLY,
     needs={Role.CORES},

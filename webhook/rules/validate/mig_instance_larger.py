@@ -9,7 +9,7 @@ mode is not about MIG, and an instance that is somewhat larger does it no harm. 
 
 from webhook import names
 from webhook.devices.vgpu.fleet import memory_of
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, ReviewedPod, Role, warn, wording
 
 GIVES = "{who} requests {resource} {memory}, for which {card} gives its MIG instance {given} with {size}{all}; "
 REQUEST = "request {most} or less for {smaller}"
@@ -17,8 +17,7 @@ ONLY = GIVES + REQUEST
 MIXED = f"{GIVES}write {names.VGPU_MODE}: {names.MODE_HAMI_CORE} to keep the pod off cards in MIG mode, or {REQUEST}"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "memory that takes a far larger MIG instance than a little less memory would",
     families=VGPU_ONLY,
     fleet=True,

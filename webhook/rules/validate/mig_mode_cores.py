@@ -6,7 +6,7 @@ Why:      the device plugin hands over the instance and nothing else, but the sc
 
 from webhook import names
 from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, warn, wording
 
 DETAIL = (
     f"{{who}} requests {{resource}} {{cores}} with {names.VGPU_MODE}: {names.MODE_MIG}, where the instance has cores of its "
@@ -14,8 +14,7 @@ DETAIL = (
 )
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "vGPU cores in a pod for MIG: the instance has its own, and these only keep other slices off its card",
     families=VGPU_ONLY,
     needs=annotations(names.VGPU_MODE),

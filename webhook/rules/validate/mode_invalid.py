@@ -7,14 +7,13 @@ Why:      any other value matches no node's mode, so the pod stays pending.
 from webhook import names
 from webhook.devices.vgpu.eligibility import MODES, near_mode
 from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, wording
 
 DETAIL = f"{names.VGPU_MODE} is {{mode}}, which equals no node's mode; {{advice}}"
 WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     f"`{names.VGPU_MODE}` that is not exactly `hami-core`, `mig` or `mps`",
     families=VGPU_ONLY,
     needs=annotations(names.VGPU_MODE),

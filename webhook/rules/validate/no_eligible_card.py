@@ -4,11 +4,10 @@ Refuses:  a pod whose annotations no node satisfies
 Why:      the scheduler skips every card that an annotation excludes, and the pod stays pending.
 """
 
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "mode, gputype or uuid leave no node enough cards; no node has such devices at all",
     fleet=True,
     needs={PodFact.REFUSED},

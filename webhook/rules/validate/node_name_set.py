@@ -4,12 +4,12 @@ Refuses:  any nodeName on a new pod that requests a device
 Why:      the kubelet starts the pod at once and finds no assignment: UnexpectedAdmissionError.
 """
 
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, deny, wording
 
 DETAIL = "nodeName is preset to {node}, so no scheduler assigns a card; use nodeSelector: {{kubernetes.io/hostname: …}} instead"
 
 
-@Validation(Level.DENY, "a preset nodeName: the scheduler is bypassed", needs={"spec.nodeName"})
+@deny("a preset nodeName: the scheduler is bypassed", needs={"spec.nodeName"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a preset node."""
     node = pod.view.node_name

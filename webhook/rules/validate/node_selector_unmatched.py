@@ -6,11 +6,10 @@ Why:      the pod stays pending until a node gets the labels; the scheduler repo
 
 from webhook import names
 from webhook.devices.families import Family
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a nodeSelector or required node affinity that leaves no node with such devices",
     needs={"spec.nodeSelector", "spec.affinity"},
     fleet=True,

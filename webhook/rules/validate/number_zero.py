@@ -5,7 +5,7 @@ Why:      the scheduler counts usage on the first card for it, but the container
 """
 
 from webhook.pod.view import REGULAR
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, Role, deny, wording
 
 DETAIL = (
     "{who} requests {resource} 0, for which the scheduler counts a card that nobody gets; write 1 or more, or remove every "
@@ -13,7 +13,7 @@ DETAIL = (
 )
 
 
-@Validation(Level.DENY, "a count of 0", needs={PodFact.ZERO})
+@deny("a count of 0", needs={PodFact.ZERO})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find counts of 0."""
     for amount in pod.amounts:

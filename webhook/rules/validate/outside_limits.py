@@ -19,7 +19,7 @@ from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.api import ClusterFact, Context, Family, Finding, Findings, Level, ReviewedPod, Role, Validation
+from webhook.rules.api import ClusterFact, Context, Family, Finding, Findings, ReviewedPod, Role, deny
 from webhook.rules.policy_keys import CardLimits
 from webhook.texts import and_more
 
@@ -35,8 +35,7 @@ MAX_TYPES = 5  # of cards in a message
 _TYPELESS = {Family.GPUSHARE: "a card of gpushare", Family.VGPU: "any vGPU card of a fleet that is unknown now"}
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "more or less memory, cores or devices than the policy's `limits` allow a container of the namespace",
     knows={ClusterFact.LIMITS},
 )

@@ -19,7 +19,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, warn, wording
 from webhook.texts import counted
 
 # Sources: the help of `vllm serve`, `sglang.launch_server`, `torchrun`, `deepspeed` and `ray start`.
@@ -39,8 +39,7 @@ OWN_ALL_REDUCE_OFF = re.compile(r"(?<!\S)--disable[-_]custom[-_]all[-_]reduce(?!
 _ANY = re.compile("|".join(each.pattern for each in (CARDS, MORE_CARDS, SEVERAL_NODES, OWN_ALL_REDUCE_OFF)))
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a program that divides its work among another number of cards than its container gets",
     families=VGPU_ONLY,
     needs={"containers[*].args", "containers[*].command"},

@@ -4,14 +4,14 @@ Refuses:  0, and values above 100
 Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 counts as unset.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, deny, wording
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write {advice}"
 ABOVE = "but a card has 100 percent"
 ZERO = "which the isolation reads as unlimited"
 
 
-@Validation(Level.DENY, "a memory percentage of 0 or above 100", families=VGPU_ONLY, needs={Role.PERCENTAGE})
+@deny("a memory percentage of 0 or above 100", families=VGPU_ONLY, needs={Role.PERCENTAGE})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find percentages out of range."""
     for request in pod.slices:

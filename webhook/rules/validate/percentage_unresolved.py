@@ -5,7 +5,7 @@ Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: 
 """
 
 from webhook.devices.requests import MAX_STATUS_UNITS, DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, deny, wording
 from webhook.rules.dialects import contradicted
 from webhook.rules.vgpu_memory import NO_ROOM, PERCENTAGES
 
@@ -14,8 +14,7 @@ NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating
 BESIDE = "beside an amount in the names of another system, which the policy translates"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a memory percentage that is not turned into memory: no card is known, or the repair is off",
     families=VGPU_ONLY,
     needs={Role.PERCENTAGE},

@@ -4,7 +4,7 @@ Refuses:  true, in a pod that requests a vGPU
 Why:      the isolation limits the devices that a container gets; a privileged container can open the others itself.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, deny, wording
 
 DETAIL = "{who} is privileged and so sees every card of the node, not its slice; remove privileged: true"
 
@@ -13,8 +13,7 @@ OF_JUPYTERHUB = "block-cloud-metadata"
 IN_CHART = f"{DETAIL}: in JupyterHub's chart, write singleuser.cloudMetadata.blockWithIptables: false"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a privileged container in a pod that requests a vGPU",
     families=VGPU_ONLY,
     needs={"containers[*].securityContext.privileged"},

@@ -12,7 +12,7 @@ from webhook.devices.config import VgpuConfig
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount
 from webhook.errors import json_type
 from webhook.pod import quantity
-from webhook.rules.api import Context, Family, Findings, Level, PodFact, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import Context, Family, Findings, PodFact, ReviewedPod, Role, deny, wording
 
 DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"
@@ -29,8 +29,7 @@ _PERCENTAGE = re.compile(_NUMBER + r" ?%")
 _MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "t": Fraction(2**20)}
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes",
     needs={PodFact.UNUSABLE},
 )

@@ -6,7 +6,7 @@ Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.qu
 
 from webhook import names
 from webhook.pod.fields import annotations
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 from webhook.volcano.queues import QUEUE
 
 
@@ -28,8 +28,7 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
         )
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a queue that is named where Volcano does not read it",
     needs=annotations(names.JOB_QUEUE_NAME),
     check_workload=_check_workload,

@@ -13,17 +13,7 @@ from collections.abc import Mapping
 
 from webhook.pod.gangs import Gang, cheapest
 from webhook.rules import wording
-from webhook.rules.api import (
-    VGPU_ONLY,
-    ClusterFact,
-    Context,
-    Finding,
-    Findings,
-    Level,
-    ReviewedPod,
-    Validation,
-    Workload,
-)
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, deny
 from webhook.volcano.queues import ChosenQueue
 
 
@@ -47,8 +37,7 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
     yield from _excess(chosen, context, together, who, gang.path)
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a pod, or a gang, that requests more than its queue allows in all",
     families=VGPU_ONLY,
     check_workload=_check_workload,

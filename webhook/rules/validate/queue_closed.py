@@ -4,10 +4,10 @@ Finds:    a queue that is Closed, Closing or Unknown
 Why:      the plugins capacity and proportion start only pods of open queues; the pod gets no event.
 """
 
-from webhook.rules.api import ClusterFact, Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 
 
-@Validation(Level.WARN, "a queue that is not open", knows={ClusterFact.QUEUES})
+@warn("a queue that is not open", knows={ClusterFact.QUEUES})
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look at the state of the queue."""
     chosen = reviewed.queue

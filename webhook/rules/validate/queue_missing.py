@@ -7,11 +7,11 @@ Volcano itself creates the queues root and default. A queue that was created les
 as missing, so this is a warning.
 """
 
-from webhook.rules.api import ClusterFact, Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 from webhook.volcano.queues import DEFAULT, ROOT
 
 
-@Validation(Level.WARN, "a queue that does not exist", knows={ClusterFact.QUEUES})
+@warn("a queue that does not exist", knows={ClusterFact.QUEUES})
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for the queue."""
     chosen = reviewed.queue

@@ -8,12 +8,12 @@ when it is created, and when its queue changes. If the scheduler's configuration
 this is a warning.
 """
 
-from webhook.rules.api import ClusterFact, Context, Finding, Findings, Level, ReviewedPod, Validation, Workload, wording
+from webhook.rules.api import ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, deny, wording
 
 MAX_CHILDREN = 3  # named in a message
 
 
-@Validation(Level.DENY, "a queue with child queues, where one pod stops all scheduling", knows={ClusterFact.QUEUES})
+@deny("a queue with child queues, where one pod stops all scheduling", knows={ClusterFact.QUEUES})
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for children of the queue."""
     chosen, conf = reviewed.queue, context.cluster.target.scheduler

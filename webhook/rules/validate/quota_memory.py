@@ -8,12 +8,11 @@ as nothing while the nodes are unknown. What other pods of the namespace have is
 """
 
 from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, audit
 from webhook.volcano.quotas import PREFIX
 
 
-@Validation(
-    Level.AUDIT,
+@audit(
     "a pod that needs more card memory than its namespace may have in all",
     families=VGPU_ONLY,
     knows={ClusterFact.QUOTAS},

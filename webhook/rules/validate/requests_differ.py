@@ -5,12 +5,11 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 """
 
 from webhook.pod import quantity
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny, wording
 from webhook.rules.wording import UNEQUAL
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a device of which requests and limits have different amounts: the API server refuses the pod",
     needs={PodFact.DIFFERENT},
 )

@@ -11,7 +11,7 @@ HAMi writes some names of hami.io/ on its own pods; these are reserved only in a
 """
 
 from webhook.devices.requests import DevicePod
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, deny, wording
 from webhook.rules.isolation import INJECTED, RESERVED, is_reserved
 
 ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
@@ -21,8 +21,7 @@ ON_UPDATE = (
 )
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "an annotation that only the scheduler and the device plugins write",
     families=EVERY_POD,
     needs={RESERVED, INJECTED},

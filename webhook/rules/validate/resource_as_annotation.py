@@ -5,15 +5,14 @@ Why:      nothing reads it there, so the pod gets another amount than its author
 """
 
 from webhook.devices.dialects import AMOUNTS, ANNOTATIONS
-from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, ReviewedPod, warn
 from webhook.rules.dialects import ANNOTATED, DIALECT, dialect_names
 from webhook.rules.isolation import is_reserved
 
 DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under resources.limits of a container"
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "the name of a device resource as an annotation or a label",
     families=EVERY_POD,
     needs={"metadata.annotations[<resource>]", "metadata.labels[<resource>]"},

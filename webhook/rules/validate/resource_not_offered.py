@@ -7,13 +7,12 @@ A name that begins like those of a family is `unknown-resource`, and refused. In
 offers the name, so nothing is found.
 """
 
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, warn, wording
 from webhook.rules.dialects import ANNOTATED, DIALECT
 from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a resource of another device plugin that no node offers",
     families=EVERY_POD,
     needs={PodFact.FOREIGN},

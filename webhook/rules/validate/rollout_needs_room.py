@@ -8,7 +8,7 @@ By default, maxUnavailable is a quarter of the replicas, rounded down: 0 for up 
 
 from webhook.devices.vgpu.gang import NeverStarts
 from webhook.pod.rollout import ROLLOUT, read_rollout
-from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload
+from webhook.rules.api import Context, Finding, Findings, Workload, warn
 from webhook.texts import counted
 
 REPLICAS = "{who} has {replicas}, but the empty fleet {held}; request fewer{beside}, or fewer vGPUs per pod"
@@ -24,11 +24,8 @@ UPDATE_GANG = (
 )
 
 
-@Validation(
-    Level.WARN,
-    "replicas that the empty fleet cannot hold, or whose update needs room that it lacks",
-    fleet=True,
-    reads=(ROLLOUT,),
+@warn(
+    "replicas that the empty fleet cannot hold, or whose update needs room that it lacks", fleet=True, reads=(ROLLOUT,)
 )
 def check(workload: Workload, _context: Context) -> Findings:
     """Count the replicas, and one more."""

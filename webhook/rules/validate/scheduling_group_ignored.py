@@ -7,7 +7,7 @@ No part of volcano reads the field; its PodGroups are of scheduling.volcano.sh. 
 """
 
 from webhook import names
-from webhook.rules.api import Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn, wording
 
 DETAIL = (
     "schedulingGroup names {group} of Kubernetes, which Volcano does not read: the pod starts alone; make a gang with a "
@@ -15,8 +15,7 @@ DETAIL = (
 )
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read",
     needs={"spec.schedulingGroup.podGroupName"},
 )

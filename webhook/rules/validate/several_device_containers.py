@@ -14,7 +14,7 @@ that waits for as much. Source: volcano-sh/devices `pkg/plugin/nvidia/server.go`
 from collections.abc import Sequence
 
 from webhook.pod.view import REGULAR, Container
-from webhook.rules.api import Context, Family, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.api import Context, Family, Finding, Findings, PodFact, ReviewedPod, deny, wording
 
 DETAIL = (
     "{first} and {second} request vGPUs: device plugin {version} looks for a pod with the vGPUs of one container only, so this "
@@ -26,8 +26,7 @@ GPUSHARE = (
 )
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve, or a gpushare card",
     families={Family.VGPU, Family.GPUSHARE},
     needs={PodFact.SEVERAL},

@@ -4,11 +4,10 @@ Refuses:  a pod whose containers together need more slices than any node's cards
 Why:      each container takes a slice of each of its cards, and the node has too few.
 """
 
-from webhook.rules.api import Context, Findings, Level, PodFact, ReviewedPod, Validation
+from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "the containers together need more slices than the cards' split counts allow, or more NPUs than any node has",
     fleet=True,
     needs={PodFact.REFUSED},

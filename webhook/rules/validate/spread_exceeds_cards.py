@@ -7,12 +7,12 @@ Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 from webhook import names
 from webhook.devices.vgpu.eligibility import Constraints
 from webhook.devices.vgpu.gang import room_apart
-from webhook.rules.api import Context, Finding, Findings, Level, Validation, Workload, wording
+from webhook.rules.api import Context, Finding, Findings, Workload, warn, wording
 
 APART = "spread puts each pod on cards of its own"
 
 
-@Validation(Level.WARN, "the spread policy, and more pods than the fleet has cards for", fleet=True)
+@warn("the spread policy, and more pods than the fleet has cards for", fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Compare the cards that the pods need with those of the fleet."""
     fleet = context.cluster.known_fleet

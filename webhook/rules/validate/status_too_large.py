@@ -9,7 +9,7 @@ ResourceHealthStatus writes none.
 """
 
 from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, Level, ReviewedPod, Role, Validation, wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, ReviewedPod, Role, deny, wording
 
 DETAIL = (
     "{who} requests {resource} {memory}: the kubelet writes each unit into the pod's status, which then is too large for etcd, "
@@ -19,8 +19,7 @@ DETAIL = (
 WHOLE = " leave the memory out for a whole card,"
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "more units of vGPU memory than the status of a pod has room for, from Kubernetes 1.36 on",
     families=VGPU_ONLY,
     needs={Role.MEMORY},

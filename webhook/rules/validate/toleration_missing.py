@@ -7,15 +7,14 @@ Why:      without it the pod stays pending on tainted nodes, and no message name
 import json
 
 from webhook.pod.selectors import TOLERATIONS
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn
 
 DETAIL = (
     "the pod does not tolerate the taint {key}, so no node with that taint takes it; add the toleration {toleration}"
 )
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "no toleration of the vGPU taint while the repair `toleration` is off",
     families=VGPU_ONLY,
     instead_of="toleration",

@@ -16,7 +16,7 @@ node may offer the name, or Dynamic Resource Allocation serve it.
 
 from webhook import names
 from webhook.devices.unknown import UnknownName
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, Level, PodFact, ReviewedPod, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, deny, wording
 
 NO_SECTION = (
     "{} requests vGPUs, but this device config has no section nvidia, so Volcano sees no vGPUs; add the section to the "
@@ -24,8 +24,7 @@ NO_SECTION = (
 )
 
 
-@Validation(
-    Level.DENY,
+@deny(
     "a misspelt resource name: it begins like a family's, but no node offers it",
     families=EVERY_POD,
     fleet=True,

@@ -6,15 +6,14 @@ Why:      the pod would run on any card, although its author excludes some.
 
 from webhook import names
 from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
 from webhook.volcano.target import format_version
 
 DETAIL = "Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on"
 KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "GPU UUID annotations on a Volcano before 1.16, which ignores them",
     families=VGPU_ONLY,
     needs=annotations(*KEYS),

@@ -23,7 +23,7 @@ from webhook.devices.requests import requested_families, served_elsewhere
 from webhook.pod.environment import literal
 from webhook.pod.fields import variables
 from webhook.pod.view import Container
-from webhook.rules.api import EVERY_POD, Context, Family, Findings, Level, ReviewedPod, Validation, wording
+from webhook.rules.api import EVERY_POD, Context, Family, Findings, ReviewedPod, warn, wording
 from webhook.rules.isolation import INJECTED, clean_path, find_injections, shows_npus
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
@@ -46,8 +46,7 @@ _NPUS = {Family.ASCEND, Family.MINDCLUSTER}
 _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA)  # a name may be unhashable
 
 
-@Validation(
-    Level.WARN,
+@warn(
     "a variable, mount or annotation that shows cards to a container without a vGPU",
     families=EVERY_POD,
     needs={*variables(*_READ, names.ASCEND_VISIBLE_DEVICES), "containers[*].volumeMounts[*].mountPath", INJECTED},
