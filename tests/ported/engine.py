@@ -15,12 +15,14 @@ from webhook.devices.vgpu.slices import Need
 from webhook.outcome import Outcome
 from webhook.pod.view import PodView
 from webhook.review.endpoints import review
+from webhook.rules.choices import Level
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.volcano.target import Target
 
-# The rules that no row names are not made; memory-tiny neither, as upstream's tests are about a few MiB.
+# Rules that refuse nothing are made if a row names them; memory-tiny is not, as upstream's tests are about a few MiB.
 _NAMED = "".join([path.read_text() for path in Path(__file__).parent.glob("*.yaml")])
-_OTHERS = {rule: "off" for rule in DEFAULT_LEVELS if rule not in _NAMED or rule == "memory-tiny"}
+_OTHERS = {rule: "off" for rule, level in DEFAULT_LEVELS.items() if level is not Level.DENY and rule not in _NAMED}
+_OTHERS |= {"memory-tiny": "off"}
 
 Json = dict[str, Any]
 
