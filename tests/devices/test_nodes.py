@@ -9,7 +9,6 @@ from tests.cases import each_case
 from tests.devices.explaining import config_with_chips, fleet_of
 from tests.strategies import (
     ascend_node,
-    device_node,
     gpushare_node,
     json_values,
     mangled,
@@ -66,14 +65,6 @@ def summary(built):
 
 
 # --- what a node keeps ----------------------------------------------------------------------------------------------
-
-
-def test_each_node_belongs_to_its_family():
-    built = fleet(*ONE_EACH.values(), device_node("none", labels={"zone": "a"}))
-    shapes = [(family, each.names, len(each.devices)) for family, some in built.by_family.items() for each in some]
-    assert shapes == [(family, (str(family),), 4 if family is Family.GPUSHARE else 1) for family in Family]
-    assert built.nodes == 4
-    assert built.index.names == tuple(str(family) for family in Family)
 
 
 def test_a_node_can_belong_to_several_families():

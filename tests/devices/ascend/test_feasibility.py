@@ -14,7 +14,6 @@ from webhook import names
 from webhook.devices.ascend.feasibility import MAX_KINDS, ChipRequest, judge, npu_requests
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
-from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
@@ -31,11 +30,11 @@ def pod(amounts, hami_core=False):
     return PodView(requesting((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), *amounts, annotations=annotations))
 
 
-def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
+def verdict(amounts, *nodes, hami_core=False, parts_refused=False, config=CONFIG):
     view = pod(amounts, hami_core)
     requests = ChipRequest(tuple(npu_requests(DevicePod(view, config), config.ascend, MASTER)), parts_refused)
     part = fleet_of(*nodes, config=config, target=MASTER).parts["ascend"]
-    return judge(requests, part, None if selector is None else part.index.selected(selector))
+    return judge(requests, part, None)
 
 
 # --- the scheduler's walk -------------------------------------------------------------------------------------------
@@ -126,17 +125,6 @@ def test_the_node_that_has_the_most_is_named():
     assert (result.reason, result.most, result.node) == (Reason.NPUS, 8, "n0")
 
 
-def test_parts_of_several_npus_are_left_to_their_rule():
-    assert verdict([(2, 3, None)], EIGHT, parts_refused=True) == Fits()
-    assert verdict([(2, 7, None)], EIGHT) == Fits()  # rounded up to the whole
-
-
-def test_several_small_npus_are_parts_that_no_rule_refuses():
-    small = ascend_node("n0", [(4, 6, 8)] * 2)
-    assert verdict([(1, None, None)] * 2, small, parts_refused=True) == Fits()
-    assert verdict([(2, None, None)], small, parts_refused=True).reason is Reason.TOGETHER
-
-
 @pytest.mark.parametrize("container", [(0, None, None), (0, 3, None), ("x", None, None), (1, "8Gi", None), (1, 3, -1)])
 def test_an_invalid_request_is_left_to_other_rules(container):
     assert isinstance(verdict([(1, None, None), container], EIGHT), Unknown)
@@ -148,15 +136,6 @@ def test_too_many_kinds_are_unknown():
     assert isinstance(verdict([(2, None, None)], many), Unknown)
     assert verdict([(1, None, None)], many, EIGHT) == Fits()
     assert verdict([(MAX_KINDS + 2, None, None)], many).reason is Reason.NPUS
-
-
-def test_a_selector_excludes_nodes():
-    zone = {"zone": "a"}
-    small, large = ascend_node("small", [(4, 10, 8)], labels=zone), ascend_node("large", [(4, 10, 8)] * 2)
-    selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
-    assert verdict([(2, None, None)], small, large) == Fits()
-    result = verdict([(2, None, None)], small, large, selector=selector)
-    assert (result.reason, result.most, result.node) == (Reason.NPUS, 1, "small")
 
 
 def test_memory_without_a_resource_is_not_a_reason():

@@ -40,12 +40,6 @@ def decoded(**changes):
 # --- the annotation -------------------------------------------------------------------------------------------------
 
 
-def test_equal_npus_are_one_kind():
-    text = register_npus([(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)])
-    assert decode_npus(text) == (((2, 32768, 20), 1), ((4, 65536, 20), 2))
-    assert decode_npus(register_npus([])) == ()
-
-
 def test_the_last_of_duplicate_npus_counts():
     twice = [NPU, {**NPU, "id": "NPU-1"}, {**NPU, "devmem": 32768}]
     assert decode_npus(json.dumps(twice)) == (((4, 32768, 20), 1), ((4, 65536, 20), 1))

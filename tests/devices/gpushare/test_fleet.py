@@ -18,10 +18,6 @@ def shapes(*items):
     ]
 
 
-def test_all_cards_of_a_node_are_equal():
-    assert shapes(gpushare_node("n0", 3, 64000), gpushare_node("n1", 3, 64000)) == [(("n0", "n1"), 3, 21333, 3, 64000)]
-
-
 @pytest.mark.parametrize(
     "text, left",
     [

@@ -8,7 +8,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, SearchBudget, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Unknown
 from webhook.devices.vgpu.cycle import RoleRequest
 from webhook.devices.vgpu.eligibility import (
     MAX_REMEMBERED,
@@ -76,13 +76,6 @@ def test_gangs_of_whole_cards_before_1_14_count_as_fitting_on_mixed_cards():
 SMALL = node_json("small", register([T4, T4], prefix="S", split=2))
 
 
-def test_a_pod_that_fits_in_another_order_fits_tightly():
-    built = fleet(node_json("tight", register([("NVIDIA-A", 20), ("NVIDIA-B", 10), ("NVIDIA-A", 20)], split=2)))
-    limits = [{NUMBER: 1, MEMORY: amount} for amount in (10, 15, 20)]
-    assert verdict(built, *limits) == FitsTightly("tight")
-    assert verdict(fleet(SMALL), *limits) == Fits()
-
-
 # Beside the rows of Volcano's TestGPUUUIDConstraints in tests/ported.
 @pytest.mark.parametrize(
     "annotations, number, expected",
@@ -146,12 +139,6 @@ def test_a_declared_shape_can_take_the_pod():
     declared = declared_shape("h100", "hami-core", 1, [Card("NVIDIA-H100", 95000, 4)] * 2)
     assert verdict(fleet(SMALL), {NUMBER: 1, MEMORY: 90000}) == Never(Reason.MEMORY)
     assert verdict(fleet(SMALL, declared=[declared]), {NUMBER: 1, MEMORY: 90000}) == Fits()
-
-
-def test_an_empty_fleet_has_no_card():
-    assert verdict(fleet(), {NUMBER: 1}) == Never(Reason.NO_CARD)
-    result = eligible(UNCONSTRAINED, fleet())
-    assert (result.cards, result.capacity, result.complete) == ((), None, True)
 
 
 def test_a_card_without_slices_is_not_eligible():
