@@ -13,19 +13,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import (
-    CONF,
-    NAMESPACE,
-    NEVER,
-    SEED,
-    SOON,
-    Volcano,
-    bound,
-    clear,
-    manifest,
-    report,
-    wait_bound,
-)
+from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, bound, clear, manifest, report, wait_bound
 from webhook import names
 from webhook.inputs.documents import Document
 from webhook.live.devices import LiveCluster
@@ -38,7 +26,7 @@ PODS = int(os.environ.get("PROOF_EXCLUSIVE_PODS", "60"))
 ROUND = 15  # pods, before the fleet is emptied
 FLEET = "rtx4090"
 RULES = f"{EXCLUSIVE_RULES}: [{{app: train}}, {{tier: gold, team: a}}]"
-EXCLUSIVE_CONF = CONF.replace("deviceshare.VGPUEnable: true", f"deviceshare.VGPUEnable: true, {RULES}")
+EXCLUSIVE_CONF = scheduler.CONF.replace("deviceshare.VGPUEnable: true", f"deviceshare.VGPUEnable: true, {RULES}")
 LABELS = ({}, {"app": "train"}, {"app": "train"}, {"tier": "gold", "team": "a"}, {"tier": "gold"})
 
 
@@ -80,7 +68,7 @@ def is_bound(api: Api, pod: dict[str, Any], seconds: float) -> bool:
 
 def test_pods(started: tuple[Api, Volcano]):
     api, volcano = started
-    rng = random.Random(f"exclusive {SEED}")
+    rng = random.Random(f"exclusive {scheduler.SEED}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     for number in range(PODS):
@@ -89,7 +77,7 @@ def test_pods(started: tuple[Api, Volcano]):
             volcano.restart_and_wait(api)
         pod = random_pod(rng, f"pod-{number}")
         fits = fits_now(api, pod)
-        found = is_bound(api, pod, SOON if fits else NEVER)
+        found = is_bound(api, pod, scheduler.SOON if fits else scheduler.NEVER)
         counts[f"{'fits now' if fits else 'waits'}: {'bound' if found else 'not bound'}"] += 1
         if found != fits:
             differences.append({"pod": pod, "beside": list(bound(api, NAMESPACE).values())})

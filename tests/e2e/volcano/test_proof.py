@@ -16,22 +16,7 @@ import pytest
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import (
-    JOB_SECONDS,
-    NAMESPACE,
-    NEVER,
-    NOT_STARTED,
-    SEED,
-    SOON,
-    Volcano,
-    bound,
-    clear,
-    manifest,
-    place,
-    report,
-    starts,
-    vcjob,
-)
+from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, bound, clear, manifest, place, report, starts, vcjob
 from tests.reviewing import NODES_DECIDE, refusals, request
 from webhook.outcome import Outcome
 from webhook.review.endpoints import review
@@ -105,7 +90,7 @@ def wait_rules(outcome: Outcome) -> set[str]:
 
 
 def test_pods(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
-    rng = random.Random(f"{SEED} {fleet}")
+    rng = random.Random(f"{scheduler.SEED} {fleet}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     refused: list[dict[str, Any]] = []
@@ -121,18 +106,18 @@ def test_pods(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster
             continue
         repaired = dict(outcome.object)
         if wait_rules(outcome):
-            found = place(admin, NAMESPACE, [repaired], NEVER) != [None]
+            found = place(admin, NAMESPACE, [repaired], scheduler.NEVER) != [None]
             clear(admin, NAMESPACE)
             counts["fits tightly, bound" if found else "fits tightly, not bound"] += 1
         else:
             result = volcano[1].start_with_retry(
-                admin, lambda raw=repaired: place(admin, NAMESPACE, [raw], SOON) != [None]
+                admin, lambda raw=repaired: place(admin, NAMESPACE, [raw], scheduler.SOON) != [None]
             )
             counts[f"admitted, {result}"] += 1
-            differences += [repaired] if result == NOT_STARTED else []
+            differences += [repaired] if result == scheduler.NOT_STARTED else []
     for start in range(0, len(refused), 50):
         batch = refused[start : start + 50]
-        for pod, found in zip(batch, place(admin, NAMESPACE, batch, NEVER), strict=True):
+        for pod, found in zip(batch, place(admin, NAMESPACE, batch, scheduler.NEVER), strict=True):
             counts["refused, BOUND" if found else "refused, never bound"] += 1
             differences += [pod] if found else []
         clear(admin, NAMESPACE)
@@ -150,7 +135,7 @@ def tasks_bound(api: Api) -> set[str]:
 
 
 def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
-    rng = random.Random(f"gangs {SEED} {fleet}")
+    rng = random.Random(f"gangs {scheduler.SEED} {fleet}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     for number in range(GANGS):
@@ -167,14 +152,14 @@ def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluste
             continue
         if not never and not wait_rules(outcome):
             result = volcano[1].start_with_retry(
-                admin, lambda job=job: starts(admin, NAMESPACE, job, SOON + JOB_SECONDS)
+                admin, lambda job=job: starts(admin, NAMESPACE, job, scheduler.SOON + scheduler.JOB_SECONDS)
             )
-            if result == NOT_STARTED and len(job["spec"]["tasks"]) > 1:
+            if result == scheduler.NOT_STARTED and len(job["spec"]["tasks"]) > 1:
                 result = "several tasks, not started"  # the scheduler may have chosen other nodes
             counts[f"admitted, {result}"] += 1
-            differences += [job] if result == NOT_STARTED else []
+            differences += [job] if result == scheduler.NOT_STARTED else []
             continue
-        found = starts(admin, NAMESPACE, job, NEVER + JOB_SECONDS)
+        found = starts(admin, NAMESPACE, job, scheduler.NEVER + scheduler.JOB_SECONDS)
         reason = "gang-too-large" if "gang-too-large" in never else "a pod"
         if never and reason == "a pod":  # the gang may start without the pods of a task that never run
             found = not refused_tasks(outcome).isdisjoint(tasks_bound(admin))
@@ -191,7 +176,7 @@ def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluste
 
 
 def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
-    rng = random.Random(f"tight {SEED} {fleet}")
+    rng = random.Random(f"tight {scheduler.SEED} {fleet}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     for number in range(5000):
@@ -200,7 +185,7 @@ def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str,
         if "gang-fits-tightly" not in found or not found <= {"gang-fits-tightly", "default-number"}:
             continue
         volcano[1].restart_and_wait(admin)  # a booking of a deleted pod could keep the gang from starting
-        started = starts(admin, NAMESPACE, job, NEVER + JOB_SECONDS)
+        started = starts(admin, NAMESPACE, job, scheduler.NEVER + scheduler.JOB_SECONDS)
         clear(admin, NAMESPACE)
         counts[f"{len(job['spec']['tasks'])} tasks, {'STARTED' if started else 'never started'}"] += 1
         differences += [job] if started else []
@@ -216,9 +201,12 @@ WHOLE_NODES = [(4, [{"volcano.sh/vgpu-number": 8}])]
 def test_an_elastic_gang_starts_with_its_minimum(admin: Api, snapshot: Snapshot, volcano: tuple[Cluster, Volcano]):
     too_large, elastic = vcjob("known", WHOLE_NODES, 4), vcjob("known", WHOLE_NODES, 1)
     assert refusals(review(request(too_large), snapshot)) == {"gang-too-large"}
-    assert not starts(admin, NAMESPACE, too_large, NEVER + JOB_SECONDS)
+    assert not starts(admin, NAMESPACE, too_large, scheduler.NEVER + scheduler.JOB_SECONDS)
     clear(admin, NAMESPACE)
     assert refusals(review(request(elastic), snapshot)) == set()
     assert (
-        volcano[1].start_with_retry(admin, lambda: starts(admin, NAMESPACE, elastic, SOON + JOB_SECONDS)) != NOT_STARTED
+        volcano[1].start_with_retry(
+            admin, lambda: starts(admin, NAMESPACE, elastic, scheduler.SOON + scheduler.JOB_SECONDS)
+        )
+        != scheduler.NOT_STARTED
     )

@@ -16,24 +16,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import (
-    CONF,
-    JOB_SECONDS,
-    NAMESPACE,
-    NEVER,
-    NOT_STARTED,
-    PERIOD,
-    SEED,
-    SOON,
-    Volcano,
-    clear,
-    manifest,
-    place,
-    report,
-    starts,
-    vcjob,
-    wait_bound,
-)
+from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, clear, manifest, place, report, starts, vcjob, wait_bound
 from tests.reviewing import request
 from webhook import names
 from webhook.review.endpoints import review
@@ -46,8 +29,8 @@ JOBS = int(os.environ.get("PROOF_QUEUE_JOBS", "20"))
 FLEET = "mixed"
 NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
-FLAT = CONF
-NESTED = CONF.replace("name: proportion", "{name: capacity, enableHierarchy: true}")
+FLAT = scheduler.CONF
+NESTED = scheduler.CONF.replace("name: proportion", "{name: capacity, enableHierarchy: true}")
 QUEUES: dict[str, list[dict[str, Any]]] = {
     "flat": [
         {"name": "team-a", "capability": {NUMBER: 4, MEMORY: 40000}},
@@ -78,9 +61,9 @@ def started(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
         for raw in map(queue_of, QUEUES[kind]):
             cluster.apply({key: value for key, value in raw.items() if key != "status"})
             path = f"/apis/{names.QUEUE_API}/queues/{raw['metadata']['name']}"
-            deadline = time.monotonic() + SOON  # the controller opens a new queue
+            deadline = time.monotonic() + scheduler.SOON  # the controller opens a new queue
             while api.get(path).body.get("status", {}).get("state") != "Open" and time.monotonic() < deadline:
-                time.sleep(PERIOD)
+                time.sleep(scheduler.PERIOD)
             patched = api.merge(f"{path}/status", {"status": raw["status"]})
             assert patched.status == 200, patched.message
         yield api, volcano
@@ -156,18 +139,18 @@ def compare(
 ) -> bool:
     """Whether an object starts if and only if no rule reports it; a reported object gets only ten cycles."""
     if reports:
-        found = start(NEVER)
+        found = start(scheduler.NEVER)
         clear(admin, NAMESPACE)
         counts[f"{', '.join(sorted(reports))}: {'STARTED' if found else 'never started'}"] += 1
         return not found
-    result = volcano.start_with_retry(admin, lambda: start(SOON))
+    result = volcano.start_with_retry(admin, lambda: start(scheduler.SOON))
     counts[f"admitted: {result}"] += 1
-    return result != NOT_STARTED
+    return result != scheduler.NOT_STARTED
 
 
 @pytest.mark.parametrize("of", ["pods", "jobs"])
 def test_objects_start_unless_a_rule_reports_them(of: str, admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
-    rng = random.Random(f"jobs {SEED} {kind}" if of == "jobs" else f"{SEED} {kind}")
+    rng = random.Random(f"jobs {scheduler.SEED} {kind}" if of == "jobs" else f"{scheduler.SEED} {kind}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     while counts.total() < (JOBS if of == "jobs" else PODS):
@@ -178,7 +161,7 @@ def test_objects_start_unless_a_rule_reports_them(of: str, admin: Api, snapshot:
 
         def start(seconds: float, raw: dict[str, Any] = raw) -> bool:
             if of == "jobs":
-                return starts(admin, NAMESPACE, raw, seconds + JOB_SECONDS)
+                return starts(admin, NAMESPACE, raw, seconds + scheduler.JOB_SECONDS)
             return place(admin, NAMESPACE, [raw], seconds) != [None]
 
         differences += [] if compare(volcano, admin, rules, start, counts) else [raw]
@@ -190,7 +173,9 @@ def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, snapshot: Snapsh
     small = [{NUMBER: 1, MEMORY: 1000}]
     blocker = manifest("stopper", small, {names.QUEUE_NAME: "root"})
     assert reported(blocker, snapshot) == ({"queue-not-leaf"}, set())
-    assert place(admin, NAMESPACE, [blocker, manifest("other", small, {names.QUEUE_NAME: "open"})], NEVER) == [
+    assert place(
+        admin, NAMESPACE, [blocker, manifest("other", small, {names.QUEUE_NAME: "open"})], scheduler.NEVER
+    ) == [
         None,
         None,
     ]
@@ -200,4 +185,4 @@ def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, snapshot: Snapsh
     for group in admin.get(groups).body["items"]:
         if group["spec"]["queue"] == "root":
             admin.send("DELETE", f"{groups}/{group['metadata']['name']}", delete_now)
-    assert set(wait_bound(admin, NAMESPACE, 1, SOON)) == {"other"}
+    assert set(wait_bound(admin, NAMESPACE, 1, scheduler.SOON)) == {"other"}

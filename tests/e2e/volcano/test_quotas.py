@@ -16,18 +16,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import (
-    NAMESPACE,
-    NOT_STARTED,
-    PERIOD,
-    SEED,
-    SOON,
-    Volcano,
-    clear,
-    manifest,
-    place,
-    report,
-)
+from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, clear, manifest, place, report
 from tests.reviewing import request
 from webhook import names
 from webhook.review.endpoints import review
@@ -55,7 +44,7 @@ def empty_quota(api: Api) -> None:
     unused = {"status": {"hard": HARD, "used": dict.fromkeys(HARD, "0")}}
     patched = api.merge(f"{QUOTAS}/cards/status", unused)
     assert patched.status == 200, patched.message
-    time.sleep(PERIOD)  # until the API server's admission has it
+    time.sleep(scheduler.PERIOD)  # until the API server's admission has it
 
 
 def amounts(rng: random.Random) -> dict[str, int]:
@@ -73,7 +62,7 @@ def assigned_memory(pod: dict[str, Any]) -> int:
 def test_pods(started: tuple[Api, Volcano]):
     api, volcano = started
     snapshot = snapshot_with(api)
-    rng = random.Random(f"quotas {SEED}")
+    rng = random.Random(f"quotas {scheduler.SEED}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     while counts.total() < PODS:
@@ -94,7 +83,7 @@ def test_pods(started: tuple[Api, Volcano]):
 
         def attempt(pod: dict[str, Any] = pod, bound: list[dict[str, Any] | None] = bound) -> bool:
             empty_quota(api)
-            bound[:] = place(api, NAMESPACE, [pod], SOON)
+            bound[:] = place(api, NAMESPACE, [pod], scheduler.SOON)
             return bound != [None]
 
         result = volcano.start_with_retry(api, attempt)
@@ -102,7 +91,7 @@ def test_pods(started: tuple[Api, Volcano]):
         above = bound[0] is not None and assigned_memory(bound[0]) > int(HARD[f"limits.{names.VGPU_MEMORY}"])
         word = "`quota-memory`" if reported else "no finding"
         counts[f"{word}: {result}, with {'more' if above else 'no more'} memory than the quota"] += 1
-        differences += [pod] if result == NOT_STARTED or above != reported else []
+        differences += [pod] if result == scheduler.NOT_STARTED or above != reported else []
     report("quotas", "pods", counts, differences)
 
 
