@@ -13,40 +13,13 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.cases import each_case
 from tests.cli.conftest import only_rules
+from tests.deploy import clusters, drawing
 from tests.deploy.calling import called
-from tests.deploy.clusters import (
-    CLUSTERS,
-    DATA,
-    HIDING,
-    RENAMED,
-    USUAL,
-    WITHOUT_CONFIG,
-    Cluster,
-    assert_sent,
-    binding,
-    cluster,
-    has_outcome,
-    outcome_of,
-    request,
-)
-from tests.deploy.drawing import (
-    ASSIGNMENTS,
-    EACH_SHOWN,
-    ONE_THING,
-    SHOWN,
-    annotated,
-    annotations_of,
-    assigning,
-    environments,
-    harmless,
-    injecting,
-    plain_pods,
-    pod_with,
-    pods,
-)
+from tests.deploy.clusters import HIDING, RENAMED, USUAL, Cluster, assert_sent, has_outcome, outcome_of, request
+from tests.deploy.drawing import annotated, annotations_of, assigning, harmless, injecting, plain_pods, pod_with, pods
 from tests.deploy.fallback import usual_fallback
 from tests.examples import examples
-from tests.reviewing import RECORDED
+from tests.reviewing import DATA, RECORDED
 from tests.rules.test_cases import ALL, request_of, snapshot_of
 from tests.workloads import KINDS, WHOLE_KINDS, kind_id, kinds, workload
 from webhook import names
@@ -87,7 +60,7 @@ def test_cards_of_nvidias_own_plugin_are_sent_to_be_repaired_only_if_the_count_h
     assert called(RENAMED.entries, admission_request, "/mutate") == {"repair"}
 
 
-@given(pods(), CLUSTERS)
+@given(pods(), clusters.CLUSTERS)
 def test_each_new_pod_with_findings_is_sent(pod: dict[str, Any], where: Cluster):
     assert_sent(request(pod), where)
 
@@ -106,13 +79,13 @@ def test_what_a_rule_finds_in_its_cases_is_sent(rule: str):
             assert_sent(request(reviewed.object, userInfo={"username": reviewed.user}, **more), where)
 
 
-@given(plain_pods(), st.sampled_from([USUAL, RENAMED, WITHOUT_CONFIG]))
+@given(plain_pods(), st.sampled_from([USUAL, RENAMED, clusters.WITHOUT_CONFIG]))
 def test_a_plain_pod_is_never_sent(pod: dict[str, Any], where: Cluster):
     for path in ("/mutate", "/validate"):
         assert called(where.entries, request(pod), path) == set()
 
 
-@each_case("pod", ONE_THING)
+@each_case("pod", drawing.ONE_THING)
 def test_a_pod_with_one_relevant_field_is_sent(pod: dict[str, Any]):
     """One field at a time: two could hide an error in the condition of one of them."""
     admission_request = request(pod)
@@ -142,7 +115,7 @@ def test_no_label_exempts_a_pod():
 
 
 def test_a_resource_name_with_quotes_stays_one_string():
-    where = cluster({"resourceCountName": 'a"] == 1 || true || ["\\'})
+    where = clusters.cluster({"resourceCountName": 'a"] == 1 || true || ["\\'})
     assert called(where.entries, request(annotated(None)), "/mutate") == set()
 
 
@@ -195,20 +168,20 @@ def test_hami_may_write_its_annotations_unless_the_pod_requests_npus(key: str, r
     st.sampled_from(["pods/binding", "bindings"]),
 )
 def test_a_binding_is_sent_if_and_only_if_it_is_refused(chosen: dict[str, str] | None, user: str, resource: str):
-    admission_request = binding(chosen, resource, userInfo={"username": user})
+    admission_request = clusters.binding(chosen, resource, userInfo={"username": user})
     refused = not outcome_of(validate, admission_request, USUAL.snapshot).allowed
     assert called(USUAL.entries, admission_request, "/validate") == ({"bindings"} if refused else set())
     assert bool(usual_fallback().refusal(admission_request)) == refused
 
 
 def test_without_trusted_users_all_updates_are_sent():
-    where = cluster(policy=parse_policy({"trustedUsers": []}, "policy"))
+    where = clusters.cluster(policy=parse_policy({"trustedUsers": []}, "policy"))
     forged = annotated({"volcano.sh/vgpu-node": "n0"})
     admission_request = request(forged, "UPDATE", oldObject=annotated(None), userInfo={"username": TRUSTED})
     assert called(where.entries, admission_request, "/validate") == {"assignments"}
 
 
-@given(pods(), st.lists(strategies.containers(), max_size=2), environments, CLUSTERS)
+@given(pods(), st.lists(strategies.containers(), max_size=2), drawing.environments, clusters.CLUSTERS)
 def test_each_ephemeral_container_with_findings_is_sent(
     old: dict[str, Any], containers: list[dict[str, Any]], environment: list[dict[str, Any]], where: Cluster
 ):
@@ -220,7 +193,7 @@ def test_each_ephemeral_container_with_findings_is_sent(
     assert_sent(request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers"), where)
 
 
-@pytest.mark.parametrize("shown", EACH_SHOWN)
+@pytest.mark.parametrize("shown", drawing.EACH_SHOWN)
 def test_an_ephemeral_container_that_shows_devices_is_sent(shown: dict[str, Any]):
     admission_request = request(
         pod_with("ephemeralContainers", **shown), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
@@ -274,7 +247,7 @@ MORE_KINDS = {
 }
 
 
-@given(kinds, templates, st.none() | templates, CLUSTERS)
+@given(kinds, templates, st.none() | templates, clusters.CLUSTERS)
 def test_each_template_with_findings_is_sent(
     kind: WorkloadKind, now: list[Json], before: list[Json] | None, where: Cluster
 ):
@@ -283,8 +256,8 @@ def test_each_template_with_findings_is_sent(
 
 
 REASONS = [
-    pod_with(annotations={ASSIGNMENTS[0]: ""}),
-    pod_with(**SHOWN),
+    pod_with(annotations={drawing.ASSIGNMENTS[0]: ""}),
+    pod_with(**drawing.SHOWN),
     pod_with("initContainers", resources={"limits": {names.VGPU_NUMBER: "1"}}),
     pod_with(resources={"limits": {"volcano.sh/vgpu-num": "1"}}),
 ]
@@ -330,7 +303,7 @@ def test_a_workload_without_a_template_breaks_no_condition(kind: WorkloadKind, f
     ],
 )
 def test_kinds_of_the_policy_are_sent(spec: Json, path: str):
-    where = cluster(policy=parse_policy({**MORE_KINDS, **only_rules("number-zero")}, "policy"))
+    where = clusters.cluster(policy=parse_policy({**MORE_KINDS, **only_rules("number-zero")}, "policy"))
     made = {"apiVersion": "example.org/v1", "kind": "Policy", "metadata": {"name": "w"}, "spec": spec}
     admission_request = request(made)
     admission_request["resource"]["resource"] = "policies"
@@ -393,7 +366,7 @@ def test_a_config_map_without_a_name_of_its_own_is_not_sent():
     assert sent(raw, USUAL, namespace="vgpu-webhook") == set()
 
 
-@given(st.none() | amounts, CLUSTERS)
+@given(st.none() | amounts, clusters.CLUSTERS)
 def test_a_quota_is_sent_if_it_has_amounts_of_devices(hard: dict[str, Any] | None, where: Cluster):
     raw = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
     raw["spec"] = {} if hard is None else {"hard": hard}
@@ -401,7 +374,10 @@ def test_a_quota_is_sent_if_it_has_amounts_of_devices(hard: dict[str, Any] | Non
     assert sent(raw, where) == ({"limits"} if found.reviewed else set())
 
 
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(["capability", "deserved", "guarantee"], amounts)), CLUSTERS)
+@given(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(["capability", "deserved", "guarantee"], amounts)),
+    clusters.CLUSTERS,
+)
 def test_a_queue_is_sent_if_it_has_amounts_of_devices(spec: dict[str, Any], where: Cluster):
     if "guarantee" in spec:
         spec["guarantee"] = {"resource": spec["guarantee"]}

@@ -14,18 +14,8 @@ import yaml
 
 from tests.cases import each_case
 from tests.deploy.files import CHART
-from tests.docs.commands import (
-    AS_THE_CHART,
-    ENGLISH,
-    NOT_INHERITED,
-    PAGES,
-    ROOT,
-    elsewhere,
-    exit_code,
-    is_curl,
-    make_checkout,
-    run,
-)
+from tests.docs import commands
+from tests.docs.commands import ENGLISH, PAGES, ROOT, elsewhere, exit_code, is_curl, make_checkout, run
 from tests.docs.markdown import Block, blocks, prose, spans
 from tests.docs.test_generated import RENEW
 from webhook.cli.main import main, program
@@ -45,7 +35,9 @@ CONSOLE = [shown for shown in ALL if shown.block.language == "console" and not i
 SCRIPTS = [
     shown
     for shown in ALL
-    if shown.block.language == "sh" and not elsewhere(shown.block) and not shown.block.comment.startswith(AS_THE_CHART)
+    if shown.block.language == "sh"
+    and not elsewhere(shown.block)
+    and not shown.block.comment.startswith(commands.AS_THE_CHART)
 ]
 MARKED = [shown for shown in ALL if elsewhere(shown.block)]
 
@@ -61,7 +53,7 @@ def run_block(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     """Runs the commands of a block; in this process if they need no shell, as a start takes longer than a command."""
     checkout = make_checkout(tmp_path)
     monkeypatch.chdir(checkout)
-    for name in NOT_INHERITED:
+    for name in commands.NOT_INHERITED:
         monkeypatch.delenv(name, raising=False)
 
     def run_block(script: str) -> tuple[int, str, str]:
