@@ -38,13 +38,7 @@ PLACED = {ADMITTED: True, TIGHT: False, REFUSED: False}
 
 @dataclass
 class Comparison:
-    """What the engine and a release said of the same pods.
-
-    Attributes:
-        counts: how many pods have each verdict of the engine.
-        skipped: how many pods the release would bind without devices, and gives devices nowhere.
-        differences: the pods on which the two differ, each with what is needed to see it again.
-    """
+    """How many pods have each verdict of the engine, how many a release would bind without devices, and where they differ."""
 
     counts: Counter[str] = field(default_factory=Counter)
     skipped: int = 0

@@ -40,13 +40,9 @@ OWN_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class RandomFleet:
-    """A fleet and its pods.
+    """A fleet and its pods as in the API, with Volcano's device config and the webhook's policy, but for its target.
 
-    Attributes:
-        config: the device config, as in Volcano's ConfigMap.
-        policy: the policy of the webhook, without its target.
-        schedule_policy: the scheduler's deviceshare.SchedulePolicy; None if the webhook does not know it.
-        nodes, pods: as in the API; the API server would accept them.
+    Without a `schedule_policy` the webhook does not know the scheduler's deviceshare.SchedulePolicy.
     """
 
     config: Object

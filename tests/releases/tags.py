@@ -16,12 +16,7 @@ _TAG = re.compile(r"refs/tags/v(\d+\.\d+\.\d+)(-\S+)?$")
 
 
 def new_tags(lines: Iterable[str], listed: Iterable[str]) -> list[str]:
-    """The tags that are to be compared.
-
-    Args:
-        lines: of `git ls-remote --tags --refs`.
-        listed: the releases that were compared before, like `1.15.1`.
-    """
+    """The tags in the lines of `git ls-remote` that are to be compared; `listed` were before, like `1.15.1`."""
     found = [(match[1], match[2] or "") for line in lines if (match := _TAG.search(line.strip()))]
     done, released = set(listed), {release for release, suffix in found if not suffix}
     return [
