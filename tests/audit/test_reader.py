@@ -146,6 +146,11 @@ PACKED = [gzip.compress(line(uid)[:-1] + b"\n" * 30, mtime=0x6501000A + (uid == 
         ({"a.gz": PACKED[0], "b.gz": PACKED[1]}, "ab", []),  # equal up to the first byte 0x0a
         ({"a.gz": PACKED[0], "b": "a"}, "aa", []),  # the lines differ at their end
         ({"day1.gz": gzip.compress(LINES["a"] + LINES["b"]), "day1": "ab"}, "ab", ["day1.gz"]),
+        (
+            {"day1.gz": gzip.compress(LINES["a"] + LINES["b"]), "day2": "acd"},
+            "abacd",
+            [],
+        ),  # only the first line is equal
         ({"day1": "abcd", "day1.xz": lzma.compress(LINES["a"] + LINES["b"])}, "abcd", ["day1.xz"]),
     ],
 )
