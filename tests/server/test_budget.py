@@ -9,17 +9,10 @@ LIMIT_BYTES = LIMITS.memory_bytes
 
 
 class FakeConnection:
-    serving = False
-
     def __init__(self, budget: MemoryBudget, *, began: float = 0.0) -> None:
         self.usage = ConnectionUsage(began)
         self._budget = budget
         self.evicted = False
-
-    def overdue(self, now: float) -> bool:
-        return False
-
-    def drop(self) -> None: ...
 
     def evict(self) -> None:
         self.evicted = True
