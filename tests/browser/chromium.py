@@ -15,21 +15,13 @@ REBOUND = "rebound.test"  # a foreign name that resolves to this machine
 WIDTH, HEIGHT = 1240, 900
 PAGE_SECONDS = 120
 
-ARGUMENTS = (
-    "--headless=new",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--disable-breakpad",
-    "--hide-scrollbars",
-    "--no-proxy-server",
+SWITCHES = """--headless=new --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync
+    --disable-component-update --disable-dev-shm-usage --disable-breakpad --hide-scrollbars --no-proxy-server"""
+ARGUMENTS = [
+    *SWITCHES.split(),
     f"--window-size={WIDTH},{HEIGHT}",
     f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
-)
+]
 
 
 def missing() -> str:

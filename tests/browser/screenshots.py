@@ -19,15 +19,8 @@ QUALITY = 75  # percent
 MARGIN = 6  # pixels around what is shown
 # Relative to the repository, so that the pages show the same paths on every machine.
 SAMPLES = Path("webhook/samples")
-SETTINGS = (
-    "--fleet",
-    SAMPLES / "fleet.yaml",
-    "--device-config",
-    SAMPLES / "device-config.yaml",
-    "--pods",
-    SAMPLES / "pods.yaml",
-)
-OPTIONS = tuple(map(str, (*SETTINGS, "--doctor-from", SAMPLES / "cluster")))
+GIVEN = {"fleet": "fleet.yaml", "device-config": "device-config.yaml", "pods": "pods.yaml", "doctor-from": "cluster"}
+OPTIONS = tuple(word for name, file in GIVEN.items() for word in (f"--{name}", str(SAMPLES / file)))
 BOX = """
 const [first, last] = [...arguments].map((css) => document.querySelector(css).getBoundingClientRect());
 return [first.top + scrollY, last.bottom + scrollY];

@@ -55,10 +55,7 @@ def test_bars_have_titles_and_lead_to_their_time(user: User):
     counted = [title for title in titles if "refused" in title]
     assert counted
     assert all("UTC" in title for title in titles)
-    heights = user.js(
-        "return [...document.querySelectorAll('.bars .s-refused')].map((e) => e.getBoundingClientRect().height)"
-    )
-    assert max(heights) > 3
+    assert max(bar.rect["height"] for bar in user.all(".bars .s-refused")) > 3
     before = len(user.all(ROWS))
     bars = user.all(".bars a")
     bars[titles.index(counted[0])].click()

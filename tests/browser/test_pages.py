@@ -94,10 +94,8 @@ return [...document.querySelectorAll(".drawing")].map((drawing) => {
 def drawings_are_legible_and_visible(user: User) -> None:
     for width in (PHONE, DESKTOP):
         user.size(width, 900)
-        found = user.js(DRAWN)
-        assert len(found) >= 4
-        assert min(size for size, _ in found) >= 11, f"{width} pixels"
-        assert all(seen for _, seen in found), f"{width} pixels"
+        sizes, visible = zip(*user.js(DRAWN), strict=True)
+        assert (len(sizes) >= 4, min(sizes) >= 11, all(visible)) == (True, True, True), f"{width} pixels: {sizes}"
 
 
 def its_text_has_few_sizes(user: User) -> None:
@@ -123,11 +121,9 @@ def a_phone_scrolls_the_page_only(user: User) -> None:
 def the_editor_stays_in_view(user: User) -> None:
     user.size(DESKTOP, 900)
     user.js("document.querySelector('.shapes .shape:last-child').scrollIntoView({block: 'end'})")
-    top, bottom = user.js(
-        "const box = document.querySelector('#manifest').getBoundingClientRect(); return [box.top, box.bottom]"
-    )
+    box = user.js("return document.querySelector('#manifest').getBoundingClientRect().toJSON()")
     assert user.js("return scrollY") > 500
-    assert 0 <= top < bottom <= 900
+    assert 0 <= box["top"] < box["bottom"] <= 900
 
 
 def words_of_a_rule_are_not_broken(user: User) -> None:
@@ -249,19 +245,20 @@ def test_the_keyboard_opens_each_page(user: User):
 
 
 def test_the_theme_follows_the_system_until_the_user_chooses_one(user: User):
+    def theme() -> tuple[str, str]:
+        return user.js(BACKGROUND), user.text("[data-theme-switch]")
+
+    light, dark = (LIGHT, "Theme: light"), (DARK, "Theme: dark")
     user.prefers("dark")
     user.open("/health")
-    assert user.js(BACKGROUND) == DARK
-    assert user.text("[data-theme-switch]") == "Theme: dark"
+    assert theme() == dark
     user.click("[data-theme-switch]")
-    assert user.js(BACKGROUND) == LIGHT
+    assert theme() == light
     user.driver.refresh()
-    assert user.js(BACKGROUND) == LIGHT  # the choice overrides the system
+    assert theme() == light  # the choice overrides the system
     user.prefers("light")
     user.click("[data-theme-switch]")
     user.follow("Fleet")
-    assert user.js(BACKGROUND) == DARK
-    assert user.text("[data-theme-switch]") == "Theme: dark"
+    assert theme() == dark
     user.click("[data-theme-switch]")
-    assert user.text("[data-theme-switch]") == "Theme: light"
-    assert user.js(BACKGROUND) == LIGHT
+    assert theme() == light

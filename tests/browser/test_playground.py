@@ -85,11 +85,9 @@ def test_tab_indents_and_leaves_after_escape(playground: User):
 
 def test_the_nodes_are_drawn_with_the_slices(playground: User):
     drawing = playground.find("#result .shape .drawing")
-    assert drawing.size["width"] > 100
-    assert drawing.size["height"] > 60
+    assert (drawing.size["width"] > 100, drawing.size["height"] > 60) == (True, True)
     assert "jupyter" in drawing.get_attribute("aria-label")
-    slices = drawing.find_elements(By.CSS_SELECTOR, ".d-part")
-    assert slices[0].size["height"] > 5
+    assert drawing.find_elements(By.CSS_SELECTOR, ".d-part")[0].size["height"] > 5
     playground.paste(EDITOR, TOO_MANY)
     playground.sees("never", "#result .shape .placement.bad")
 
@@ -97,10 +95,8 @@ def test_the_nodes_are_drawn_with_the_slices(playground: User):
 def test_findings_are_marked_at_the_lines_of_the_manifest(playground: User):
     playground.paste(EDITOR, REFUSED)
     playground.sees("Refused", VERDICT)
-    lines = REFUSED.splitlines()
-    marked = {
-        lines[int(number) - 1].strip() for number in playground.until(lambda: playground.texts("[data-gutter] span"))
-    }
+    lines, numbers = REFUSED.splitlines(), playground.until(lambda: playground.texts("[data-gutter] span"))
+    marked = {lines[int(number) - 1].strip() for number in numbers}
     assert {"volcano.sh/vgpu-mode: HAMi-core", "volcano.sh/vgpu-cores: 150"} <= marked
     assert playground.text("[data-gutter]").split()[-1] == str(len(REFUSED.split("\n")))
     playground.follow(f"line {lines.index('        volcano.sh/vgpu-cores: 150') + 1}")
